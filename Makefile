@@ -39,7 +39,7 @@ check: $(STAMP) ## format, lint, types, import contracts, generated code
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p tailrace
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m tailrace.sdk.wire.generate --check
+	$(BIN)/python -m tailrace.wire.generate --check
 	$(BIN)/python -m tailrace.assembly.schemas --check
 	$(BIN)/python -m tailrace.reference --check
 
@@ -63,7 +63,7 @@ simulate: $(STAMP) ## seeded worlds that try to break the promises: SEEDS=N FROM
 	$(BIN)/tailrace simulate --seeds $(SEEDS) --from $(FROM)
 
 generate: $(STAMP) ## write the generated code, schemas and reference again
-	$(BIN)/python -m tailrace.sdk.wire.generate
+	$(BIN)/python -m tailrace.wire.generate
 	$(BIN)/python -m tailrace.assembly.schemas
 	$(BIN)/python -m tailrace.reference
 

@@ -9,6 +9,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .model.errors import AlreadyInUse as AlreadyInUse
+    from .model.errors import ConfigError as ConfigError
+    from .model.errors import Conflict as Conflict
+    from .model.errors import DeclarationError as DeclarationError
+    from .model.errors import Fatal as Fatal
+    from .model.errors import InvalidPayload as InvalidPayload
+    from .model.errors import InvalidRequest as InvalidRequest
+    from .model.errors import Overloaded as Overloaded
+    from .model.errors import PartlySubmitted as PartlySubmitted
+    from .model.errors import RetryLater as RetryLater
+    from .model.errors import StoreFull as StoreFull
+    from .model.errors import TailraceError as TailraceError
+    from .model.errors import Throttled as Throttled
+    from .model.errors import Unavailable as Unavailable
+    from .model.errors import UnknownFunction as UnknownFunction
+    from .model.errors import UserError as UserError
+    from .model.errors import WorkloadFailed as WorkloadFailed
+    from .model.outcome import Outcome as Outcome
+    from .model.priority import Priority as Priority
+    from .model.reference import Reference as Reference
+    from .model.retry import Retry as Retry
+    from .model.status import WorkloadStatus as WorkloadStatus
     from .sdk.async_client import AsyncClient as AsyncClient
     from .sdk.call import Call as Call
     from .sdk.client import Client as Client
@@ -17,31 +39,9 @@ if TYPE_CHECKING:
     from .sdk.function import function as function
     from .sdk.handle import AsyncHandle as AsyncHandle
     from .sdk.handle import Handle as Handle
-    from .sdk.model.errors import AlreadyInUse as AlreadyInUse
-    from .sdk.model.errors import ConfigError as ConfigError
-    from .sdk.model.errors import Conflict as Conflict
-    from .sdk.model.errors import DeclarationError as DeclarationError
-    from .sdk.model.errors import Fatal as Fatal
-    from .sdk.model.errors import InvalidPayload as InvalidPayload
-    from .sdk.model.errors import InvalidRequest as InvalidRequest
-    from .sdk.model.errors import Overloaded as Overloaded
-    from .sdk.model.errors import PartlySubmitted as PartlySubmitted
-    from .sdk.model.errors import RetryLater as RetryLater
-    from .sdk.model.errors import StoreFull as StoreFull
-    from .sdk.model.errors import TailraceError as TailraceError
-    from .sdk.model.errors import Throttled as Throttled
-    from .sdk.model.errors import Unavailable as Unavailable
-    from .sdk.model.errors import UnknownFunction as UnknownFunction
-    from .sdk.model.errors import UserError as UserError
-    from .sdk.model.errors import WorkloadFailed as WorkloadFailed
-    from .sdk.model.outcome import Outcome as Outcome
-    from .sdk.model.priority import Priority as Priority
-    from .sdk.model.reference import Reference as Reference
-    from .sdk.model.retry import Retry as Retry
-    from .sdk.model.status import WorkloadStatus as WorkloadStatus
-    from .sdk.wire.schedule_messages import ScheduleView as ScheduleView
     from .stores.outbox.enqueue import Enqueued as Enqueued
     from .stores.outbox.enqueue import enqueue as enqueue
+    from .wire.schedule_messages import ScheduleView as ScheduleView
 
 __version__ = "0.1.0"
 
@@ -53,7 +53,7 @@ _HOMES = {
     "sdk.context": ("Context",),
     "sdk.function": ("Function", "function"),
     "sdk.handle": ("AsyncHandle", "Handle"),
-    "sdk.model.errors": (
+    "model.errors": (
         "AlreadyInUse",
         "ConfigError",
         "Conflict",
@@ -72,12 +72,12 @@ _HOMES = {
         "UserError",
         "WorkloadFailed",
     ),
-    "sdk.model.outcome": ("Outcome",),
-    "sdk.model.priority": ("Priority",),
-    "sdk.model.reference": ("Reference",),
-    "sdk.model.retry": ("Retry",),
-    "sdk.model.status": ("WorkloadStatus",),
-    "sdk.wire.schedule_messages": ("ScheduleView",),
+    "model.outcome": ("Outcome",),
+    "model.priority": ("Priority",),
+    "model.reference": ("Reference",),
+    "model.retry": ("Retry",),
+    "model.status": ("WorkloadStatus",),
+    "wire.schedule_messages": ("ScheduleView",),
     "stores.outbox.enqueue": ("Enqueued", "enqueue"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

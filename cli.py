@@ -18,14 +18,14 @@ from typer.core import TyperGroup
 from . import __version__
 from .bench.commands import bench
 from .demo.commands import demo
+from .foundation import terminal
 from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate, quota
 from .gateway.commands.schedules import schedule
 from .gateway.commands.workloads import cancel, find, result, status, submit
+from .model.errors import TailraceError
 from .scheduler.commands import explain, inspect
-from .sdk import terminal
-from .sdk.model.errors import TailraceError
 from .tailers.commands.audit import audit
 from .tailers.commands.outbox import outbox
 from .tailers.commands.replay import replay

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
-from .sdk.config import models_in
+from .foundation.config import models_in
 
 ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "docs"
@@ -29,7 +29,10 @@ ROOMS = {
     "delay_service": "The delay service keeps parked items (delayed retries) until they are due.",
     "gateway": "A gateway takes submissions, answers questions and carries out operators' orders.",
     "stores": "Stores keep queue, logs, checkpoints, owners, ledger, dead letters and the rest, by kind and engine.",
-    "sdk": "The SDK is the users' surface, the ground of every part, the words (`model`) and the wire.",
+    "sdk": "The SDK is what users import: functions, clients, and the protocol of a source.",
+    "wire": "The wire carries calls and sessions between processes: a file per service, and what bears them.",
+    "foundation": "The foundation is what every part stands on: clock, configuration, lifecycle, logs, object stores.",
+    "model": "The model is the words, pure: workloads, outcomes, leases, retries, errors.",
     "assembly": "Assembly composes parts into processes.",
 }
 
@@ -114,7 +117,7 @@ def _configuration() -> str:
 
 
 def _metrics() -> str:
-    from .sdk.model import metrics
+    from .model import metrics
 
     lines = [
         "# Metrics",
@@ -187,7 +190,7 @@ def _rules() -> str:
         "# Index of rules",
         "",
         "Generated from the first sentence of each module: `make generate`. One rule lies in one file, which bears its",
-        "name. Rules in folders named `rules` and in `sdk/model` are pure: state, event and time are arguments. The",
+        "name. Rules in folders named `rules` and in `model` are pure: state, event and time are arguments. The",
         "[architecture](../architecture.md) has the picture.",
         "",
     ]

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from typing import Protocol
 
-from ..sdk.clock import SYSTEM_CLOCK
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import Group, Part
-from ..sdk.model.errors import ConfigError
-from ..sdk.model.metrics import Sample
-from ..sdk.notices import Posted
-from ..sdk.run_dir import RunDir
-from ..sdk.wire.entry import ENTRY
+from ..foundation.clock import SYSTEM_CLOCK
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import Group, Part
+from ..foundation.notices import Posted
+from ..foundation.run_dir import RunDir
+from ..model.errors import ConfigError
+from ..model.metrics import Sample
+from ..wire.entry import ENTRY
 from .remade import Remade
 
 #: Seconds between looks at what was told: somebody may remove it, or the whole directory.

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..sdk import terminal
-from ..sdk.clock import SYSTEM_CLOCK
-from ..sdk.model.errors import ConfigError, StoreFull
+from ..foundation import terminal
+from ..foundation.clock import SYSTEM_CLOCK
+from ..model.errors import ConfigError, StoreFull
 from ..stores import node_id
 from ..stores.data_dir import DataDir
 from ..stores.restored import STAMP

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..sdk.model.errors import ConfigError, Unavailable
+from ..model.errors import ConfigError, Unavailable
 from ..stores.node_id import node_id, same_node
 from ..stores.state.state import StateGround
 

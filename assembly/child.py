@@ -7,11 +7,11 @@ import os
 import sys
 from typing import Any
 
-from ..sdk import loop, telemetry
+from ..foundation import loop, telemetry
+from ..foundation.lifecycle import Part
+from ..model.errors import TailraceError, UserError
 from ..sdk.discovery import GATEWAY_VARIABLE
-from ..sdk.lifecycle import Part
-from ..sdk.model.errors import TailraceError, UserError
-from ..sdk.wire.threads import few_threads
+from ..wire.threads import few_threads
 from .interpreter import loading, settle_in
 from .running import Signals, run, say_ready, watch_lifeline
 

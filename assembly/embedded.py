@@ -16,13 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import each_of
-from ..sdk.model.backoff import SWEEP, Backoff
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.lease import LeaseSizes, wait_for_source
-from ..sdk.model.reopening import Trouble
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import each_of
+from ..model.backoff import SWEEP, Backoff
+from ..model.errors import TailraceError
+from ..model.lease import LeaseSizes, wait_for_source
+from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
 from ..stores.log import sqlite as log

@@ -3,10 +3,10 @@ forgotten."""
 
 from __future__ import annotations
 
+from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..gateway.environment import DeclaredFiles, GatewayStores
 from ..gateway.quotas import QuotasConfig
 from ..gateway.schedules import SchedulesConfig
-from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..tailers.registry import Environment
 from .embedded import EmbeddedStores
 from .remote import RemoteStores

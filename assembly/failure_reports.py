@@ -11,12 +11,12 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ..sdk.duties import Duties
-from ..sdk.model.backoff import CALL, Backoff
-from ..sdk.model.errors import TailraceError, Unavailable
-from ..sdk.model.reopening import Trouble
-from ..sdk.wire.gateway import GatewayClient
+from ..foundation.duties import Duties
+from ..model.backoff import CALL, Backoff
+from ..model.errors import TailraceError, Unavailable
+from ..model.reopening import Trouble
 from ..stores.troubles import TELL_EVERY, Troubles
+from ..wire.gateway import GatewayClient
 
 #: Seconds that a store server gets to say what it was told; it is asked with all that operators ask.
 ANSWER_WITHIN = 3.0

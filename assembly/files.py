@@ -8,14 +8,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..delay_service.config import DelayConfig
+from ..foundation.config import load
 from ..gateway.config import GatewayConfig
 from ..gateway.quotas import QuotasConfig
 from ..gateway.schedules import SchedulesConfig
+from ..model.errors import ConfigError
 from ..runtime.config import WorkerConfig
 from ..scheduler.config import SchedulerConfig
 from ..sdk.client_config import ClientConfig
-from ..sdk.config import load
-from ..sdk.model.errors import ConfigError
 from ..stores.config import StoresConfig
 from ..tailers.config import TailerConfig
 from .settings import AccessConfig, ConfigDirectory, LeasesConfig

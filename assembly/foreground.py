@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..sdk import loop, telemetry
-from ..sdk.lifecycle import Part
+from ..foundation import loop, telemetry
+from ..foundation.lifecycle import Part
 from .files import addresses, read_all
 from .interpreter import loading, settle_in
 from .parts import PartSettings, WorkerSettings

@@ -7,9 +7,9 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from ..sdk.clock import Clock
-from ..sdk.model.height import Height, lacks, was_set_back
-from ..sdk.model.reopening import Trouble
+from ..foundation.clock import Clock
+from ..model.height import Height, lacks, was_set_back
+from ..model.reopening import Trouble
 from ..stores.heights import QUEUE, STATE
 from ..stores.queue.sqlite.queue import SqliteQueue
 from ..stores.remembered_heights import PERIOD, Outside

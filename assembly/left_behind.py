@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..sdk.model.errors import ConfigError
+from ..model.errors import ConfigError
 from ..stores.queue.lifecycle import LEASED, WAITING
 from ..stores.queue.sqlite import queue
 from ..stores.sqlite.file import SqliteFile

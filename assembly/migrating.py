@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..sdk import terminal
-from ..sdk.model.errors import ConfigError
+from ..foundation import terminal
+from ..model.errors import ConfigError
 from ..stores.config import StoresConfig
 from ..stores.engines import Engines
 from ..stores.queue.engines import ENGINES as QUEUES

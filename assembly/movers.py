@@ -9,7 +9,7 @@ from typing import Protocol
 from ..delay_service.config import DelayConfig
 from ..delay_service.mover import Mover
 from ..delay_service.queue_mover import QueueMover
-from ..sdk.lifecycle import Part
+from ..foundation.lifecycle import Part
 from ..stores.checkpoints.checkpoints import Checkpoints
 from ..stores.log.log import Log
 from ..stores.ownership.ownership import Ownership

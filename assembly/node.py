@@ -7,15 +7,14 @@ from pathlib import Path
 
 from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
+from ..foundation.config import load
+from ..foundation.lifecycle import Group
 from ..gateway.config import GatewayConfig
 from ..gateway.environment import Neighbours
 from ..gateway.replay_orders import ReplayOrders
 from ..gateway.server import GatewayServer
-from ..sdk.config import load
-from ..sdk.lifecycle import Group
-from ..sdk.model.overview import Overview
-from ..sdk.model.reopening import Trouble
-from ..sdk.wire.health import TAILERS
+from ..model.overview import Overview
+from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.engines import EMBEDDED
 from ..stores.server import StoreServer
@@ -23,6 +22,7 @@ from ..stores.troubles import TroubleBoard
 from ..tailers.config import TailerConfig
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
+from ..wire.health import TAILERS
 from .address_notices import Posting
 from .embedded import EmbeddedStores
 from .environments import declared, gateway_stores, tailers_environment

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..sdk.lifecycle import Part
+from ..foundation.lifecycle import Part
 from .address_notices import WithNotice
 from .private_process import run_dir_of
 from .remade import Remade, Tell
@@ -62,7 +62,7 @@ class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"
     def build(self, guard: Guarding | None = None) -> Part:
         from ..scheduler.config import SchedulerConfig
         from ..scheduler.server import SchedulerServer
-        from ..sdk.wire.gateway import watch
+        from ..wire.gateway import watch
 
         directory, gateway = self.directory, self.gateway
         config = directory.read("scheduler.yaml", SchedulerConfig)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..foundation.run_dir import VARIABLE
+from ..model.address import read_address
+from ..model.errors import ConfigError
 from ..scheduler.config import AUTO
-from ..sdk.model.address import read_address
-from ..sdk.model.errors import ConfigError
-from ..sdk.run_dir import VARIABLE
-from ..sdk.wire.direct import SCHEME
+from ..wire.direct import SCHEME
 from .free_port import free_port
 from .parts import NodeSettings, PartSettings, SchedulerSettings, WorkerSettings
 from .private_process import run_dir_of

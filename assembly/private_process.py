@@ -6,8 +6,8 @@ import contextlib
 import os
 import resource
 
-from ..sdk.run_dir import RunDir
-from ..sdk.wire.entry import ENTRY, CallerCheck
+from ..foundation.run_dir import RunDir
+from ..wire.entry import ENTRY, CallerCheck
 from .settings import AccessConfig, ConfigDirectory
 
 #: What the files of parts that keep data are not: readable or writable by anybody else. A worker's are its functions'.

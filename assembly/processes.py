@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from ..sdk.lifecycle import end_all
-from ..sdk.model.backoff import REAP, STORE, Backoff
-from ..sdk.model.errors import TailraceError
+from ..foundation.lifecycle import end_all
+from ..model.backoff import REAP, STORE, Backoff
+from ..model.errors import TailraceError
 from .parts import PartSettings, to_data
 from .running import GRACE
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import Attended
-from ..sdk.model.metrics import PART_FAILURES, Sample
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import Attended
+from ..model.metrics import PART_FAILURES, Sample
 
 
 class Made(Attended, Protocol):

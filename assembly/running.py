@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..sdk.lifecycle import Part, kept_open
+from ..foundation.lifecycle import Part, kept_open
 
 #: How long a part may drain before it is stopped, seconds. A supervisor above should allow a little more.
 GRACE = 30.0

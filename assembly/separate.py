@@ -11,26 +11,26 @@ import grpc
 
 from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
+from ..foundation.clock import SYSTEM_CLOCK
+from ..foundation.config import load
+from ..foundation.lifecycle import Group
 from ..gateway.config import GatewayConfig
 from ..gateway.environment import Neighbours
 from ..gateway.replay_orders import ReplayOrders
 from ..gateway.rules.alerts import of_a_tailer
 from ..gateway.server import GatewayServer
-from ..sdk.clock import SYSTEM_CLOCK
-from ..sdk.config import load
-from ..sdk.lifecycle import Group
-from ..sdk.model.metrics import Sample, of_tailers
-from ..sdk.model.overview import Overview
-from ..sdk.model.reopening import Trouble
-from ..sdk.wire.channel import serve
-from ..sdk.wire.delay import DelayClient
-from ..sdk.wire.health import TAILERS, Health
+from ..model.metrics import Sample, of_tailers
+from ..model.overview import Overview
+from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.server import StoreServer
 from ..stores.troubles import TroubleBoard
 from ..tailers.config import TailerConfig
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
+from ..wire.channel import serve
+from ..wire.delay import DelayClient
+from ..wire.health import TAILERS, Health
 from .address_notices import Posting
 from .embedded import EmbeddedStores
 from .environments import declared, gateway_stores, tailers_environment

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ..sdk.config import Seconds, load
-from ..sdk.meant import meant
-from ..sdk.model.errors import ConfigError
-from ..sdk.model.lease import LeaseSizes
+from ..foundation.config import Seconds, load
+from ..model.did_you_mean import meant
+from ..model.errors import ConfigError
+from ..model.lease import LeaseSizes
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.lifecycle import Part, each_of
 from ..gateway.config import GatewayConfig
 from ..gateway.server import GatewayServer
 from ..gateway.spooling import spool_rule
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.lifecycle import Part, each_of
 from ..stores.data_dir import DataDir
 from ..stores.spool import sqlite as spool
 from ..stores.sqlite.file import SqliteFile

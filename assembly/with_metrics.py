@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from ..sdk.lifecycle import Group, Part
-from ..sdk.model.metrics import Sample
+from ..foundation.lifecycle import Group, Part
+from ..model.metrics import Sample
 
 
 class Measurable(Part, Protocol):
@@ -19,7 +19,7 @@ class WithMetrics(Group):
     """A Part: first what answers `GET /metrics`, since a port that is taken should be known at once, then the part."""
 
     def __init__(self, part: Measurable, listen: str) -> None:
-        from ..sdk.metrics_server import MetricsServer
+        from ..foundation.metrics_server import MetricsServer
 
         self._part: Any = part
         self._server = MetricsServer(listen, part.samples)

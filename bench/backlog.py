@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 
 from ..assembly.embedded import QUEUE_FILE, STAMPED, EmbeddedStores
-from ..sdk.model.demand import Cell, Demand
-from ..sdk.model.errors import InvalidRequest, TailraceError
-from ..sdk.model.priority import Priority
+from ..model.demand import Cell, Demand
+from ..model.errors import InvalidRequest, TailraceError
+from ..model.priority import Priority
 from ..stores.config import StoresConfig
 from ..stores.queue.engines import OpenQueue
 from ..stores.restored import Stamp

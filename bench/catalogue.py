@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..sdk.model.errors import InvalidRequest
+from ..model.errors import InvalidRequest
 from .figures import Figures, Progress
 
 #: What runs: in a folder, of this size, telling how far it is.

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.terminal import Json
+from ..foundation.terminal import Json
+from ..model.errors import InvalidRequest
 from .catalogue import FAULTS, names
 
 #: Kafka's.

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ..sdk.model.errors import ConfigError
+from ..model.errors import ConfigError
 
 #: Of the image, which is sparse.
 SIZE = 1 << 30

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..assembly.platform import Platform
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.parked import Parked
-from ..sdk.model.workload import Kind
-from ..sdk.wire.delay import DelayClient
+from ..model.errors import InvalidRequest
+from ..model.parked import Parked
+from ..model.workload import Kind
+from ..wire.delay import DelayClient
 from .figures import Figures, Progress
 from .kafka_server import kafka_broker
 from .redis_server import redis_server

@@ -12,9 +12,9 @@ from pathlib import Path
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
 from ..assembly.settings import ConfigDirectory
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.priority import Priority
-from ..sdk.model.workload import Kind
+from ..model.errors import TailraceError
+from ..model.priority import Priority
+from ..model.workload import Kind
 from ..stores.config import StoresConfig
 from ..stores.queue.queue import NewItem
 from .due_functions import DUE_FUNCTIONS, FOLDER_VARIABLE, latenesses

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..model.retry import Retry
 from ..sdk.function import Function, function
-from ..sdk.model.retry import Retry
 from .functions import FUNCTIONS
 
 #: The function of the outage fails for as long as this file is there.

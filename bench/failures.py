@@ -13,10 +13,10 @@ from pathlib import Path
 
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
-from ..sdk.model.overview import TailerOverview
-from ..sdk.wire.gateway import GatewayClient
+from ..model.overview import TailerOverview
 from ..stores.log.log import Record
 from ..tailers.rules.frontier import Frontier
+from ..wire.gateway import GatewayClient
 from .failing import OUTAGE_VARIABLE
 from .figures import Figures, Progress
 from .functions import FUNCTIONS

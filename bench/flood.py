@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 
 import tailrace
 
-from ..sdk.model.errors import TailraceError
+from ..model.errors import TailraceError
 
 FUNCTION = "noop_000"
 #: Seconds that it is given to start, and to submit.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..assembly.platform import Platform
-from ..sdk.wire.gateway import GatewayClient
 from ..stores.kafka.options import KafkaOptions
 from ..stores.log.kafka import KafkaLog
 from ..stores.log.log import Record
+from ..wire.gateway import GatewayClient
 from .figures import Figures, Progress
 from .percentiles import percentile
 from .scenarios import FUNCTIONS, WARM_UP, each_item, paced, throughput, work_of

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..sdk.model.errors import ConfigError
+from ..model.errors import ConfigError
 from .docker import docker_answers
 from .kafka_jars import HOW, VERSION, NoKafka, jars
 from .kafka_nodes import START_WITHIN, KafkaCluster

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..sdk.model.demand import Cell, Demand
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.priority import Priority
-from ..sdk.model.workload import Kind
+from ..model.demand import Cell, Demand
+from ..model.errors import TailraceError
+from ..model.priority import Priority
+from ..model.workload import Kind
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.queue import NewItem
 from .backlog import CLAIM, FUNCTIONS, LEASE, opened_in, place_of

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
-from ..sdk.objects import ObjectStore
-from ..sdk.place import Place
-from ..sdk.wire.gateway import GatewayClient
+from ..foundation.object_places import Place
+from ..foundation.objects import ObjectStore
 from ..tailers.sources.listing import Patterns
 from ..tailers.sources.objects_listing import Lister, Progress
+from ..wire.gateway import GatewayClient
 from .figures import Figures
 from .figures import Progress as Show
 from .process import resident_bytes

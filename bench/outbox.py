@@ -14,8 +14,8 @@ from pathlib import Path
 import tailrace
 
 from ..assembly.platform import Platform
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.wire.gateway import GatewayClient
+from ..model.errors import InvalidRequest
+from ..wire.gateway import GatewayClient
 from .figures import Figures, Progress
 from .outbox_sqlite import fill
 from .queue_engines import configured

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ..assembly.embedded import QUEUE_FILE, EmbeddedStores
-from ..sdk.model.demand import Cell, Demand
-from ..sdk.model.errors import InvalidRequest, TailraceError
-from ..sdk.model.priority import Priority
+from ..model.demand import Cell, Demand
+from ..model.errors import InvalidRequest, TailraceError
+from ..model.priority import Priority
 from ..stores.config import StoresConfig
 from .figures import Figures, Progress
 from .queue_engines import ENGINES, NODES

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..sdk.model.errors import ConfigError
+from ..model.errors import ConfigError
 from .server_node import ServerNode, running
 
 VARIABLE = "TAILRACE_BENCH_POSTGRES"

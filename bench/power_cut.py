@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
+from ..model.errors import ConfigError, InvalidRequest, Unavailable
 from ..stores.config import StoresConfig
 from ..stores.queue.engines import OpenQueue
 from .crash_disk import CrashDisk

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..sdk.model.errors import InvalidRequest
+from ..model.errors import InvalidRequest
 from .figures import Figures, Progress
 from .postgres_server import PostgresNode, postgres_server
 from .redis_server import DURABLE, RedisNode, redis_server

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from ..sdk.model.errors import ConfigError
+from ..model.errors import ConfigError
 from .server_node import ServerNode, running
 
 VARIABLE = "TAILRACE_BENCH_REDIS"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..assembly.platform import Platform
-from ..sdk.wire.gateway import GatewayClient
 from ..stores.redis.server import RedisOptions, RedisServer, Script
+from ..wire.gateway import GatewayClient
 from .figures import Figures, Progress
 from .redis_server import redis_server
 from .scenarios import FUNCTIONS, throughput

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..sdk import loop
-from ..sdk.meant import meant
-from ..sdk.model.errors import InvalidRequest
+from ..foundation import loop
+from ..model.did_you_mean import meant
+from ..model.errors import InvalidRequest
 from .built import ADVICE, this_one
 from .catalogue import FAULTS, FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
 from .ending import until_told

@@ -16,10 +16,10 @@ import tailrace
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
 from ..assembly.settings import ConfigDirectory
-from ..sdk.wire.gateway import GatewayClient
 from ..stores.config import StoresConfig
 from ..stores.log.log import Record
 from ..stores.remote import RemoteLog
+from ..wire.gateway import GatewayClient
 from .figures import Figures, Progress
 from .functions import starts
 from .percentiles import percentile

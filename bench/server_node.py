@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ..sdk.model.errors import ConfigError
+from ..model.errors import ConfigError
 from .own_process import STOP_WITHIN, OwnProcess
 from .process import descendants, free_ports, runs
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.overview import Overview, TailerOverview
-from ..sdk.wire.gateway import GatewayClient
+from ..model.errors import TailraceError
+from ..model.overview import Overview, TailerOverview
 from ..stores.log.log import Record
+from ..wire.gateway import GatewayClient
 from .percentiles import median
 from .process import cpu_by_name
 from .workload import write_tailer

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import tailrace
 
 from ..assembly.platform import Platform
-from ..sdk.lifecycle import cancel
-from ..sdk.model.limits import Gate
-from ..sdk.wire.gateway import GatewayClient
+from ..foundation.lifecycle import cancel
+from ..model.limits import Gate
+from ..wire.gateway import GatewayClient
 from .faults.proxy import FaultProxy
 from .figures import Figures, Progress
 from .flood import flood

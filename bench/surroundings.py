@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..sdk.loop import VARIABLE, loop_factory
+from ..foundation.loop import VARIABLE, loop_factory
 
 #: What the kernel says is mounted where.
 _MOUNTS = Path("/proc/self/mountinfo")

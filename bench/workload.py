@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..sdk.model.priority import Priority
-from ..sdk.model.workload import Kind
+from ..model.priority import Priority
+from ..model.workload import Kind
 from ..stores.log.log import Record
 from ..stores.queue.queue import NewItem
 from .functions import FUNCTIONS

@@ -6,9 +6,9 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..sdk.config import Bytes, Seconds
-from ..sdk.model.units import duration_text
-from ..sdk.wire.bounds import USUAL, PeerBounds
+from ..foundation.config import Bytes, Seconds
+from ..model.units import duration_text
+from ..wire.bounds import USUAL, PeerBounds
 from .rules.ladder import DEFAULT_RUNGS, Ladder
 
 #: A chain may have at most so many waits of the longest rung: each hop is a durable write.

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..sdk.clock import Clock
-from ..sdk.model.parked import due_function
+from ..foundation.clock import Clock
+from ..model.parked import due_function
 from ..stores.log.log import Counting, Log, Record
 from ..stores.queue.counts import QueueCounts
 from ..stores.queue.lifecycle import LEASED, WAITING

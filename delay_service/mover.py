@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from functools import partial
 from operator import add
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import end_all
-from ..sdk.model.backoff import STORE, Backoff
-from ..sdk.model.errors import StaleFence, Unavailable
-from ..sdk.model.parked import Ticket, due_stream, ticket_of
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import end_all
+from ..model.backoff import STORE, Backoff
+from ..model.errors import StaleFence, Unavailable
+from ..model.parked import Ticket, due_stream, ticket_of
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.log.log import Log, Record, Records, append_to_each
 from ..stores.ownership.ownership import Ownership

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..sdk.model.workload import Headers
+from ..model.workload import Headers
 from ..stores.log.batch import decode, rows
 from ..stores.log.log import Record
 

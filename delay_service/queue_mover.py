@@ -12,15 +12,15 @@ import asyncio
 import logging
 import random
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.duties import Duties
-from ..sdk.model.backoff import STORE, Backoff
-from ..sdk.model.claim import Leased, Settle, State
-from ..sdk.model.demand import Cell, Demand
-from ..sdk.model.errors import Unavailable
-from ..sdk.model.linger import DUE_MOVES
-from ..sdk.model.parked import due_stream, ticket_of
-from ..sdk.model.workload import Extra, Kind
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.duties import Duties
+from ..model.backoff import STORE, Backoff
+from ..model.claim import Leased, Settle, State
+from ..model.demand import Cell, Demand
+from ..model.errors import Unavailable
+from ..model.linger import DUE_MOVES
+from ..model.parked import due_stream, ticket_of
+from ..model.workload import Extra, Kind
 from ..stores.log.log import Log, Record
 from ..stores.queue.intake import NewItem
 from ..stores.queue.leases import QueueLeases

@@ -1,14 +1,14 @@
 """A parked item as a log record, and what the mover needs to know of one without making it an item again.
 
-A rung's stream is named for its wait: `delay.<wait>`; what is due has names of its own (`sdk.model.parked`). An item
+A rung's stream is named for its wait: `delay.<wait>`; what is due has names of its own (`model.parked`). An item
 that moves on keeps its payload, key and headers untouched.
 """
 
 from __future__ import annotations
 
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.parked import Parked, parked_headers
-from ..sdk.model.units import duration_text, seconds
+from ..model.errors import InvalidRequest
+from ..model.parked import Parked, parked_headers
+from ..model.units import duration_text, seconds
 from ..stores.log.log import Record
 
 RUNG_PREFIX = "delay."

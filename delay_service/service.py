@@ -11,16 +11,16 @@ from collections.abc import Sequence
 
 import grpc
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.model.errors import InvalidRequest, Overloaded
-from ..sdk.model.parked import Parked, due_stream
-from ..sdk.model.units import duration_text
-from ..sdk.wire import delay as wire
-from ..sdk.wire.channel import serve
-from ..sdk.wire.delay import Depth
-from ..sdk.wire.health import Health
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..model.errors import InvalidRequest, Overloaded
+from ..model.parked import Parked, due_stream
+from ..model.units import duration_text
 from ..stores.log.log import Log, Record, append_to_each
 from ..stores.queue.queue import Queue
+from ..wire import delay as wire
+from ..wire.channel import serve
+from ..wire.delay import Depth
+from ..wire.health import Health
 from .config import DelayConfig
 from .holdings import FRESH, SELDOM, Holdings
 from .parcels import packed

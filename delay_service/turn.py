@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import StaleFence, TailraceError
+from ..foundation.clock import Clock
+from ..model.errors import StaleFence, TailraceError
 from ..stores.ownership.ownership import Ownership
 
 #: The ladder's name among owned sources and in the checkpoints; not a name that a tailer can have.

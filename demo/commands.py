@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..sdk.terminal import Json
+from ..foundation.terminal import Json
 
 
 def demo(

@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from ..model.errors import Fatal, RetryLater, Throttled
+from ..model.retry import Retry
 from ..sdk.client import Client
 from ..sdk.context import Context
 from ..sdk.function import function
-from ..sdk.model.errors import Fatal, RetryLater, Throttled
-from ..sdk.model.retry import Retry
 from .journal import FOLLOW_UP, INDEX, SUBMITTED, Journal
 
 CATALOGUE_VARIABLE = "TAILRACE_DEMO_CATALOGUE"

@@ -6,7 +6,7 @@ import os
 import sysconfig
 from pathlib import Path
 
-from ..sdk.model.errors import InvalidRequest
+from ..model.errors import InvalidRequest
 
 #: Folders that are not the standard library though they lie in it.
 EXCLUDED = ("site-packages", "dist-packages", "__pycache__")

@@ -22,9 +22,9 @@ from rich.live import Live
 
 from ..assembly.platform import Platform
 from ..bench.process import descendants
-from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
-from ..sdk.wire.gateway import GatewayClient
-from ..sdk.wire.scheduler import SchedulerClient
+from ..model.errors import InvalidRequest, TailraceError, Unavailable
+from ..wire.gateway import GatewayClient
+from ..wire.scheduler import SchedulerClient
 from .catalogue import Catalogue, Misbehaviour
 from .functions import CATALOGUE_VARIABLE, JOURNAL_VARIABLE
 from .journal import KILLED, WORKER, Follower, Journal, Judge, Verdict

@@ -11,10 +11,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.overview import Overview
-from ..sdk.model.priority import Priority
-from ..sdk.wire.v1 import scheduler_pb2
+from ..model.outcome import Outcome
+from ..model.overview import Overview
+from ..model.priority import Priority
+from ..wire.v1 import scheduler_pb2
 from .journal import Verdict
 
 #: The view is drawn for a terminal of so many columns, and never wider.

@@ -6,7 +6,7 @@ Refusing early keeps answers quick for those who are let in, and memory bounded 
 
 from __future__ import annotations
 
-from ..sdk.model.errors import Overloaded
+from ..model.errors import Overloaded
 
 #: What a refused client is told to wait when nothing is known of the pace, and the bounds of what it is told (s).
 USUAL_WAIT = 0.2

@@ -13,8 +13,8 @@ from typing import Any
 import pydantic_core
 from pydantic_core import core_schema
 
-from ..sdk.model.errors import InvalidPayload
-from ..sdk.model.function_spec import FunctionSpec
+from ..model.errors import InvalidPayload
+from ..model.function_spec import FunctionSpec
 from ..sdk.payload import explained
 
 _BOUNDS = {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"}

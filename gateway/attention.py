@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..sdk.clock import Clock
-from ..sdk.model.limits import Gate
-from ..sdk.model.overview import Overview
-from ..sdk.model.reopening import Trouble
+from ..foundation.clock import Clock
+from ..model.limits import Gate
+from ..model.overview import Overview
+from ..model.reopening import Trouble
 from ..stores.queue.lifecycle import WAITING
 from ..stores.queue.queue import Ageing
 from .config import GatewayConfig

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..sdk.model.errors import InvalidRequest, UserError
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..model.errors import InvalidRequest, UserError
 from ..stores.queue.queue import NewItem
+from ..wire.v1 import gateway_pb2 as pb
 from .submission import SubmissionRule, refused, submission_key
 
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..foundation.config import Bytes, Seconds
+from ..model.priority import Priority
 from ..sdk.call import LARGEST_PAYLOAD
-from ..sdk.config import Bytes, Seconds
 from ..sdk.discovery import DEFAULT_GATEWAY
-from ..sdk.model.priority import Priority
-from ..sdk.wire.bounds import USUAL, PeerBounds
+from ..wire.bounds import USUAL, PeerBounds
 from .rules.service_levels import ServiceLevel
 
 

@@ -11,19 +11,19 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from ..foundation.clock import Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel
+from ..model.errors import InvalidRequest, Overloaded, Unavailable
+from ..model.function_spec import FunctionSpec
+from ..model.limits import Gate, Quota, Snapshot
+from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..sdk.argument_schema import LONGEST
-from ..sdk.clock import Clock
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import cancel
-from ..sdk.model.errors import InvalidRequest, Overloaded, Unavailable
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.limits import Gate, Quota, Snapshot
-from ..sdk.model.name import EXPECTED, NAME_LENGTH, is_name
-from ..sdk.wire.convert import function_from_wire, function_to_wire
-from ..sdk.wire.gateway_messages import snapshot_to_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.control.control import Control
 from ..stores.spool.spool import RememberedFunctions
+from ..wire.convert import function_from_wire, function_to_wire
+from ..wire.gateway_messages import snapshot_to_wire
+from ..wire.v1 import gateway_pb2 as pb
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
 

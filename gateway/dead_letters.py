@@ -14,16 +14,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..sdk.clock import Clock
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import cancel
-from ..sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
-from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
-from ..sdk.model.redrive import came_back, past_of, refusal, token
-from ..sdk.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven, RedriveStep
+from ..foundation.clock import Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel
+from ..model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
+from ..model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
+from ..model.redrive import came_back, past_of, refusal, token
 from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem, Queue
+from ..wire.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven, RedriveStep
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..sdk.model.limits import Quota
-from ..sdk.model.schedule import Schedule
+from ..model.limits import Quota
+from ..model.schedule import Schedule
 from ..stores.control.control import Control
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.drops.drops import Drops

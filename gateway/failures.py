@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.reopening import WINDOW, Trouble
+from ..foundation.clock import Clock
+from ..model.errors import InvalidRequest
+from ..model.reopening import WINDOW, Trouble
 
 #: Parts that are remembered, the last ones that told; and how much of what they say.
 MOST_PARTS = 100

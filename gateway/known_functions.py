@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..sdk.meant import meant
-from ..sdk.model.errors import UnknownFunction
-from ..sdk.model.function_spec import FunctionSpec
+from ..model.did_you_mean import meant
+from ..model.errors import UnknownFunction
+from ..model.function_spec import FunctionSpec
 from .argument_check import ArgumentCheck
 
 #: Names listed when none is near.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..sdk import metrics_server
-from ..sdk.model.metrics import Sample, samples
-from ..sdk.wire.gateway import GatewayClient
+from ..foundation import metrics_server
+from ..model.metrics import Sample, samples
+from ..wire.gateway import GatewayClient
 
 
 class GatewayMetricsServer(metrics_server.MetricsServer):

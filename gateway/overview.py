@@ -8,12 +8,12 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import cancel
-from ..sdk.model.errors import TailraceError, Unavailable
-from ..sdk.model.limits import Gate
-from ..sdk.model.overview import Overview
-from ..sdk.model.reopening import Trouble
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel
+from ..model.errors import TailraceError, Unavailable
+from ..model.limits import Gate
+from ..model.overview import Overview
+from ..model.reopening import Trouble
 from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.queue.counts import Ageing, QueueCounts
 from .attention import Attention

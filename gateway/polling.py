@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from ..sdk.model.linger import RESULT_LOOKS
+from ..model.linger import RESULT_LOOKS
 
 W = TypeVar("W", bound=Hashable)
 

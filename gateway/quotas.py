@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..sdk.model.limits import HIGHEST_LIMIT, Quota
+from ..model.limits import HIGHEST_LIMIT, Quota
 
 Limit = Annotated[float, Field(ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)]
 

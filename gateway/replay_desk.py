@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.replay import Bound, Progress, ReplayOrder
-from ..sdk.model.seek import END, START
-from ..sdk.ports.replays import ReplayView, view_of
+from ..model.errors import InvalidRequest
+from ..model.replay import Bound, Progress, ReplayOrder
+from ..model.seek import END, START
+from ..wire.ports.replays import ReplayView, view_of
 from .control import REASON_LENGTH
 
 #: Replays in one answer.

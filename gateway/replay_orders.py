@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.logger import Logger
-from ..sdk.model.backoff import ANSWER, Backoff
-from ..sdk.model.errors import InvalidRequest, Overloaded
-from ..sdk.model.overview import ReplayOverview
-from ..sdk.model.replay import ANSWERED, READING, Progress, Replay, ReplayOrder, ReplayState, asked_for
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.logger import Logger
+from ..model.backoff import ANSWER, Backoff
+from ..model.errors import InvalidRequest, Overloaded
+from ..model.overview import ReplayOverview
+from ..model.replay import ANSWERED, READING, Progress, Replay, ReplayOrder, ReplayState, asked_for
 from ..stores.replays.replays import Replays
 
 #: Seconds that an order waits for a process that runs its tailer: those look about once a second, and then ask the

@@ -8,16 +8,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..sdk.clock import Clock
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import cancel
-from ..sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, TailraceError, Unavailable
-from ..sdk.model.schedule import MOST_SCHEDULES, Origin, Schedule, ScheduledRun, ScheduleRow, check_schedule
-from ..sdk.wire.schedule_messages import schedule_from_wire, state_to_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..foundation.clock import Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel
+from ..model.errors import Conflict, InvalidPayload, InvalidRequest, TailraceError, Unavailable
+from ..model.schedule import MOST_SCHEDULES, Origin, Schedule, ScheduledRun, ScheduleRow, check_schedule
 from ..stores.schedules import firing
 from ..stores.schedules.schedules import Schedules
 from ..stores.schedules.timetable import check_timetable
+from ..wire.schedule_messages import schedule_from_wire, state_to_wire
+from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 

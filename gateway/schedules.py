@@ -13,10 +13,10 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ..sdk.config import Name, Seconds
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.priority import Priority
-from ..sdk.model.schedule import (
+from ..foundation.config import Name, Seconds
+from ..model.errors import TailraceError
+from ..model.priority import Priority
+from ..model.schedule import (
     MOST_CATCH_UP,
     CatchUp,
     Origin,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import each_of
-from ..sdk.wire import gateway as wire
-from ..sdk.wire import operators
-from ..sdk.wire.carriers import serve_streams
-from ..sdk.wire.channel import check_listen, serve
-from ..sdk.wire.health import Health
-from ..sdk.wire.stream import Listener
-from ..sdk.wire.submissions import SUBMISSIONS
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import each_of
+from ..wire import gateway as wire
+from ..wire import operators
+from ..wire.carriers import serve_streams
+from ..wire.channel import check_listen, serve
+from ..wire.health import Health
+from ..wire.stream import Listener
+from ..wire.submissions import SUBMISSIONS
 from .config import GatewayConfig
 from .environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
 from .service import GatewayService

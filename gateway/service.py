@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..sdk.clock import Clock
-from ..sdk.duties import Duties
-from ..sdk.wire.bounds import Endings
-from ..sdk.wire.submissions import answer_submissions, new_name, possible
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..foundation.clock import Clock
+from ..foundation.duties import Duties
+from ..wire.bounds import Endings
+from ..wire.submissions import answer_submissions, new_name, possible
+from ..wire.v1 import gateway_pb2 as pb
 from .attention import Attention
 from .config import GatewayConfig
 from .control import ControlDesk

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ..sdk.clock import Clock
-from ..sdk.model.claim import State
-from ..sdk.model.status import SPOOLED, WorkloadStatus
+from ..foundation.clock import Clock
+from ..model.claim import State
+from ..model.status import SPOOLED, WorkloadStatus
 from ..stores.spool.spool import PREFIX, Spooled
 from .spooling import Spooler
 

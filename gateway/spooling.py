@@ -17,11 +17,11 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..sdk.clock import Clock
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import cancel, end_all
-from ..sdk.model.errors import Overloaded, StoreFull, TailraceError, Unavailable, UserError
-from ..sdk.model.overview import SpoolOverview
+from ..foundation.clock import Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel, end_all
+from ..model.errors import Overloaded, StoreFull, TailraceError, Unavailable, UserError
+from ..model.overview import SpoolOverview
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.intake import NewItem, QueueIntake, Submitted
 from ..stores.spool.spool import Spool, Spooled, SpooledItem

@@ -11,17 +11,17 @@ import logging
 import math
 from dataclasses import replace
 
-from ..sdk.clock import Clock
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import cancel
-from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
-from ..sdk.model.status import SUCCESS, WorkloadStatus
-from ..sdk.wire.gateway_messages import status_to_wire
-from ..sdk.wire.search_messages import search_from_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..foundation.clock import Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel
+from ..model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
+from ..model.status import SUCCESS, WorkloadStatus
 from ..stores.queue.lookup import QueueLookup
 from ..stores.queue.queue import Status as StoredStatus
 from ..stores.results.results import Results
+from ..wire.gateway_messages import status_to_wire
+from ..wire.search_messages import search_from_wire
+from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .polling import Polling
 from .spooled_ids import SpooledIds

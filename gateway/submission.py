@@ -11,17 +11,17 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from ..sdk.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.name import EXPECTED, NAME_LENGTH, is_name
-from ..sdk.model.priority import Priority
-from ..sdk.model.reference import BY_REFERENCE
-from ..sdk.model.units import duration_text
-from ..sdk.model.workload import Kind
-from ..sdk.wire.convert import headers_from_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
+from ..model.function_spec import FunctionSpec
+from ..model.name import EXPECTED, NAME_LENGTH, is_name
+from ..model.priority import Priority
+from ..model.reference import BY_REFERENCE
+from ..model.units import duration_text
+from ..model.workload import Kind
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem
+from ..wire.convert import headers_from_wire
+from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 

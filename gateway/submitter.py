@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, Unavailable
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..foundation.clock import Clock
+from ..model.errors import InvalidRequest, Overloaded, StoreFull, Unavailable
 from ..stores.queue.intake import NewItem, QueueIntake, Submitted
+from ..wire.v1 import gateway_pb2 as pb
 from .admission import Admission
 from .columns import WorkloadColumns
 from .config import GatewayConfig

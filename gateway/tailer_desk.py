@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
-from ..sdk.model.audit import Audit
-from ..sdk.model.drop import DropRow
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.seek import END, LAST_POSITION, START, Move, Seek
+from ..model.audit import Audit
+from ..model.drop import DropRow
+from ..model.errors import InvalidRequest
+from ..model.seek import END, LAST_POSITION, START, Move, Seek
 from ..stores.drops.drops import Drops
 
 #: Most ranges of drops in one answer.

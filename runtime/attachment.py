@@ -6,11 +6,11 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, Protocol
 
-from ..sdk.clock import Clock
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes
-from ..sdk.wire.convert import KindReader, read_items, write_outcomes
-from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..foundation.clock import Clock
+from ..model.outcome import Outcome
+from ..model.workload import INDEX_BITS, Ended, Flight, Outcomes
+from ..wire.convert import KindReader, read_items, write_outcomes
+from ..wire.v1 import scheduler_pb2 as pb
 from .frames import REF_MASK, SESSION_BITS
 from .rules.leases import Leases
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..sdk.model.workload import INDEX_BITS, Flight, Kind
+from ..model.workload import INDEX_BITS, Flight, Kind
 from .executors import KIND_TABLE, ExecutorProcess
 from .frames import SESSION_BITS, Assign, extra_row
 

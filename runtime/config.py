@@ -6,8 +6,8 @@ import os
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..sdk.config import Bytes, Name, Seconds
-from ..sdk.place import Place
+from ..foundation.config import Bytes, Name, Seconds
+from ..foundation.object_places import Place
 
 
 class WorkerConfig(BaseModel):

@@ -14,11 +14,11 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.current_run import RUN
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.current_run import RUN
+from ..model.outcome import EXPIRED_WHY, Outcome
+from ..model.workload import Ended
 from ..sdk.function import Function
-from ..sdk.model.outcome import EXPIRED_WHY, Outcome
-from ..sdk.model.workload import Ended
 from ..sdk.opened_content import Places
 from ..sdk.payload import encode_result
 from . import forked

@@ -97,7 +97,7 @@ class Runner:
         self.waker: asyncio.Future[None] | None = None
 
     def wait(self, *, blocking: bool) -> ParentWait | None:
-        """Its item waits for other work from now on (sdk/current_run.py)."""
+        """Its item waits for other work from now on (foundation/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 
     async def rest(self, idle: list[Runner], loop: asyncio.AbstractEventLoop) -> None:

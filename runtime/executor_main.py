@@ -18,9 +18,9 @@ import threading
 import time
 from typing import Any
 
-from ..sdk import telemetry
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.units import size_text
+from ..foundation import telemetry
+from ..model.errors import TailraceError
+from ..model.units import size_text
 from ..sdk.opened_content import Places
 from . import forked, memory
 from .board import Board

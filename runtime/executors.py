@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..sdk.model.workload import Ended, Kind
+from ..model.workload import Ended, Kind
 from . import bare, pid_namespacing
 from .board import Board
 from .frames import Done, Dying, ExecutorSetup, Failed, Frames, Notes, Quit, Ready, Timer, Waits, encode, ended_of

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from ..sdk.model.plain_text import plain
-from ..sdk.model.workload import UNWRITABLE, Ended, Extra
+from ..model.plain_text import plain
+from ..model.workload import UNWRITABLE, Ended, Extra
 from .rules.attempt import REASON_LENGTH
 
 SESSION_BITS = 56

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+from ..model.did_you_mean import meant
+from ..model.errors import DeclarationError, TailraceError, UserError
+from ..model.plain_text import plain
 from ..sdk.function import Function
-from ..sdk.meant import meant
-from ..sdk.model.errors import DeclarationError, TailraceError, UserError
-from ..sdk.model.plain_text import plain
 
 
 @dataclass(frozen=True, slots=True)

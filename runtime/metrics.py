@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..sdk.model import metrics
-from ..sdk.model.metrics import Sample, sorted_samples
-from ..sdk.model.outcome import Outcome
+from ..model import metrics
+from ..model.metrics import Sample, sorted_samples
+from ..model.outcome import Outcome
 from .pool import Pool
 
 

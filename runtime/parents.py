@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ..sdk.model.errors import InvalidRequest, Throttled
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended
+from ..model.errors import InvalidRequest, Throttled
+from ..model.outcome import Outcome
+from ..model.workload import Ended
 from .board import WAITS, Board
 
 #: How an item comes back that would have waited where no more may: it costs nothing, and comes again.
@@ -45,7 +45,7 @@ class Holder(Protocol):
 
 
 class ParentWait:
-    """One wait of one run (sdk/current_run.py)."""
+    """One wait of one run (foundation/current_run.py)."""
 
     __slots__ = ("_parents", "_stops", "holder", "key", "limit", "stopped")
 

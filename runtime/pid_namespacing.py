@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from ..sdk.model.errors import UserError
+from ..model.errors import UserError
 from . import bare
 
 #: Processes of an executor that stand still between two runs: the launcher, the init, itself.

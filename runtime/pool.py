@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..sdk.lifecycle import end_all
-from ..sdk.model.errors import UserError
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended
+from ..foundation.lifecycle import end_all
+from ..model.errors import UserError
+from ..model.outcome import Outcome
+from ..model.workload import Ended
 from .batch import AssignedFlight, Row, row_key
 from .executors import ExecutorProcess
 from .frames import Done, ExecutorSetup, Failed, Notes, Ready, Release, StopItems, Waits

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import grpc
 
-from ..sdk.model.backoff import STORE, Backoff
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.wire.channel import dial, error_of
-from ..sdk.wire.convert import function_to_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
-from ..sdk.wire.v1 import gateway_pb2_grpc
+from ..model.backoff import STORE, Backoff
+from ..model.function_spec import FunctionSpec
+from ..wire.channel import dial, error_of
+from ..wire.convert import function_to_wire
+from ..wire.v1 import gateway_pb2 as pb
+from ..wire.v1 import gateway_pb2_grpc
 
 LOG = logging.getLogger("tailrace.runtime")
 DEADLINE = 5.0

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from ..sdk.model.errors import UserError
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import INDEX_BITS, Ended, Flight
-from ..sdk.together import together
+from ..foundation.together import together
+from ..model.errors import UserError
+from ..model.outcome import Outcome
+from ..model.workload import INDEX_BITS, Ended, Flight
 from . import pid_namespacing
 from .batch import AssignedFlight
 from .config import WorkerConfig

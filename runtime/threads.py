@@ -7,9 +7,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from ..model.outcome import Outcome
+from ..model.workload import Ended
 from ..sdk.context import Context
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended
 from .board import Board
 from .entry import Item, PreparedKind
 from .parents import Parents, ParentWait
@@ -48,7 +48,7 @@ class ThreadRun:
         self.parents.stop(self.key)
 
     def wait(self, *, blocking: bool) -> ParentWait | None:
-        """It waits for other work from now on (sdk/current_run.py)."""
+        """It waits for other work from now on (foundation/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 
 

@@ -10,17 +10,17 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.duties import Duties
-from ..sdk.model.errors import ConfigError
-from ..sdk.model.lease import LeaseSizes
-from ..sdk.model.metrics import Sample
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended, Flight
-from ..sdk.wire.convert import function_to_wire
-from ..sdk.wire.scheduler import SchedulerSessions
-from ..sdk.wire.session import Dialer
-from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.duties import Duties
+from ..model.errors import ConfigError
+from ..model.lease import LeaseSizes
+from ..model.metrics import Sample
+from ..model.outcome import Outcome
+from ..model.workload import Ended, Flight
+from ..wire.convert import function_to_wire
+from ..wire.scheduler import SchedulerSessions
+from ..wire.session import Dialer
+from ..wire.v1 import scheduler_pb2 as pb
 from .attachment import Attachment, by_session
 from .config import WorkerConfig
 from .executors import ExecutorProcess

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import INDEX_BITS, INDEX_MASK, Owned
+from ..model.outcome import Outcome
+from ..model.workload import INDEX_BITS, INDEX_MASK, Owned
 from .recall import Recall
 from .returns import HELD, Returns
 from .rules.adoption import AdoptedRow, forgettable, plausible

@@ -8,12 +8,12 @@ import math
 import uuid
 from collections.abc import Callable
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import InvalidPayload, InvalidRequest, Overloaded, UnknownFunction
-from ..sdk.model.priority import Priority
-from ..sdk.model.workload import Ended, Extra, Flight, Kind, ref
-from ..sdk.wire.convert import headers_from_wire
-from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..foundation.clock import Clock
+from ..model.errors import InvalidPayload, InvalidRequest, Overloaded, UnknownFunction
+from ..model.priority import Priority
+from ..model.workload import Ended, Extra, Flight, Kind, ref
+from ..wire.convert import headers_from_wire
+from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .endpoints import take_outcomes
 

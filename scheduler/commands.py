@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..sdk import terminal
-from ..sdk.terminal import GatewayAddress, Json
+from ..foundation import terminal
+from ..foundation.terminal import GatewayAddress, Json
+from ..sdk import found_gateway
 
 if TYPE_CHECKING:
-    from ..sdk.model.limits import Snapshot
-    from ..sdk.model.status import WorkloadStatus
-    from ..sdk.wire.scheduler import SchedulerClient
+    from ..model.limits import Snapshot
+    from ..model.status import WorkloadStatus
+    from ..wire.scheduler import SchedulerClient
 
 SchedulerAddress = Annotated[
     str | None,
@@ -42,7 +43,7 @@ def explain(
 
 async def _explain(id: str, scheduler: str | None, gateway: str | None) -> dict[str, Any]:
     """Asks the scheduler first, which knows what it was handed; then the gateway, which knows what rests."""
-    from ..sdk.model.errors import Unavailable
+    from ..model.errors import Unavailable
 
     client = _client(scheduler)
     unreachable = ""
@@ -57,7 +58,7 @@ async def _explain(id: str, scheduler: str | None, gateway: str | None) -> dict[
         unreachable = str(error)
     finally:
         await client.close()
-    async with terminal.gateway_client(gateway) as asked:
+    async with found_gateway.gateway_client(gateway) as asked:
         status = (await asked.status([id]))[0]
         if status is None:
             detail = (
@@ -74,7 +75,7 @@ def resting(  # noqa: PLR0911 - one return per reason
 ) -> tuple[str, str]:
     """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
     function → why."""
-    from ..sdk.model.status import HANDED_OUT, SPOOLED
+    from ..model.status import HANDED_OUT, SPOOLED
 
     name = status.function
     if status.ended:
@@ -119,8 +120,8 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
             MessageToDict(reply, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
         )
         return
-    from ..sdk.model.outcome import Outcome
-    from ..sdk.model.priority import Priority
+    from ..model.outcome import Outcome
+    from ..model.priority import Priority
 
     terminal.show_facts({"scheduler": reply.scheduler, "ready": reply.ready}, False)
     lanes = [
@@ -155,7 +156,7 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
 def _client(scheduler: str | None) -> SchedulerClient:
     """What calls the scheduler at this address; None: where it is found."""
     from ..sdk.discovery import find_scheduler
-    from ..sdk.wire.scheduler import SchedulerClient
+    from ..wire.scheduler import SchedulerClient
 
     found = find_scheduler(scheduler)
     return SchedulerClient(found.addresses[0], found.reason)

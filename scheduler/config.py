@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..sdk.config import Seconds
+from ..foundation.config import Seconds
 from ..sdk.discovery import DEFAULT_SCHEDULER
-from ..sdk.wire.bounds import USUAL, PeerBounds
+from ..wire.bounds import USUAL, PeerBounds
 from .rules.clog import Limits
 
 #: A direct address that whoever starts the scheduler and its neighbours chooses.

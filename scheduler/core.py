@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.lease import LeaseSizes, grant_to_worker
-from ..sdk.model.limits import Gate, Quota
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import INDEX_BITS, Flight, Outcomes
+from ..model.function_spec import FunctionSpec
+from ..model.lease import LeaseSizes, grant_to_worker
+from ..model.limits import Gate, Quota
+from ..model.outcome import Outcome
+from ..model.workload import INDEX_BITS, Flight, Outcomes
 from .adoption import Adoptions
 from .config import SchedulerConfig
 from .credit import SessionCredits

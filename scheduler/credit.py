@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..sdk.model.demand import Cell, Closed
-from ..sdk.model.function_spec import FunctionSpec
+from ..model.demand import Cell, Closed
+from ..model.function_spec import FunctionSpec
 from .intake import Intake
 from .outages import Outages
 from .returns import Returns

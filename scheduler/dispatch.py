@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from ..sdk.model.workload import FLIGHT_ITEMS, INDEX_BITS
+from ..model.workload import FLIGHT_ITEMS, INDEX_BITS
 from .roster import Able, RosterFunction
 from .rules.fairness import quantum
 from .rules.lanes import PAYLOAD, SESSION, Item, expired

@@ -1,6 +1,6 @@
 """The two kinds of session as the wire sees them: frames become events of the core, outboxes become frames.
 
-Synchronous (an Endpoint of sdk/wire/session.py). Everything pending goes into one frame, up to about a mebibyte of
+Synchronous (an Endpoint of wire/session.py). Everything pending goes into one frame, up to about a mebibyte of
 payloads or results; the rest follows in the next.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import InvalidRequest, SessionLost
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Outcomes
-from ..sdk.wire.convert import (
+from ..foundation.clock import Clock
+from ..model.errors import InvalidRequest, SessionLost
+from ..model.function_spec import FunctionSpec
+from ..model.workload import FLIGHT_ITEMS, Ended, Outcomes
+from ..wire.convert import (
     KindReader,
     KindWriter,
     function_to_wire,
@@ -23,7 +23,7 @@ from ..sdk.wire.convert import (
     write_items,
     write_outcomes,
 )
-from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .rules.placement import PoolLimits
 from .sessions import Adoption, Assignment, TailerSession, WorkerSession

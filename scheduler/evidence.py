@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended
+from ..model.outcome import Outcome
+from ..model.workload import Ended
 from .rules.lanes import ATTEMPT, EXTRA, ID, KIND, REF, SESSION, Item
 
 #: Longest text of a failure that is kept for people.

@@ -11,8 +11,8 @@ from itertools import repeat
 
 from msgspec.structs import replace
 
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import INDEX_BITS, DroppedBy, Flight, Kind
+from ..model.outcome import Outcome
+from ..model.workload import INDEX_BITS, DroppedBy, Flight, Kind
 from .dispatch import wake
 from .returns import HELD, Returns, ended
 from .roster import Roster, RosterFunction

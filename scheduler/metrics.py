@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..sdk.model import metrics
-from ..sdk.model.metrics import Sample, sorted_samples
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.priority import Priority
-from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..model import metrics
+from ..model.metrics import Sample, sorted_samples
+from ..model.outcome import Outcome
+from ..model.priority import Priority
+from ..wire.v1 import scheduler_pb2 as pb
 
 
 def samples(reply: pb.InspectReply) -> list[Sample]:

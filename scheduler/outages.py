@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..sdk.model.demand import Closed
+from ..model.demand import Closed
 from .dispatch import wake
 from .evidence import Evidence
 from .intake import Intake

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import INDEX_BITS
+from ..model.outcome import Outcome
+from ..model.workload import INDEX_BITS
 from .intake import Intake
 from .returns import HELD, Returns, ended
 from .roster import Roster

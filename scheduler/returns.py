@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import INDEX_BITS, Ended, Outcomes
+from ..model.outcome import Outcome
+from ..model.workload import INDEX_BITS, Ended, Outcomes
 from .dispatch import wake
 from .evidence import Evidence
 from .roster import RosterFunction

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..sdk.model.demand import Cell
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.limits import Quota
-from ..sdk.model.priority import Priority
+from ..model.demand import Cell
+from ..model.function_spec import FunctionSpec
+from ..model.limits import Quota
+from ..model.priority import Priority
 from .rules.credit import cell_limit, session_total, steady
 from .rules.fairness import Ring, Turn, clamp_weight
 from .rules.lanes import EXTRA, KIND, Item, Lane

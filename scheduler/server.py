@@ -10,20 +10,20 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.duties import Duties
-from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError
-from ..sdk.model.lease import LeaseSizes
-from ..sdk.model.metrics import Sample
-from ..sdk.wire.carriers import serve_streams
-from ..sdk.wire.channel import serve
-from ..sdk.wire.convert import function_from_wire
-from ..sdk.wire.direct import SCHEME
-from ..sdk.wire.health import Health
-from ..sdk.wire.scheduler import SERVICE, serve_scheduler, sessions
-from ..sdk.wire.session import Served
-from ..sdk.wire.stream import Listener, Stream
-from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.duties import Duties
+from ..model.errors import InvalidRequest, Overloaded, TailraceError
+from ..model.lease import LeaseSizes
+from ..model.metrics import Sample
+from ..wire.carriers import serve_streams
+from ..wire.channel import serve
+from ..wire.convert import function_from_wire
+from ..wire.direct import SCHEME
+from ..wire.health import Health
+from ..wire.scheduler import SERVICE, serve_scheduler, sessions
+from ..wire.session import Served
+from ..wire.stream import Listener, Stream
+from ..wire.v1 import scheduler_pb2 as pb
 from .calls import Calls
 from .config import AUTO, SchedulerConfig
 from .core import Core
@@ -119,7 +119,7 @@ class SchedulerServer:
             self._timer.cancel()
         self._loop = None
 
-    # ---- what callers ask (sdk/wire/scheduler.SchedulerCalls)
+    # ---- what callers ask (wire/scheduler.SchedulerCalls)
 
     async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply:
         return await self._calls.run(request)

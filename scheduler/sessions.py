@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..sdk.model.demand import Cell, Closed
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.workload import Ended
+from ..model.demand import Cell, Closed
+from ..model.function_spec import FunctionSpec
+from ..model.workload import Ended
 from .rules.lanes import Item
 from .rules.leases import Granted, HeldFlights, Requests
 from .rules.placement import WorkerPool

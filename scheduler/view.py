@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .roster import RosterFunction
 from .rules.explain import SENTENCES, Reason

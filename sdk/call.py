@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .model.errors import InvalidPayload, InvalidRequest
-from .model.name import NAME_LENGTH
-from .model.priority import Priority
-from .model.reference import BY_REFERENCE, REFERENCE, Reference
-from .model.units import seconds
-from .model.workload import Headers
+from ..model.errors import InvalidPayload, InvalidRequest
+from ..model.name import NAME_LENGTH
+from ..model.priority import Priority
+from ..model.reference import BY_REFERENCE, REFERENCE, Reference
+from ..model.units import seconds
+from ..model.workload import Headers
 from .payload import Arguments, RawArguments, encode_arguments
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 
+from ..model.errors import InvalidRequest
+from ..wire.gateway_messages import new_workload
+from ..wire.v1 import gateway_pb2 as pb
 from .call import Call
-from .model.errors import InvalidRequest
-from .wire.gateway_messages import new_workload
-from .wire.v1 import gateway_pb2 as pb
 
 #: A chunk holds at most so many workloads and (beside its last one) payload bytes.
 CHUNK_ITEMS = 1000

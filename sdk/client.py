@@ -18,17 +18,17 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
+from ..foundation.current_run import Wait, waiting
+from ..model.errors import InvalidRequest, TailraceError
+from ..model.units import seconds
+from ..wire.channel import dial_blocking, error_of
+from ..wire.gateway_messages import Accepted
+from ..wire.v1.gateway_pb2_grpc import GatewayStub
 from . import scheduling, submitting, workload_calls
 from .call import Call, shown_as_call
 from .conversation import PATIENCE, Ask, Conversation, Look, Steps
-from .current_run import Wait, waiting
 from .discovery import Found, find_gateways, look_again
 from .handle import Handle
-from .model.errors import InvalidRequest, TailraceError
-from .model.units import seconds
-from .wire.channel import dial_blocking, error_of
-from .wire.gateway_messages import Accepted
-from .wire.v1.gateway_pb2_grpc import GatewayStub
 
 P = ParamSpec("P")
 T = TypeVar("T")

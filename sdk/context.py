@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from .model.errors import InvalidRequest
-from .model.plain_text import plain
-from .model.workload import Headers
+from ..model.errors import InvalidRequest
+from ..model.plain_text import plain
+from ..model.workload import Headers
 
 if TYPE_CHECKING:
     from .opened_content import Opened, Places

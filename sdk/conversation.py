@@ -16,9 +16,9 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from ..model.backoff import CALL, Backoff
+from ..model.errors import Overloaded, StoreFull, Unavailable
 from .discovery import Found
-from .model.backoff import CALL, Backoff
-from .model.errors import Overloaded, StoreFull, Unavailable
 
 T = TypeVar("T")
 

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .model.address import read_address
-from .model.errors import ConfigError
-from .notices import Notice, notices
-from .run_dir import VARIABLE, places
+from ..foundation.notices import Notice, notices
+from ..foundation.run_dir import VARIABLE, places
+from ..model.address import read_address
+from ..model.errors import ConfigError
 
 DEFAULT_GATEWAY = "127.0.0.1:8786"
 DEFAULT_SCHEDULER = "127.0.0.1:8788"
@@ -129,7 +129,7 @@ def _ours(port: str, known: Sequence[Notice]) -> bool:
     """Whether one of these users listens at a port without a notice, as a tunnel to another machine does. (Of a run
     directory that was chosen only notices count: what listens there may be of another one.) Who it is takes the
     kernel milliseconds to say where there are many connections, so it is asked when somebody does."""
-    from .wire.listening import listeners
+    from ..foundation.listening import listeners
 
     try:
         socket.create_connection(("127.0.0.1", int(port)), ANSWERED_WITHIN).close()
@@ -150,8 +150,8 @@ def _choice(part: str, known: Sequence[Notice]) -> str:
 
 
 def _from_file(path: Path) -> tuple[str, Sequence[str]]:
+    from ..foundation.config import load
     from .client_config import ClientConfig
-    from .config import load
 
     config = load(path, ClientConfig)
     if config.gateways:

@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from ..model.errors import DeclarationError, InvalidRequest
+from ..model.function_spec import DEFAULT_POOL, ISOLATED_POOL, FunctionSpec
+from ..model.name import EXPECTED, NAME_LENGTH, is_name
+from ..model.priority import DEFAULT_PRIORITY, Priority
+from ..model.retry import DEFAULT_RETRY, Retry
+from ..model.units import seconds
 from .context import Context
-from .model.errors import DeclarationError, InvalidRequest
-from .model.function_spec import DEFAULT_POOL, ISOLATED_POOL, FunctionSpec
-from .model.name import EXPECTED, NAME_LENGTH, is_name
-from .model.priority import DEFAULT_PRIORITY, Priority
-from .model.retry import DEFAULT_RETRY, Retry
-from .model.units import seconds
 from .payload import Arguments, RawArguments, TypedArguments
 
 P = ParamSpec("P")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from .model.status import WorkloadStatus
+    from ..model.status import WorkloadStatus
 
 
 class _Follows(Protocol):

@@ -11,14 +11,14 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .content import Content
-from .gunzip import Undecodable
-from .model.errors import ConfigError, Fatal, InvalidRequest
-from .model.reference import REFERENCE, Reference, decode
-from .model.workload import Headers
+from ..foundation.gunzip import Undecodable
+from ..foundation.object_content import Content
+from ..model.errors import ConfigError, Fatal, InvalidRequest
+from ..model.reference import REFERENCE, Reference, decode
+from ..model.workload import Headers
 
 if TYPE_CHECKING:
-    from .place import Place
+    from ..foundation.object_places import Place
 
 #: Bytes read at once.
 BLOCK = 1 << 20
@@ -39,14 +39,14 @@ class Places:
         takes half as long as the rest of an executor's start."""
         if not texts:
             return cls()
-        from .place import Place
+        from ..foundation.object_places import Place
 
         return cls([Place.model_validate_json(text) for text in texts])
 
     def store(self, url: str) -> Any:
         """The store of a place. Raises ConfigError when the worker's file names none."""
         if url not in self._stores:
-            from .place import place_for
+            from ..foundation.object_places import place_for
 
             place = place_for(url, self._places)
             if place is None:
@@ -56,7 +56,7 @@ class Places:
                     "credentials"
                 )
             try:
-                from .objects import ObjectStore
+                from ..foundation.objects import ObjectStore
             except ModuleNotFoundError as error:
                 raise ConfigError(
                     f'opening {url} needs the Python package "{error.name}", which is not installed: '
@@ -81,7 +81,7 @@ class Opened:
             for start in range(0, len(self._payload), BLOCK):
                 yield self._payload[start : start + BLOCK]
             return
-        from .objects import Gone, Replaced
+        from ..foundation.objects import Gone, Replaced
 
         reference = decode(self._payload)
         store = self._places.store(reference.url)

@@ -13,10 +13,10 @@ import pydantic
 import pydantic_core
 from typing_extensions import TypedDict  # pydantic asks for it below Python 3.12, and brings it
 
+from ..model.did_you_mean import meant
+from ..model.errors import InvalidPayload
+from ..model.plain_text import plain
 from .argument_schema import argument_schema
-from .meant import meant
-from .model.errors import InvalidPayload
-from .model.plain_text import plain
 
 #: Bounds of an error message: characters of a value shown, errors listed, characters in all.
 SHOWN_VALUE = 80

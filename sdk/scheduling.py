@@ -9,14 +9,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
+from ..foundation.identity import whoami
+from ..model.errors import InvalidRequest
+from ..model.priority import Priority
+from ..model.schedule import CatchUp, Overlap, Schedule, check_schedule, usual_catch_up
+from ..wire.schedule_messages import ScheduleView, schedule_to_wire, schedule_view
+from ..wire.v1 import gateway_pb2 as pb
 from .call import Call, check_clash, duration, merged, moment
 from .conversation import Conversation, Steps
-from .identity import whoami
-from .model.errors import InvalidRequest
-from .model.priority import Priority
-from .model.schedule import CatchUp, Overlap, Schedule, check_schedule, usual_catch_up
-from .wire.schedule_messages import ScheduleView, schedule_to_wire, schedule_view
-from .wire.v1 import gateway_pb2 as pb
 
 if TYPE_CHECKING:
     from .function import Function

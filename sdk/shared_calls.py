@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from ..foundation.lifecycle import end_all
+from ..model.errors import UserError
+from ..wire.gateway_messages import Accepted
 from .call import Call
-from .lifecycle import end_all
-from .model.errors import UserError
-from .wire.gateway_messages import Accepted
 
 #: Workloads and bytes of payload that share a call, but for a single larger one.
 MOST, BYTES = 256, 1 << 20

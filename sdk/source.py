@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from .model.claim import Leased, Renewed, Settle, State
-from .model.demand import Demand
-from .model.workload import Headers
+from ..model.claim import Leased, Renewed, Settle, State
+from ..model.demand import Demand
+from ..model.workload import Headers
 
 
 @dataclass(frozen=True, slots=True)

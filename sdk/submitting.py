@@ -10,12 +10,12 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from ..model.errors import PartlySubmitted
+from ..wire.gateway_messages import Accepted, accepted
+from ..wire.v1 import gateway_pb2 as pb
 from .call import Call
 from .chunks import Ahead, chunks, message
 from .conversation import Conversation, Steps
-from .model.errors import PartlySubmitted
-from .wire.gateway_messages import Accepted, accepted
-from .wire.v1 import gateway_pb2 as pb
 
 T = TypeVar("T")
 

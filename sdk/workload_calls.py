@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from ..foundation.identity import whoami
+from ..model.claim import State
+from ..model.did_you_mean import meant
+from ..model.errors import InvalidRequest, WorkloadFailed
+from ..model.search import MOST_FOUND, Search
+from ..model.status import SUCCESS, WorkloadStatus
+from ..model.units import seconds
+from ..wire.gateway_messages import status_from_wire
+from ..wire.search_messages import search_to_wire
+from ..wire.v1 import gateway_pb2 as pb
 from .call import moment
 from .conversation import Conversation, Steps
-from .identity import whoami
-from .meant import meant
-from .model.claim import State
-from .model.errors import InvalidRequest, WorkloadFailed
-from .model.search import MOST_FOUND, Search
-from .model.status import SUCCESS, WorkloadStatus
-from .model.units import seconds
-from .wire.gateway_messages import status_from_wire
-from .wire.search_messages import search_to_wire
-from .wire.v1 import gateway_pb2 as pb
 
 #: Ids of one call.
 CHUNK_IDS = 1000

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ..sdk.config import Bytes, Seconds
-from ..sdk.wire.bounds import USUAL, PeerBounds
+from ..foundation.config import Bytes, Seconds
+from ..wire.bounds import USUAL, PeerBounds
 from .engines import EMBEDDED
 from .log.engines import mistakes_in
 from .queue.engines import ENGINES as QUEUES

@@ -16,7 +16,7 @@ import stat
 from pathlib import Path
 from types import TracebackType
 
-from ..sdk.model.errors import AlreadyInUse, ConfigError, StoreFull
+from ..model.errors import AlreadyInUse, ConfigError, StoreFull
 
 #: What a file's mode lets the group and everybody do.
 OTHERS = 0o077

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from ..sdk.meant import meant
-from ..sdk.model.errors import ConfigError
+from ..model.did_you_mean import meant
+from ..model.errors import ConfigError
 
 S = TypeVar("S")
 

@@ -1,11 +1,11 @@
-"""Heights of a store (high-water marks), told to it by those who saw them (sdk/model/height.py): schedulers, through
+"""Heights of a store (high-water marks), told to it by those who saw them (model/height.py): schedulers, through
 tailers."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from ..sdk.model.height import Height
+from ..model.height import Height
 
 #: What is asked about: the queue, whose fences they are, and the state, whose rows of ownership they are.
 QUEUE, STATE = "queue", "state"

@@ -11,9 +11,9 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from ..sdk.lifecycle import cancel
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.linger import HINTS
+from ..foundation.lifecycle import cancel
+from ..model.errors import TailraceError
+from ..model.linger import HINTS
 
 #: Seconds until a broken connection is dialled again.
 AGAIN = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 
-from ..sdk.model.errors import NotConnected, UserError
+from ..model.errors import NotConnected, UserError
 
 
 class Refused(NotConnected):

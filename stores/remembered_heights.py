@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..sdk.model.height import Height, forgettable
+from ..model.height import Height, forgettable
 
 #: Where these files are in the run directory.
 FOLDER = "stores"

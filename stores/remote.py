@@ -2,12 +2,12 @@
 
 Each client has its protocol's methods with the same parameters and results; which ones there are is checked against the
 protocol by the type checker, what they carry by the protocol's type hints. A wait is held for at most
-`sdk.wire.stores.LONGEST_WAIT` seconds: whoever waits asks again.
+`wire.stores.LONGEST_WAIT` seconds: whoever waits asks again.
 """
 
 from __future__ import annotations
 
-from ..sdk.wire.stores import StoreClient, remote
+from ..wire.stores import StoreClient, remote
 from .checkpoints.checkpoints import Checkpoints
 from .control.control import Control
 from .dead_letters.dead_letters import DeadLetters

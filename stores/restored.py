@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from ..sdk.model.errors import ConfigError
+from ..model.errors import ConfigError
 from .sqlite.backup import sync
 
 STAMP = "tailrace.stamp"

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import grpc
 
-from ..sdk.wire.bounds import USUAL, PeerBounds
-from ..sdk.wire.channel import serve
-from ..sdk.wire.health import Health
-from ..sdk.wire.stores import SERVICE, StoresService
+from ..wire.bounds import USUAL, PeerBounds
+from ..wire.channel import serve
+from ..wire.health import Health
+from ..wire.stores import SERVICE, StoresService
 from .protocols import PROTOCOLS
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.reopening import Trouble
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..model.errors import InvalidRequest
+from ..model.reopening import Trouble
 
 #: Seconds between what one process tells, while there is something; and for how long what the last one told is shown.
 TELL_EVERY = 2.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
-from ..sdk.model.outcome import Outcome
+from ..model.audit import HELD, IN_FLIGHT, Audit, Fate
+from ..model.outcome import Outcome
 from .hand_out import HandOut
 from .holding import Holding
 from .partition import Partition

@@ -8,8 +8,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import Unavailable
+from ..foundation.clock import Clock
+from ..model.errors import Unavailable
 from ..sdk.source import StreamSource
 from .partition import Partition
 from .rules.trimming import Trimming, apart

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import ErrorType
 
-from ..sdk.config import Bytes, Name, Seconds
-from ..sdk.model.errors import ConfigError, InvalidRequest
-from ..sdk.model.retry import Retry
+from ..foundation.config import Bytes, Name, Seconds
+from ..model.errors import ConfigError, InvalidRequest
+from ..model.retry import Retry
 from ..sdk.source import SourceKind
 from .mapping.record_values import (
     ExpiresFrom,
@@ -37,7 +37,7 @@ from .rules.window import Window
 
 
 class RetryConfig(BaseModel):
-    """A retry policy; what is left out has the default of sdk/model/retry.py. Wins over the function's own."""
+    """A retry policy; what is left out has the default of model/retry.py. Wins over the function's own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

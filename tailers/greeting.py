@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from ..sdk.model.errors import InvalidRequest, TailraceError
-from ..sdk.model.height import Height
+from ..model.errors import InvalidRequest, TailraceError
+from ..model.height import Height
 from ..stores.heights import Heights
 from .departures.durable import until_available
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..sdk.model.demand import Cell, Closed
-from ..sdk.model.workload import Flight
+from ..model.demand import Cell, Closed
+from ..model.workload import Flight
 
 _OPEN = re.compile(b"\x01")
 

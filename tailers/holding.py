@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..sdk.model.demand import Cell
-from ..sdk.model.workload import FLIGHT_ITEMS
+from ..model.demand import Cell
+from ..model.workload import FLIGHT_ITEMS
 from ..sdk.source import StreamBatch
 from .config import TailerConfig
 from .items import Items

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 
-from ..sdk.model.spread import spread
+from ..model.spread import spread
 
 
 class Hurry:

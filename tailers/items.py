@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ..sdk.model.workload import Extra, Flight, Owned
+from ..model.workload import Extra, Flight, Owned
 from ..sdk.source import StreamBatch
 from .mapping.mapping import Mapped
 from .partition import Partition

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import pairwise
 
-from ..sdk.clock import Clock
-from ..sdk.model.audit import Fate
-from ..sdk.model.drop import Cause, Drop
-from ..sdk.model.errors import PositionsGone
+from ..foundation.clock import Clock
+from ..model.audit import Fate
+from ..model.drop import Cause, Drop
+from ..model.errors import PositionsGone
 from ..sdk.source import StreamBatch
 from ..stores.drops.drops import Drops
 from .config import TailerConfig

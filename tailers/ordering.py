@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..sdk.model.audit import Fate
-from ..sdk.model.demand import Cell
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended
+from ..model.audit import Fate
+from ..model.demand import Cell
+from ..model.outcome import Outcome
+from ..model.workload import Ended
 from .config import TailerConfig
 from .departures.departure import ended_item
 from .departures.departures import Departures

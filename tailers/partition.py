@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ..sdk.model.audit import Fate
-from ..sdk.model.demand import Cell
-from ..sdk.model.ledger import LedgerEntry
-from ..sdk.model.workload import Headers, Kind
+from ..model.audit import Fate
+from ..model.demand import Cell
+from ..model.ledger import LedgerEntry
+from ..model.workload import Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .rules.audit import Book

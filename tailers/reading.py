@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..sdk.model.demand import Cell
-from ..sdk.model.workload import FLIGHT_ITEMS
+from ..model.demand import Cell
+from ..model.workload import FLIGHT_ITEMS
 from .mapping.target import Target
 from .partition import Partition
 from .rules.clog import may_read

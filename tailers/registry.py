@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.meant import meant
-from ..sdk.model.errors import ConfigError
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..model.did_you_mean import meant
+from ..model.errors import ConfigError
 from ..sdk.source import SourceKind
 from ..stores.checkpoints.checkpoints import Checkpoints
 from ..stores.control.control import Control

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..sdk.clock import Clock
-from ..sdk.duties import Duties
-from ..sdk.model.lease import LeaseSizes
+from ..foundation.clock import Clock
+from ..foundation.duties import Duties
+from ..model.lease import LeaseSizes
 from ..sdk.source import SourceKind
 from .config import TailerConfig
 from .departures.parking import Parking

@@ -12,16 +12,16 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from ..sdk.clock import Clock
-from ..sdk.model.demand import Cell, Closed
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.height import Height
-from ..sdk.model.lease import LeaseSizes, grant_to_scheduler, wait_for_scheduler
-from ..sdk.model.workload import Flight, Outcomes
-from ..sdk.wire.convert import KindWriter, function_from_wire, owned_to_wire, read_outcomes, write_items
-from ..sdk.wire.scheduler import SchedulerSessions
-from ..sdk.wire.session import Dialer
-from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..foundation.clock import Clock
+from ..model.demand import Cell, Closed
+from ..model.function_spec import FunctionSpec
+from ..model.height import Height
+from ..model.lease import LeaseSizes, grant_to_scheduler, wait_for_scheduler
+from ..model.workload import Flight, Outcomes
+from ..wire.convert import KindWriter, function_from_wire, owned_to_wire, read_outcomes, write_items
+from ..wire.scheduler import SchedulerSessions
+from ..wire.session import Dialer
+from ..wire.v1 import scheduler_pb2 as pb
 from .greeting import Greeting
 from .rules.credit import Credit
 

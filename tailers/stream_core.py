@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from ..sdk.model.audit import Audit, Fate
-from ..sdk.model.demand import Cell
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.workload import Ended
+from ..model.audit import Audit, Fate
+from ..model.demand import Cell
+from ..model.function_spec import FunctionSpec
+from ..model.workload import Ended
 from ..sdk.source import Capabilities, StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .accounts import Accounts

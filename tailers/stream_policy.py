@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..sdk.model.audit import Fate
+from ..model.audit import Fate
 
 #: Checkpoint writes begin at least this far apart, seconds.
 COMMIT_EVERY = 0.02

@@ -7,16 +7,16 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
-from ..sdk.duties import Duties
-from ..sdk.lifecycle import cancel, each_of
-from ..sdk.logger import Logger
-from ..sdk.model.audit import Audit, Fate, queue_audit
-from ..sdk.model.drop import Cause
-from ..sdk.model.errors import ConfigError, InvalidRequest, TailraceError, Unavailable
-from ..sdk.model.lease import LeaseSizes
-from ..sdk.model.overview import TailerOverview
-from ..sdk.model.parked import Parked, due_function
-from ..sdk.model.seek import Move, Seek
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel, each_of
+from ..foundation.logger import Logger
+from ..model.audit import Audit, Fate, queue_audit
+from ..model.drop import Cause
+from ..model.errors import ConfigError, InvalidRequest, TailraceError, Unavailable
+from ..model.lease import LeaseSizes
+from ..model.overview import TailerOverview
+from ..model.parked import Parked, due_function
+from ..model.seek import Move, Seek
 from ..stores.replays.replays import Replays
 from .config import TailerConfig
 from .departures.parking import Parking

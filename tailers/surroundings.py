@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..sdk.model.demand import Cell
+from ..model.demand import Cell
 from .departures.departure import Departure
 from .items import Items
 from .rules.credit import Credit

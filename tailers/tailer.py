@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..sdk.lifecycle import cancel
-from ..sdk.logger import Logger
-from ..sdk.model.audit import Audit
-from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, TailraceError
-from ..sdk.model.overview import TailerOverview
-from ..sdk.model.seek import Move, Seek
+from ..foundation.lifecycle import cancel
+from ..foundation.logger import Logger
+from ..model.audit import Audit
+from ..model.errors import InvalidRequest, NotConnected, StaleFence, TailraceError
+from ..model.overview import TailerOverview
+from ..model.seek import Move, Seek
 from .config import TailerConfig
 from .counts import Counts
 from .hurry import Hurry

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from ...model.errors import StoreFull, Unavailable
 from ...sdk.async_client import AsyncClient
 from ...sdk.call import Call
-from ...sdk.model.errors import StoreFull, Unavailable
 from ...stores.log.log import Record
 from .fed import Fed
 from .path import QUEUE, STREAM

@@ -11,10 +11,10 @@ import subprocess
 import time
 from pathlib import Path
 
+from ...model.errors import Fatal, RetryLater, Throttled
+from ...model.retry import Retry
 from ...sdk.context import Context
 from ...sdk.function import function
-from ...sdk.model.errors import Fatal, RetryLater, Throttled
-from ...sdk.model.retry import Retry
 from .child import TICK_EVERY, command
 from .journal import CRASH, FATAL, RETRY, START, SUCCESS, THROTTLED, TICK, Journal
 

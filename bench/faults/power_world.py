@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...sdk.wire.gateway import GatewayClient
+from ...wire.gateway import GatewayClient
 from ..crash_disk import CrashDisk
 from .checkpoints_seen import checkpoints
 from .disk import SmallDisk

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ...assembly.settings import LeasesConfig
-from ...sdk.model.dead_letter import EVERY
-from ...sdk.model.errors import Unavailable
-from ...sdk.model.lease import LeaseSizes, wait_for_source
+from ...model.dead_letter import EVERY
+from ...model.errors import Unavailable
+from ...model.lease import LeaseSizes, wait_for_source
 from ...stores.remote import RemoteDeadLetters
 from ..percentiles import percentile
 from . import journal

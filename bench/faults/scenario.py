@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ...sdk.model.errors import ConfigError, InvalidRequest
+from ...model.errors import ConfigError, InvalidRequest
 from ..ending import until_told
 from ..surroundings import surroundings
 from . import plan, streams_plan

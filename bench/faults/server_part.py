@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import Protocol
 
-from ...sdk.model.errors import ConfigError
+from ...model.errors import ConfigError
 from ..process import descendants
 from .world import Restarted
 

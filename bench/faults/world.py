@@ -26,8 +26,8 @@ from ...assembly.parts import (
 )
 from ...assembly.processes import Child, PartFailed, spawn, stop
 from ...sdk.async_client import AsyncClient
-from ...sdk.wire.direct import SCHEME
 from ...stores.remote import RemoteLog
+from ...wire.direct import SCHEME
 from ..process import children, descendants
 from .disk import SmallDisk
 from .fed import FedLog

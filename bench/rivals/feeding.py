@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
-from ...sdk import loop
+from ...foundation import loop
 
 #: Submissions a second, as in the scenario `latency`.
 RATE = 200

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kafka.admin import KafkaAdminClient
 
-from ...sdk.model.errors import TailraceError
+from ...model.errors import TailraceError
 from ...stores.log.kafka import KafkaLog
 from ...stores.log.log import Record
 from ..figures import Figures, Progress

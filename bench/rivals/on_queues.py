@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 from ..figures import Figures, Progress
 from ..percentiles import percentile
 from ..power_cut import EVERYSEC

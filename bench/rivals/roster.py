@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass, field
 
-from ...sdk.model.errors import ConfigError, InvalidRequest
+from ...model.errors import ConfigError, InvalidRequest
 
 Program = tuple[str, ...]  # arguments of Python
 

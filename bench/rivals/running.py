@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...sdk.model.errors import TailraceError
+from ...model.errors import TailraceError
 from ..functions import starts
 from ..process import cpu_of_tree
 from .feeding import RATE

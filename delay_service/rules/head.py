@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...sdk.model.linger import RUNG_MOVES
+from ...model.linger import RUNG_MOVES
 from .ladder import GRAIN
 
 #: Longest sleep on one head, seconds: how soon a wall clock that was set forward is noticed.

@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...sdk.model.errors import ConfigError
+from ...model.errors import ConfigError
 
 DEFAULT_RUNGS = (1.0, 5.0, 30.0, 60.0, 300.0, 1800.0, 21_600.0)
 #: Rungs of one ladder at most: each is a stream with a head to look at.

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...sdk import found_gateway
 
 if TYPE_CHECKING:
-    from ...sdk.model.alert import Backlog
+    from ...model.alert import Backlog
 
 
 def alerts(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """What an operator should look at now, since when, and what to do. Exit code 1 when there is something."""
-    found = terminal.ask(gateway, lambda client: client.overview()).alerts
+    found = found_gateway.ask(gateway, lambda client: client.overview()).alerts
     if as_json:
         terminal.show_json([asdict(each) | {"since": terminal.moment(each.since)} for each in found])
     for each in [] if as_json else found:
@@ -31,7 +32,7 @@ def alerts(gateway: GatewayAddress = None, as_json: Json = False) -> None:
 
 def queue(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The queue: workloads by state, each priority against its service level, and when backlogs will be empty."""
-    overview = terminal.ask(gateway, lambda client: client.overview())
+    overview = found_gateway.ask(gateway, lambda client: client.overview())
     backlogs = [
         asdict(each) | {"empty_in": each.empty_in if each.empty_in >= 0 else None} for each in overview.backlogs
     ]

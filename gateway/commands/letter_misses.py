@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...sdk.model.dead_letter import LetterFilter
-    from ...sdk.ports.letters import LetterPort
+    from ...model.dead_letter import LetterFilter
+    from ...wire.ports.letters import LetterPort
 
 #: Letters of one look; ids that are named one by one.
 LOOK = 1000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from ...sdk.model.dead_letter import LetterFilter
+    from ...model.dead_letter import LetterFilter
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID…]", help="These letters.")]
 OfFunction = Annotated[str, typer.Option("--function", help="Only of this function.")]
@@ -37,9 +37,9 @@ def letters(
     crashes: Crashes = 0,
 ) -> LetterFilter:
     """The letters that the options mean: those that are dead by now, so that what dies again is not meant again."""
-    from ...sdk.clock import SYSTEM_CLOCK
-    from ...sdk.model.dead_letter import LetterFilter
-    from ...sdk.model.units import moment_of
+    from ...foundation.clock import SYSTEM_CLOCK
+    from ...model.dead_letter import LetterFilter
+    from ...model.units import moment_of
 
     now = SYSTEM_CLOCK.wall()
     return LetterFilter(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.model.errors import InvalidRequest, TailraceError, Unavailable
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...model.errors import InvalidRequest, TailraceError, Unavailable
+from ...sdk import found_gateway
 from .letter_misses import missing_ids, of_function, of_ids
 from .letter_options import meant
 from .workloads import Id, label
@@ -17,8 +18,8 @@ from .workloads import Id, label
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ...sdk.model.dead_letter import DeadLetter, LetterFilter
-    from ...sdk.ports.letters import LetterCounts, LetterPage, LetterPort
+    from ...model.dead_letter import DeadLetter, LetterFilter
+    from ...wire.ports.letters import LetterCounts, LetterPage, LetterPort
 
 dead = typer.Typer(help="Workloads that will not be tried again.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -53,7 +54,7 @@ def dead_list(
             misses.extend(await of_function(client, which))
         return page
 
-    letters, total = terminal.ask(gateway, look)
+    letters, total = found_gateway.ask(gateway, look)
     rows = [_row(letter) for letter in letters]
     columns = ["id", "function", "outcome", "attempts", "redrives", "died_at", "reason"]
     terminal.show(rows, columns, as_json, empty="none")
@@ -71,7 +72,7 @@ def dead_show(
 ) -> None:
     """One dead letter with its history."""
     try:
-        letter = terminal.ask(gateway, lambda client: client.dead_letter(id))
+        letter = found_gateway.ask(gateway, lambda client: client.dead_letter(id))
     except InvalidRequest as error:
         terminal.not_found(str(error))
     facts: dict[str, Any] = {**_row(letter), "payload_bytes": len(letter.payload)}
@@ -103,7 +104,7 @@ def dead_redrive(
 ) -> None:
     """Make dead letters workloads of their functions again, attempts anew. Run again after an interruption."""
     _something("redrive", which, every)
-    counts = terminal.ask(gateway, lambda client: _counts(client, which))
+    counts = found_gateway.ask(gateway, lambda client: _counts(client, which))
     if dry_run:
         _show_counts(counts, as_json)
         return
@@ -116,7 +117,7 @@ def dead_redrive(
             await _redrive(client, which, rate, moved, refused, advance)
 
     try:
-        terminal.ask(gateway, all_of_them)
+        found_gateway.ask(gateway, all_of_them)
     except TailraceError:
         terminal.complain(f"{sum(moved.values())} of {total} were redriven: run the same command again to go on")
         raise
@@ -143,7 +144,7 @@ async def _redrive(
     """Step by step, never faster than `rate` letters a second. What dies meanwhile is not meant (letter_options.py)."""
     import asyncio
 
-    from ...sdk.clock import SYSTEM_CLOCK
+    from ...foundation.clock import SYSTEM_CLOCK
 
     step = STEP if not rate else max(1, min(STEP, int(rate / STEPS_A_SECOND)))
     after, turn, patience = 0, SYSTEM_CLOCK.monotonic(), PATIENCE
@@ -183,7 +184,7 @@ def dead_purge(
 ) -> None:
     """Forget dead letters, payloads and all. Asks first."""
     _something("purge", which, every)
-    counts = terminal.ask(gateway, lambda client: _counts(client, which))
+    counts = found_gateway.ask(gateway, lambda client: _counts(client, which))
     if dry_run:
         _show_counts(counts, as_json)
         return
@@ -201,7 +202,7 @@ def dead_purge(
                     gone[name] = gone.get(name, 0) + count
                 advance(sum(purged.values()))
 
-    terminal.ask(gateway, all_of_them)
+    found_gateway.ask(gateway, all_of_them)
     if as_json:
         terminal.show_json({"purged": gone})
     else:
@@ -212,7 +213,7 @@ def _something(what: str, which: LetterFilter, every: bool) -> None:
     """Refuses to take all letters by accident."""
     from dataclasses import replace
 
-    from ...sdk.model.dead_letter import EVERY
+    from ...model.dead_letter import EVERY
 
     if not every and replace(which, until=0.0) == EVERY:
         raise InvalidRequest(f"which letters? Name ids or a filter, or say --all to {what} every one")

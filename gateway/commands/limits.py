@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...sdk import found_gateway
 
 function = typer.Typer(help="Functions that workers have registered.", no_args_is_help=True, rich_markup_mode=None)
 gate = typer.Typer(help="Pause or drop a function's workloads.", no_args_is_help=True, rich_markup_mode=None)
@@ -21,9 +22,9 @@ Why = Annotated[str, typer.Option("--why", help="The reason, shown by `gate list
 @function.command("list")
 def function_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Functions, with their priority and retry policy."""
-    from ...sdk.model.function_spec import spec_to_dict
+    from ...model.function_spec import spec_to_dict
 
-    functions = terminal.ask(gateway, lambda client: client.functions())
+    functions = found_gateway.ask(gateway, lambda client: client.functions())
     rows = [spec_to_dict(spec) for spec in functions]
     for row in rows:
         row["attempts"] = row["retry"]["max_attempts"]
@@ -61,10 +62,10 @@ def gate_resume(function: FunctionName, collection: Collection = "", gateway: Ga
 
 
 def _set_gate(gateway: str | None, function: str, collection: str, action: str, why: str) -> None:
-    from ...sdk.identity import whoami
-    from ...sdk.model.limits import Gate
+    from ...foundation.identity import whoami
+    from ...model.limits import Gate
 
-    terminal.ask(gateway, lambda client: client.set_gate(Gate(function, collection, action, whoami(), why)))
+    found_gateway.ask(gateway, lambda client: client.set_gate(Gate(function, collection, action, whoami(), why)))
     past = {"pause": "paused", "drop": "dropped from now on", "resume": "resumed"}[action]
     terminal.say(f"{function}{f' / {collection}' if collection else ''}: {past}")
 
@@ -72,7 +73,7 @@ def _set_gate(gateway: str | None, function: str, collection: str, action: str, 
 @gate.command("list")
 def gate_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The gates that are closed."""
-    gates = terminal.ask(gateway, lambda client: client.limits()).gates
+    gates = found_gateway.ask(gateway, lambda client: client.limits()).gates
     rows = [
         {
             "function": each.function,
@@ -97,16 +98,16 @@ def quota_set(
     gateway: GatewayAddress = None,
 ) -> None:
     """Set all limits of a function; what is not given is not limited."""
-    from ...sdk.model.limits import Quota
+    from ...model.limits import Quota
 
-    terminal.ask(gateway, lambda client: client.set_quota(Quota(function, concurrency, rate, burst, weight)))
+    found_gateway.ask(gateway, lambda client: client.set_quota(Quota(function, concurrency, rate, burst, weight)))
     terminal.say(f"{function}: {'limits set' if concurrency or rate or weight else 'no limits'}")
 
 
 @quota.command("list")
 def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The limits that are set."""
-    quotas = terminal.ask(gateway, lambda client: client.limits()).quotas
+    quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
     names = ["function", "concurrency", "rate", "burst", "weight"]
     rows = [{name: getattr(each, name) for name in names} for each in quotas]
     terminal.show(rows, names, as_json, empty="no function has a limit")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ...sdk import terminal
-from ...sdk.model.metrics import prometheus_text, samples
+from ...foundation import terminal
+from ...model.metrics import prometheus_text, samples
+from ...sdk import found_gateway
 
 
 def show_metrics(gateway: str | None, as_json: bool) -> None:
     """The platform's numbers now."""
-    found = samples(terminal.ask(gateway, lambda client: client.overview()))
+    found = samples(found_gateway.ask(gateway, lambda client: client.overview()))
     if as_json:
         rows = [{"name": metric.name, "labels": dict(labels), "value": value} for metric, labels, value in found]
         terminal.show_json(rows)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...model.errors import InvalidRequest
+from ...sdk import found_gateway
 from .workloads import arguments_of
 
 if TYPE_CHECKING:
-    from ...sdk.wire.schedule_messages import ScheduleView
+    from ...wire.schedule_messages import ScheduleView
 
 #: Coming and former runs that `show` shows.
 SHOWN = 10
@@ -27,14 +28,14 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 @schedule.command("list")
 def schedule_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """All schedules by name, with when each runs next."""
-    views = terminal.ask(gateway, lambda client: client.schedules())
+    views = found_gateway.ask(gateway, lambda client: client.schedules())
     terminal.show([_row(view) for view in views], COLUMNS, as_json, empty="there are no schedules")
 
 
 @schedule.command()
 def show(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """One schedule, with its next ten runs and its last ones."""
-    [view] = terminal.ask(gateway, lambda client: client.schedules(name, next=SHOWN, last=SHOWN))
+    [view] = found_gateway.ask(gateway, lambda client: client.schedules(name, next=SHOWN, last=SHOWN))
     _show(view, as_json)
 
 
@@ -76,9 +77,9 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a schedule; it is durable when this returns, and shows its next runs."""
-    from ...sdk.clock import SYSTEM_CLOCK
-    from ...sdk.model.schedule import CatchUp, Overlap, Schedule, usual_catch_up
-    from ...sdk.model.units import seconds
+    from ...foundation.clock import SYSTEM_CLOCK
+    from ...model.schedule import CatchUp, Overlap, Schedule, usual_catch_up
+    from ...model.units import seconds
     from ...sdk.payload import encode_arguments
 
     now = SYSTEM_CLOCK.wall()
@@ -103,7 +104,7 @@ def add(
         until=_moment("--until", until, timezone, now),
         max_runs=max_runs,
     )
-    _show(terminal.ask(gateway, lambda client: client.put_schedule(wanted, replace)), as_json)
+    _show(found_gateway.ask(gateway, lambda client: client.put_schedule(wanted, replace)), as_json)
 
 
 def _one_of(option: str, text: str, words: Any) -> str:
@@ -114,7 +115,7 @@ def _one_of(option: str, text: str, words: Any) -> str:
 
 def _moment(option: str, text: str, timezone: str, now: float) -> float:
     """A time, or so long from now."""
-    from ...sdk.model.units import seconds
+    from ...model.units import seconds
     from ...stores.schedules.timetable import moment_in
 
     try:
@@ -138,7 +139,7 @@ def resume(name: Name, gateway: GatewayAddress = None, as_json: Json = False) ->
 @schedule.command("run-now")
 def run_now(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Run it once now, beside what it does by itself; also one that is paused or over."""
-    view = terminal.ask(gateway, lambda client: client.change_schedule(name, "run-now"))
+    view = found_gateway.ask(gateway, lambda client: client.change_schedule(name, "run-now"))
     [run] = view.last
     if as_json:
         terminal.show_json({"name": name} | _run(run))
@@ -153,7 +154,7 @@ def remove(name: Name, gateway: GatewayAddress = None, as_json: Json = False) ->
 
 
 def _change(name: str, what: str, gateway: str | None, as_json: bool) -> None:
-    view = terminal.ask(gateway, lambda client: client.change_schedule(name, what))
+    view = found_gateway.ask(gateway, lambda client: client.change_schedule(name, what))
     if as_json:
         terminal.show_json(_row(view))
         return
@@ -177,7 +178,7 @@ def _show(view: ScheduleView, as_json: bool) -> None:
 
 def _row(view: ScheduleView) -> dict[str, Any]:
     """Everything of one, as plain data; times in its own zone."""
-    from ...sdk.model.units import duration_text
+    from ...model.units import duration_text
 
     said = view.schedule
     coming = [_in_zone(at, said.timezone) for at in view.next]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...model.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from ...sdk.model.status import WorkloadStatus
+    from ...model.status import WorkloadStatus
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID…")]
 Id = Annotated[str, typer.Argument(metavar="ID")]
@@ -135,9 +135,9 @@ def find(
     as_json: Json = False,
 ) -> None:
     """Workloads of the queue that fit, the newest first."""
+    from ...foundation.clock import SYSTEM_CLOCK
+    from ...model.units import moment_of
     from ...sdk.client import Client
-    from ...sdk.clock import SYSTEM_CLOCK
-    from ...sdk.model.units import moment_of
 
     now = SYSTEM_CLOCK.wall()
     with Client(gateway) as client:
@@ -182,7 +182,7 @@ def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
 
 def label(priority: int) -> str:
     """A priority's name."""
-    from ...sdk.model.priority import Priority
+    from ...model.priority import Priority
 
     return Priority(priority).label
 
@@ -195,8 +195,8 @@ def result(
     as_json: Json = False,
 ) -> None:
     """What a workload returned, as JSON. Exit code 1 when it did not succeed, is not over, or is not known."""
+    from ...model.errors import WorkloadFailed
     from ...sdk.client import Client
-    from ...sdk.model.errors import WorkloadFailed
 
     with Client(gateway) as client:
         if client.status_many([id])[0] is None:

@@ -25,11 +25,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...sdk.model.alert import Alert, LevelOverview
-from ...sdk.model.limits import Gate
-from ...sdk.model.overview import Overview, TailerOverview
-from ...sdk.model.reopening import Trouble
-from ...sdk.model.units import duration_text
+from ...model.alert import Alert, LevelOverview
+from ...model.limits import Gate
+from ...model.overview import Overview, TailerOverview
+from ...model.reopening import Trouble
+from ...model.units import duration_text
 
 CODES = (
     "store",

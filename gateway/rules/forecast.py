@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ...sdk.model.alert import Backlog
+from ...model.alert import Backlog
 
 #: Seconds of sizes that count, seconds between two of them, and seconds that must have been seen before it says more
 #: than how much there is.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ...sdk.model.alert import LevelOverview
-from ...sdk.model.priority import Priority
+from ...model.alert import LevelOverview
+from ...model.priority import Priority
 
 
 class ServiceLevel(NamedTuple):

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from ...sdk.model.backoff import SPOOL, doubled
-from ...sdk.model.errors import Overloaded
-from ...sdk.model.spread import spread
+from ...model.backoff import SPOOL, doubled
+from ...model.errors import Overloaded
+from ...model.spread import spread
 
 #: What whoever meets a full spool is told to wait (seconds): the store has to come back first.
 FULL_WAIT = 5.0

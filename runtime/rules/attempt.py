@@ -14,7 +14,7 @@
 | raised anything else, whatever it is         | retry     | yes           |
 
 What it raised is user code: its text, its attributes and its class may raise, lie, or never return. So its type is
-asked and not the object, texts are made plain (sdk/model/plain_text.py), and nothing here raises. The time that an
+asked and not the object, texts are made plain (model/plain_text.py), and nothing here raises. The time that an
 answer takes is running time of the item.
 """
 
@@ -25,11 +25,11 @@ from enum import IntEnum
 from types import TracebackType
 from typing import Any
 
-from ...sdk.model.errors import Fatal, InvalidPayload, RetryLater, Throttled
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.plain_text import UNTELLABLE, plain
-from ...sdk.model.units import duration_text, seconds
-from ...sdk.model.workload import Ended
+from ...model.errors import Fatal, InvalidPayload, RetryLater, Throttled
+from ...model.outcome import Outcome
+from ...model.plain_text import UNTELLABLE, plain
+from ...model.units import duration_text, seconds
+from ...model.workload import Ended
 
 #: A reason is cut at this many characters; the traceback's tail shows this many frames, innermost last.
 REASON_LENGTH = 2048

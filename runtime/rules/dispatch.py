@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from ...sdk.model.backoff import doubled
-from ...sdk.model.priority import Priority
+from ...model.backoff import doubled
+from ...model.priority import Priority
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...sdk.model.workload import INDEX_BITS
+from ...model.workload import INDEX_BITS
 
 #: Requests whose sending time is remembered: far more than can be unanswered within one lease.
 REMEMBERED = 256

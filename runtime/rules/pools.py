@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...sdk.meant import meant
-from ...sdk.model.errors import UserError
-from ...sdk.model.function_spec import FunctionSpec
+from ...model.did_you_mean import meant
+from ...model.errors import UserError
+from ...model.function_spec import FunctionSpec
 
 
 def allotted(

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.units import size_text
-from ...sdk.model.workload import Ended
+from ...model.outcome import Outcome
+from ...model.units import size_text
+from ...model.workload import Ended
 
 #: Exit code of a process that ended itself because its executor, rather than a function, found no memory.
 EXHAUSTED = 71

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from ...sdk.model.limits import Quota
+from ...model.limits import Quota
 
 #: A session may always have this many items out: a flight's worth of slack for a small installation.
 LEAST_TOTAL = 64

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ...sdk.model.outcome import EXPIRED_WHY
+from ...model.outcome import EXPIRED_WHY
 
 
 class Reason(StrEnum):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...sdk.model.demand import Closed
-from ...sdk.model.limits import Gate
-from ...sdk.model.workload import Kind
+from ...model.demand import Closed
+from ...model.limits import Gate
+from ...model.workload import Kind
 
 PAUSE = "pause"
 DROP = "drop"

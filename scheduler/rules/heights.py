@@ -1,10 +1,10 @@
-"""Heights of stores (high-water marks), as a scheduler remembers them (sdk/model/height.py): a store that is set back
+"""Heights of stores (high-water marks), as a scheduler remembers them (model/height.py): a store that is set back
 hears of it when its tailers come again. A scheduler that was started since knows nothing.
 """
 
 from __future__ import annotations
 
-from ...sdk.model.height import forgettable
+from ...model.height import forgettable
 from .adoption import plausible
 
 #: The longest name of a store.

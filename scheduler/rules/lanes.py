@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...sdk.model.workload import Extra, Kind
+from ...model.workload import Extra, Kind
 
 #: (session, ref in that session, id, payload, kind, attempt, fence, extra). The session is opaque to the rules.
 Item = tuple[Any, int, str, bytes, Kind, int, int, Extra | None]

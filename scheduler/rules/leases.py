@@ -1,6 +1,6 @@
 """Leases as the scheduler keeps them: what it holds of each tailer session, and what it granted to each worker.
 
-The arithmetic is in sdk/model/lease.py (L1, L2); here is the bookkeeping. Of its own lease requests the scheduler
+The arithmetic is in model/lease.py (L1, L2); here is the bookkeeping. Of its own lease requests the scheduler
 remembers when it *sent* them, since a grant counts from then (L4, L5). A flight is the lease: nothing is kept per item.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ...sdk.model.lease import LeaseSizes, grant_to_worker, wait_for_worker
-from ...sdk.model.workload import Owned
+from ...model.lease import LeaseSizes, grant_to_worker, wait_for_worker
+from ...model.workload import Owned
 
 #: Lease requests remembered per session; an answer to an older one is worth nothing any more.
 REMEMBERED = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.audit import Ending
+from ...model.audit import Ending
 
 #: Ranges of what did not succeed that are kept one by one for each partition; the newest half always.
 MOST = 5000

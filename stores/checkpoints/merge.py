@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...sdk.model.audit import Ending
+from ...model.audit import Ending
 from ..thinning import thinned
 
 

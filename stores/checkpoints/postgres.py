@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...sdk.model.errors import StaleFence
+from ...model.errors import StaleFence
 from ..postgres.arrays import blobs, numbers, texts, texts_or_none
 from ..postgres.schema import PostgresSchema
 from .checkpoints import MOST, Ending, Mark

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...sdk.model.errors import StaleFence
+from ...model.errors import StaleFence
 from ..redis.order import DIGITS, LAST, digits, packed
 from ..state.redis_server import StateServer
 from .checkpoints import MOST, Ending, Mark

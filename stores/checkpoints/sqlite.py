@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ...sdk.model.errors import StaleFence
+from ...model.errors import StaleFence
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
 from .checkpoints import MOST, Ending, Mark

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...sdk.model.function_spec import FunctionSpec
-from ...sdk.model.limits import Gate, Quota, Snapshot
+from ...model.function_spec import FunctionSpec
+from ...model.limits import Gate, Quota, Snapshot
 
 
 class Control(Protocol):

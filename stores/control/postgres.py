@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...sdk.model.limits import Gate, Quota, Snapshot
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ...model.limits import Gate, Quota, Snapshot
 from ..postgres.arrays import shown, texts
 from ..postgres.schema import PostgresSchema
 from ..postgres.watch import ChangeWatch

@@ -11,9 +11,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...sdk.model.limits import Gate, Quota, Snapshot
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ...model.limits import Gate, Quota, Snapshot
 from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import packed
 from ..state.redis_server import HELD, StateServer

@@ -8,9 +8,9 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...sdk.model.limits import Gate, Quota, Snapshot
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ...model.limits import Gate, Quota, Snapshot
 from ..sqlite.file import SqliteFile
 
 SCHEMA = """

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 
 
 class LetterKeeping(Protocol):

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
-from ...sdk.model.tries import Try
-from ...sdk.model.workload import Kind
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
+from ...model.tries import Try
+from ...model.workload import Kind
 from ..postgres.arrays import blobs, floats, shown, texts
 from ..postgres.arrays import numbers as whole
 from ..postgres.schema import PostgresSchema

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...sdk.model.dead_letter import LetterFilter
+from ...model.dead_letter import LetterFilter
 
 
 class Own(NamedTuple):

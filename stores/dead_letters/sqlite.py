@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
-from ...sdk.model.tries import Try
-from ...sdk.model.workload import Kind
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
+from ...model.tries import Try
+from ...model.workload import Kind
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
 from .dead_letters import GONE, KEPT_PAST

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...sdk.model.drop import Cause, Drop, DropRow
+from ...model.drop import Cause, Drop, DropRow
 
 #: Ranges kept for each partition, not counting what may still grow and one for each gate.
 MOST = 1000

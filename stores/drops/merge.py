@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...sdk.model.drop import Drop
+from ...model.drop import Drop
 from ..thinning import thinned
 
 

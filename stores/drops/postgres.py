@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.model.drop import Cause, Drop, DropRow
+from ...model.drop import Cause, Drop, DropRow
 from ..postgres.arrays import floats, numbers, shown, texts
 from ..postgres.schema import PostgresSchema
 from .drops import MOST

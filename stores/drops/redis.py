@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...sdk.model.drop import Cause, Drop, DropRow
+from ...model.drop import Cause, Drop, DropRow
 from ..redis.maxmemory import settles
 from ..redis.order import DIGITS, EACH, LAST, MINUS, digits, packed, unpacked
 from ..state.redis_server import StateServer

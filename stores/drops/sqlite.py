@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.model.drop import Cause, Drop, DropRow
+from ...model.drop import Cause, Drop, DropRow
 from ..sqlite.file import SqliteFile
 from .drops import MOST
 from .merge import fewer, join, joined

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 from ..postgres.arrays import blobs, texts
 from ..postgres.schema import PostgresSchema
 from .inventory import Entries, InventoryEntry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 from ..redis.maxmemory import grows, settles
 from ..redis.order import BEFORE, packed, unpacked
 from ..state.redis_server import StateServer

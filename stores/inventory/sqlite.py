@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 from ..sqlite.file import SqliteFile
 from .inventory import Entries, InventoryEntry
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ...sdk.model.errors import NotConnected, TailraceError
+from ...model.errors import NotConnected, TailraceError
 
 HANGS_UP = (
     'whoever listens there hangs up: it may be starting or ending; else look at "security" (does the port want TLS, or '

@@ -11,9 +11,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from ...sdk.config import Seconds
-from ...sdk.model.address import read_address
-from ...sdk.model.errors import NotConnected
+from ...foundation.config import Seconds
+from ...model.address import read_address
+from ...model.errors import NotConnected
 
 Security = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
 

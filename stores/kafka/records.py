@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...sdk.model.workload import Headers
+from ...model.workload import Headers
 
 #: The header that says that a record had no value: on a compacted topic, that its key was deleted.
 TOMBSTONE = "kafka.tombstone"
@@ -22,7 +22,7 @@ def headers_of(headers: Iterable[tuple[str, bytes | None]] | None, cache: dict[t
     if not headers:
         return ()
     key = tuple(headers)
-    if len(key) == 1:  # the item's own, and of its own: see sdk.model.parked
+    if len(key) == 1:  # the item's own, and of its own: see model.parked
         ((name, value),) = key
         return ((_plain(name), text_of(value)),)
     found = cache.get(key)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.ledger import LedgerEntry, LedgerPlace
+from ...model.ledger import LedgerEntry, LedgerPlace
 
 __all__ = ["Change", "Delayed", "Ledger", "LedgerEntry", "LedgerPlace", "LedgerRow"]
 

@@ -16,7 +16,7 @@ owner all the while. Terminal rows leave by themselves.
 
 from __future__ import annotations
 
-from ...sdk.model.ledger import LedgerEntry, LedgerPlace
+from ...model.ledger import LedgerEntry, LedgerPlace
 
 _OWNER: dict[LedgerPlace | None, frozenset[LedgerPlace]] = {
     None: frozenset({LedgerPlace.SUSPECT, LedgerPlace.PARKING, LedgerPlace.DEAD}),

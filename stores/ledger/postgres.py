@@ -11,7 +11,7 @@ import builtins
 import json
 from collections.abc import Sequence
 
-from ...sdk.model.errors import InvalidRequest, StaleFence
+from ...model.errors import InvalidRequest, StaleFence
 from ..postgres.arrays import numbers, texts, texts_or_none
 from ..postgres.schema import PostgresSchema
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.model.errors import InvalidRequest, StaleFence
-from ...sdk.model.ledger import TERMINAL
+from ...model.errors import InvalidRequest, StaleFence
+from ...model.ledger import TERMINAL
 from ..redis.order import LAST, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow

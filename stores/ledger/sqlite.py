@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest, StaleFence
-from ...sdk.model.ledger import TERMINAL
+from ...model.errors import InvalidRequest, StaleFence
+from ...model.ledger import TERMINAL
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import CHUNKS, chunks, insert, places
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from ...sdk.model.tries import Try
+from ...model.tries import Try
 from .ledger import Change, LedgerEntry, LedgerPlace
 
 #: Rows whose text is remembered: one that was written is what the next write of it compares with.

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...sdk.model.errors import InvalidPayload
-from ...sdk.model.workload import Headers
+from ...model.errors import InvalidPayload
+from ...model.workload import Headers
 from .log import Record, Records
 
 #: Records and bytes in one row.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..engines import EMBEDDED, Engines, StoreEngine
 from .log import Log
 

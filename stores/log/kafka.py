@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import InvalidPayload, InvalidRequest
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.errors import InvalidPayload, InvalidRequest
 from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer
 from ..kafka.clients import client_of
 from ..kafka.errors import unavailable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 
 LONGEST = 249
 _PLAIN = re.compile(r"[A-Za-z0-9.-]")

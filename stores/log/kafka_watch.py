@@ -7,9 +7,9 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from ...sdk.lifecycle import cancel
-from ...sdk.model.errors import Unavailable
-from ...sdk.model.linger import KAFKA_LOOKS
+from ...foundation.lifecycle import cancel
+from ...model.errors import Unavailable
+from ...model.linger import KAFKA_LOOKS
 
 #: Seconds between two looks for streams and partitions made elsewhere.
 DISCOVER_EVERY = 1.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ...sdk.model.workload import Headers
+from ...model.workload import Headers
 
 
 class Record(NamedTuple):

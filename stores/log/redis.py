@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import Field
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import ConfigError, InvalidRequest, NotConnected
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.errors import ConfigError, InvalidRequest, NotConnected
 from ..redis.server import RedisOptions, RedisServer
 from .batch import Batch, decode, rows, take
 from .engines import LogEngine

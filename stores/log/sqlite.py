@@ -12,8 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import InvalidRequest
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.errors import InvalidRequest
 from ..sqlite.file import SqliteFile
 from ..sqlite.identity import SCHEMA as IDENTITY
 from ..sqlite.insert import CHUNKS, chunks, insert, places

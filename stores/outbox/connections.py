@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 
 POSTGRES, SQLITE = "postgres", "sqlite"
 #: Drivers below SQLAlchemy whose statements are written with %s, or with ?.

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
+from ...foundation.clock import SYSTEM_CLOCK
+from ...model.errors import ConfigError, InvalidRequest
+from ...model.priority import DEFAULT_PRIORITY, Priority
 from ...sdk.call import Call
-from ...sdk.clock import SYSTEM_CLOCK
-from ...sdk.model.errors import ConfigError, InvalidRequest
-from ...sdk.model.priority import DEFAULT_PRIORITY, Priority
 from . import postgres_table, sqlite_table
 from .connections import POSTGRES, SQLITE, StatementRunner, way_of
 from .row import new_row

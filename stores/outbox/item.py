@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.name import EXPECTED, NAME_LENGTH, is_name
-from ...sdk.model.priority import Priority
-from ...sdk.model.workload import Kind
+from ...model.errors import InvalidRequest
+from ...model.name import EXPECTED, NAME_LENGTH, is_name
+from ...model.priority import Priority
+from ...model.workload import Kind
 from ..postgres.arrays import shown
 from ..queue.admission import SUBMISSION_PREFIX
 from ..queue.queue import NewItem

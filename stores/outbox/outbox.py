@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.errors import NotConnected
+from ...model.errors import NotConnected
 from .item import OutboxRow
 
 

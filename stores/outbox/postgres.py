@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, IntegrityError
 
-from ...sdk.model.errors import NotConnected
+from ...model.errors import NotConnected
 from ..postgres.server import NoTables, PostgresOptions, PostgresServer, UnsaidValue
 from .item import TEXTS, OutboxRow, said, unread
 from .outbox import OutboxCounts, not_set_aside

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from ...model.errors import InvalidPayload, InvalidRequest
+from ...model.name import EXPECTED, NAME_LENGTH, is_name
+from ...model.reference import BY_REFERENCE
+from ...model.units import duration_text
 from ...sdk.call import Call
-from ...sdk.model.errors import InvalidPayload, InvalidRequest
-from ...sdk.model.name import EXPECTED, NAME_LENGTH, is_name
-from ...sdk.model.reference import BY_REFERENCE
-from ...sdk.model.units import duration_text
 from ..queue.admission import SUBMISSION_PREFIX
 
 #: The bounds of a gateway, by default: a transaction does not ask one.

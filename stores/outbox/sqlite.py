@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...sdk.model.errors import NotConnected
+from ...model.errors import NotConnected
 from ..sqlite.errors import is_of_a_row
 from .item import OutboxRow, said
 from .outbox import OutboxCounts, not_set_aside

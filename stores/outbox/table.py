@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 
 #: The table in a database of the user's own, and the schema of a queue on PostgreSQL.
 TABLE = "tailrace_outbox"

@@ -12,8 +12,8 @@ import builtins
 import math
 from collections.abc import Sequence
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import InvalidRequest, StaleFence, Unavailable
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.errors import InvalidRequest, StaleFence, Unavailable
 from ..postgres.arrays import texts
 from ..postgres.schema import PostgresSchema
 from .ownership import OwnedRow, Owner

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.model.errors import InvalidRequest, StaleFence
+from ...model.errors import InvalidRequest, StaleFence
 from ..redis.maxmemory import reads, settles
 from ..redis.order import packed, unpacked
 from ..state.redis_identity import HOME

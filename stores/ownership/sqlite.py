@@ -15,8 +15,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import InvalidRequest, StaleFence, Unavailable
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.errors import InvalidRequest, StaleFence, Unavailable
 from ..sqlite.file import SqliteFile
 from ..sqlite.identity import SCHEMA as IDENTITY
 from ..sqlite.identity import identity

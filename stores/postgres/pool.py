@@ -15,7 +15,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from typing import Any, Generic, Protocol, TypeVar
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...foundation.clock import SYSTEM_CLOCK, Clock
 
 #: Seconds without dialling after it failed beside connections that work.
 PAUSE = 1.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 from .server import PostgresServer
 
 

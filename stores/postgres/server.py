@@ -19,8 +19,8 @@ import psycopg
 from psycopg import AsyncConnection, errors
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from ...sdk.config import Seconds
-from ...sdk.model.errors import ConfigError, NotConnected, StoreFull, TailraceError
+from ...foundation.config import Seconds
+from ...model.errors import ConfigError, NotConnected, StoreFull, TailraceError
 from ..refused import Refused, UnsaidValue
 from .line import PostgresLine, worded
 from .pool import PostgresConnections

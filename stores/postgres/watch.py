@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from ...sdk.model.errors import Unavailable
+from ...model.errors import Unavailable
 
 T = TypeVar("T")
 

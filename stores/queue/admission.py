@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from ...sdk.model.errors import InvalidPayload, InvalidRequest
+from ...model.errors import InvalidPayload, InvalidRequest
 from .queue import NewItem
 
 #: What a submission's own id is kept as among the dedupe keys. Users' may not begin with it.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...sdk.model.demand import Closed
-from ...sdk.model.workload import Kind
+from ...model.demand import Closed
+from ...model.workload import Kind
 from .kinds import Kinds
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 
-from ...sdk.model.claim import Leased
-from ...sdk.model.demand import Cell, Demand
-from ...sdk.model.linger import HAND_OVER
+from ...model.claim import Leased
+from ...model.demand import Cell, Demand
+from ...model.linger import HAND_OVER
 from .kinds import Kinds
 from .queue import NewItem
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.workload import Headers, Kind
+from ...model.workload import Headers, Kind
 
 
 @dataclass(slots=True)

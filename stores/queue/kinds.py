@@ -5,8 +5,8 @@ A *lane* here is one ⟨function, priority, collection⟩: what a lease visits. 
 
 from __future__ import annotations
 
-from ...sdk.model.demand import Cell
-from ...sdk.model.workload import Kind
+from ...model.demand import Cell
+from ...model.workload import Kind
 
 
 class Kinds:

@@ -7,7 +7,7 @@ long again as the longest lease that this store ever granted, and none lasts lon
 The wall clock says when an item is due. One that was set wrong for a moment and then back leaves moments behind that
 are far ahead: `due_after` brings them back.
 
-All times are µs. `boot` names a run of the machine (sdk/clock.py); empty: unknown, so never the same one.
+All times are µs. `boot` names a run of the machine (foundation/clock.py); empty: unknown, so never the same one.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...sdk.model.claim import Leased, Renewed, Settle, State
-from ...sdk.model.demand import Demand
+from ...model.claim import Leased, Renewed, Settle, State
+from ...model.demand import Demand
 
 
 class QueueLeases(Protocol):

@@ -21,7 +21,7 @@ is in no index of what is due, though its due time stands.
 
 from __future__ import annotations
 
-from ...sdk.model.claim import State
+from ...model.claim import State
 
 WAITING = frozenset({State.NEW, State.RETRIABLE_FAILURE})
 LEASED = frozenset({State.ENQUEUED, State.PROCESSING})

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...sdk.model.claim import State
-from ...sdk.model.search import Search
-from ...sdk.model.tries import Try
-from ...sdk.model.workload import Kind
+from ...model.claim import State
+from ...model.search import Search
+from ...model.tries import Try
+from ...model.workload import Kind
 
 
 @dataclass(slots=True)

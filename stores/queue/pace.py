@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ...sdk.model.demand import Cell, Closed, Demand
+from ...model.demand import Cell, Closed, Demand
 
 #: Seconds: between two pollers that follow the same event.
 GAP = 0.01

@@ -14,10 +14,10 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
-from ...sdk.lifecycle import cancel
-from ...sdk.model.claim import Leased
-from ...sdk.model.demand import Demand
-from ...sdk.model.errors import TailraceError
+from ...foundation.lifecycle import cancel
+from ...model.claim import Leased
+from ...model.demand import Demand
+from ...model.errors import TailraceError
 from .pace import EmptyLooks, PollPace
 
 #: Seconds between looks of all pollers together, unless configured: half of it is the usual wait without a hint.

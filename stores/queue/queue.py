@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...sdk.model.claim import Leased, Renewed, Settle, State
+from ...model.claim import Leased, Renewed, Settle, State
 from .counts import Ageing, QueueCounts, Tally
 from .intake import NewItem, QueueIntake, Submitted
 from .leases import QueueLeases

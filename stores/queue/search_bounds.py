@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.search import MOST_FOUND, Search
-from ...sdk.model.workload import Kind
+from ...model.errors import InvalidRequest
+from ...model.search import MOST_FOUND, Search
+from ...model.workload import Kind
 from .ids import first_id, id_number
 
 #: Rows that one look reads at most, so that it ends soon.

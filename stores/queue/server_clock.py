@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 
-from ...sdk.clock import Clock
+from ...foundation.clock import Clock
 
 #: A server's clock that moved by so many seconds against this host's monotonic one jumped.
 JUMP = 1.0

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ...sdk.model.claim import Leased, Settle, State
-from ...sdk.model.demand import Demand
-from ...sdk.model.errors import Unavailable
+from ...model.claim import Leased, Settle, State
+from ...model.demand import Demand
+from ...model.errors import Unavailable
 from .hand_over import Taker, Takers
 from .poller import Found, LookResult, Poller
 

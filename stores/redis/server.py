@@ -17,8 +17,8 @@ from redis import exceptions as errors
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from ...sdk.config import Seconds
-from ...sdk.model.errors import NotConnected, StoreFull, TailraceError
+from ...foundation.config import Seconds
+from ...model.errors import NotConnected, StoreFull, TailraceError
 from .connections import Commands, RedisConnections
 
 #: Connections for commands; callers beyond it wait for one.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...sdk.model.errors import ConfigError, NotConnected
+from ...model.errors import ConfigError, NotConnected
 from .server import RedisServer
 
 #: The oldest server: scripts that run when it is full are from Redis 7 on.

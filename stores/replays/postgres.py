@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest, NotConnected
-from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
+from ...model.errors import InvalidRequest, NotConnected
+from ...model.replay import OVER, Replay, ReplayState, may_move
 from ..postgres.arrays import shown
 from ..postgres.schema import PostgresSchema
 from .replays import KEPT

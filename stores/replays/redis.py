@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
+from ...model.errors import InvalidRequest
+from ...model.replay import OVER, Replay, ReplayState, may_move
 from ..redis.maxmemory import grows, reads, settles
 from ..state.redis_server import StateServer
 from .replays import KEPT

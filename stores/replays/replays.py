@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from ...sdk.model.replay import Replay, ReplayState
+from ...model.replay import Replay, ReplayState
 
 #: Replays that are over and still told of; older ones are forgotten.
 KEPT = 200

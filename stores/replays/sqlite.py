@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
+from ...model.errors import InvalidRequest
+from ...model.replay import OVER, Replay, ReplayState, may_move
 from ..sqlite.file import SqliteFile
 from .replays import KEPT
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..redis.maxmemory import grows, reads, settles
 from ..state.redis_server import StateServer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..sqlite.file import SqliteFile
 
 #: Rows that one write may sweep away: a bound on how long it holds the writer.

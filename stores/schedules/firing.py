@@ -9,7 +9,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from itertools import islice, takewhile
 
-from ...sdk.model.schedule import MOST_CATCH_UP, CatchUp, Firing, Schedule, ScheduleRow
+from ...model.schedule import MOST_CATCH_UP, CatchUp, Firing, Schedule, ScheduleRow
 from .timetable import instants_after
 
 #: Instants looked at in one go (tens of milliseconds); beyond it the oldest are passed over first, and counted.

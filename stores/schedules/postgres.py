@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
+from ...model.errors import InvalidRequest
+from ...model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..postgres.arrays import floats
 from ..postgres.schema import PostgresSchema
 from ..postgres.watch import ChangeWatch

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
+from ...model.errors import InvalidRequest
+from ...model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..redis.order import digits, packed
 from ..state.redis_server import HELD, StateServer
 from .redis_scripts import BOUNDS, FIND, FIRE, FORGET, KEYS, LAST, PUT, READ, REMOVE, RUN, TRIM, TRIMMABLE

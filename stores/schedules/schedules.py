@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.schedule import KEEP, MOST_SCHEDULES, Firing, Schedule, ScheduledRun, ScheduleRow
+from ...model.schedule import KEEP, MOST_SCHEDULES, Firing, Schedule, ScheduledRun, ScheduleRow
 
 #: Runs kept behind the checkpoint at most; older ones go first.
 KEPT_RUNS = 1_000_000

@@ -8,8 +8,8 @@ import sqlite3
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
+from ...model.errors import InvalidRequest
+from ...model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..sqlite.file import SqliteFile
 from .schedules import KEPT_RUNS, MOST_SCHEDULES, DueSchedules, RunBounds, Runs
 

@@ -16,9 +16,9 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
-from ...sdk.meant import nearest, question
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.schedule import Schedule
+from ...model.did_you_mean import nearest, question
+from ...model.errors import InvalidRequest
+from ...model.schedule import Schedule
 
 _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 _EXPECTED = ("0-59", "0-59", "0-23", "1-31, L or LW", "1-12 or JAN-DEC", "0-7 or SUN-SAT")

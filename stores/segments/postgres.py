@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.model.segment import Segment
+from ...model.segment import Segment
 from ..postgres.arrays import numbers, shown, texts, truths
 from ..postgres.schema import PostgresSchema
 

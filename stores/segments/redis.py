@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ...sdk.model.segment import Segment
+from ...model.segment import Segment
 from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import DIGITS, EACH, digits
 from ..state.redis_server import StateServer

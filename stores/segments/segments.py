@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...sdk.model.segment import Segment
+from ...model.segment import Segment
 
 
 class Segments(Protocol):

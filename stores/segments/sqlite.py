@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.model.segment import Segment
+from ...model.segment import Segment
 from ..sqlite.file import SqliteFile
 
 SCHEMA = """

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.function_spec import FunctionSpec
-from ...sdk.model.workload import Kind
+from ...model.function_spec import FunctionSpec
+from ...model.workload import Kind
 from ..queue.queue import NewItem, Submitted
 
 #: What the id of a spooled workload begins with; what the queue calls it is known once it is there.

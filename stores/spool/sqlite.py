@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...sdk.model.workload import Kind
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ...model.workload import Kind
 from ..queue.ids import Ids, created_at, id_number, id_text
 from ..queue.queue import NewItem, Submitted
 from ..sqlite.file import SqliteFile

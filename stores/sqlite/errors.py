@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...sdk.model.errors import StoreFull, TailraceError, Unavailable
+from ...model.errors import StoreFull, TailraceError, Unavailable
 
 #: A write that finds no room may also end as a plain input/output error.
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}

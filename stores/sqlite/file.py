@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from ...sdk.model.errors import NotConnected, Overloaded, StoreFull, TailraceError
+from ...model.errors import NotConnected, Overloaded, StoreFull, TailraceError
 from .answers import SKIPPED, Answer, Job, Write, resolve
 from .connecting import Connecting
 from .errors import explained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...sdk.model.height import Height
+from ...model.height import Height
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS identity (

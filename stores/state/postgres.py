@@ -13,8 +13,8 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import Unavailable
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.errors import Unavailable
 from ..checkpoints.postgres import PostgresCheckpoints
 from ..config import StoresConfig
 from ..control.postgres import PostgresControl

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from ...sdk.clock import Clock
-from ...sdk.model.errors import Unavailable
+from ...foundation.clock import Clock
+from ...model.errors import Unavailable
 from ..checkpoints.redis import RedisCheckpoints
 from ..config import StoresConfig
 from ..control.redis import RedisControl

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import ConfigError, NotConnected, Unavailable
+from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.errors import ConfigError, NotConnected, Unavailable
 from ..queue.redis.cluster import cluster_client
 from ..redis.maxmemory import settles
 from ..redis.server import RedisOptions, RedisServer, Script

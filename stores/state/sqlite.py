@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...sdk.clock import Clock
+from ...foundation.clock import Clock
 from ..checkpoints import sqlite as checkpoints
 from ..config import StoresConfig
 from ..control import sqlite as control

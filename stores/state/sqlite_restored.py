@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from ...sdk.model.ledger import LedgerPlace
+from ...model.ledger import LedgerPlace
 from ..ledger.text import entry_of, entry_text
 from ..ownership.epochs import next_epoch
 from ..sqlite.identity import note_height

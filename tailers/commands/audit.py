@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...model.errors import InvalidRequest
+from ...sdk import found_gateway
 
 if TYPE_CHECKING:
-    from ...sdk.model.audit import Audit
+    from ...model.audit import Audit
 
 
 def audit(
@@ -28,7 +29,7 @@ def audit(
 
     positions = None if span is None else range_of(span)
 
-    audits = terminal.ask(gateway, lambda client: client.audit(tailer, partition, positions))
+    audits = found_gateway.ask(gateway, lambda client: client.audit(tailer, partition, positions))
     if as_json:
         terminal.show_json([_facts(each) for each in audits])
     else:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...sdk import found_gateway
 
 if TYPE_CHECKING:
     pass
@@ -28,7 +29,7 @@ def resume(tailer: Name, gateway: GatewayAddress = None) -> None:
 
 
 def _set_paused(tailer: str, paused: bool, gateway: str | None) -> None:
-    terminal.ask(gateway, lambda client: client.pause_tailer(tailer, paused))
+    found_gateway.ask(gateway, lambda client: client.pause_tailer(tailer, paused))
 
 
 def seek(
@@ -41,12 +42,12 @@ def seek(
     as_json: Json = False,
 ) -> None:
     """Move the checkpoint of a paused or stopped stream tailer forward. What nobody ran is dropped, and noted."""
-    from ...sdk.clock import SYSTEM_CLOCK
-    from ...sdk.model.seek import Seek, where
+    from ...foundation.clock import SYSTEM_CLOCK
+    from ...model.seek import Seek, where
 
     place = where("TO", to, SYSTEM_CLOCK.wall())
     wanted = Seek(tailer, *place, partition=partition, why=why, dry_run=dry_run)
-    moves = terminal.ask(gateway, lambda client: client.seek_tailer(wanted))
+    moves = found_gateway.ask(gateway, lambda client: client.seek_tailer(wanted))
     rows = [{"tailer": tailer, **move._asdict()} for move in moves]
     terminal.show(
         rows, ["tailer", "partition", "before", "after", "dropped"], as_json, empty="no partition is known yet"

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.model.drop import Cause
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...model.drop import Cause
+from ...sdk import found_gateway
 
 
 def tailer_drops(
@@ -33,7 +34,7 @@ def tailer_drops(
             "why": row.drop.why,
             "at": terminal.moment(row.drop.at),
         }
-        for row in terminal.ask(gateway, lambda client: client.drops(tailer, limit, skip))
+        for row in found_gateway.ask(gateway, lambda client: client.drops(tailer, limit, skip))
     ]
     terminal.show(rows, list(rows[0]) if rows else [], as_json, empty="nothing was passed without being run")
     if len(rows) == limit and not as_json:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.terminal import Json
+from ...foundation import terminal
+from ...foundation.terminal import Json
 
 if TYPE_CHECKING:
     from ...stores.outbox.outbox import Outbox
@@ -78,7 +78,7 @@ def retry(database: Database, table: Table = DEFAULT_TABLE) -> None:
 def _outbox(database: str, table: str) -> Any:
     from pydantic import ValidationError
 
-    from ...sdk.model.errors import ConfigError
+    from ...model.errors import ConfigError
     from ..sources.outbox import OutboxOptions, outbox_of
 
     try:

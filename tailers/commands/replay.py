@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ...sdk import terminal
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...sdk import found_gateway
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...sdk.model.replay import Bound
-    from ...sdk.ports.replays import ReplayPort, ReplayView
+    from ...model.replay import Bound
+    from ...wire.ports.replays import ReplayPort, ReplayView
 
 #: Seconds between looks while a command waits for its replay.
 LOOK_EVERY = 0.3
@@ -62,14 +63,14 @@ def start(
 ) -> None:
     """Run items again that a stream tailer has settled, as a run of its own; waits for its end. Exit code 1 when some
     became dead letters, or when it was cancelled."""
-    from ...sdk.model.replay import ReplayOrder
+    from ...model.replay import ReplayOrder
 
     bounds = _bound("--from", begin), _bound("--to", end)
     order = ReplayOrder(
         tailer, *bounds, only, partition, rate, "" if priority == "file" else priority, why=why, dry_run=dry_run
     )
 
-    view = terminal.ask(gateway, lambda client: client.start_replay(order))
+    view = found_gateway.ask(gateway, lambda client: client.start_replay(order))
     if dry_run:
         _show_plan(view, as_json)
         return
@@ -86,9 +87,9 @@ def start(
 
 
 def _bound(option: str, text: str) -> Bound:
-    from ...sdk.clock import SYSTEM_CLOCK
-    from ...sdk.model.replay import Bound
-    from ...sdk.model.seek import where
+    from ...foundation.clock import SYSTEM_CLOCK
+    from ...model.replay import Bound
+    from ...model.seek import where
 
     return Bound(**where(option, text, SYSTEM_CLOCK.wall())._asdict())
 
@@ -97,8 +98,8 @@ def _wait(view: ReplayView, gateway: str | None) -> ReplayView:
     """Looks until it is over, with a bar on a terminal."""
     import asyncio
 
-    from ...sdk.model.errors import Unavailable
-    from ...sdk.model.replay import OVER
+    from ...model.errors import Unavailable
+    from ...model.replay import OVER
 
     async def watch(client: ReplayPort, advance: Callable[..., None]) -> ReplayView:
         known, still, said = view, 0, ""
@@ -117,7 +118,7 @@ def _wait(view: ReplayView, gateway: str | None) -> ReplayView:
         return known
 
     with terminal.progress(view.name, max(view.items, 0)) as advance:
-        return terminal.ask(gateway, lambda client: watch(client, advance))
+        return found_gateway.ask(gateway, lambda client: watch(client, advance))
 
 
 def _show_plan(view: ReplayView, as_json: bool) -> None:
@@ -183,7 +184,7 @@ def show(number: Number, gateway: GatewayAddress = None, as_json: Json = False) 
 
 def _ask(number: int, gateway: str | None) -> list[ReplayView]:
 
-    return terminal.ask(gateway, lambda client: client.replays(number))
+    return found_gateway.ask(gateway, lambda client: client.replays(number))
 
 
 @replay.command()
@@ -206,7 +207,7 @@ def cancel(number: Number, gateway: GatewayAddress = None, as_json: Json = False
 
 def _change(number: int, what: str, gateway: str | None, as_json: bool) -> None:
 
-    view = terminal.ask(gateway, lambda client: client.change_replay(number, what))
+    view = found_gateway.ask(gateway, lambda client: client.change_replay(number, what))
     if as_json:
         terminal.show_json(_row(view))
     else:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ...sdk import terminal
-from ...sdk.terminal import GatewayAddress, Json
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...sdk import found_gateway
 from .control import pause, resume, seek
 from .drops import tailer_drops
 
@@ -20,8 +21,8 @@ def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files.")], as_json: Json = False
 ) -> None:
     """Check tailer files without running anything. Exit code 2 when one is wrong."""
-    from ...sdk.config import load
-    from ...sdk.model.errors import ConfigError
+    from ...foundation.config import load
+    from ...model.errors import ConfigError
     from ..config import TailerConfig
 
     rows: list[dict[str, Any]] = []
@@ -59,7 +60,7 @@ def tailer_list(
     """The tailers that run beside the gateway, with what they have done since they started."""
     from dataclasses import asdict
 
-    rows = [asdict(each) for each in terminal.ask(gateway, lambda client: client.overview()).tailers]
+    rows = [asdict(each) for each in found_gateway.ask(gateway, lambda client: client.overview()).tailers]
     for row in rows:
         row["lag"] = None if row["lag"] < 0 else row["lag"]
         row["since"] = terminal.moment(row["since"]) if row["since"] else None

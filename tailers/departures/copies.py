@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.parked import Parked
+from ...model.ledger import LedgerEntry
+from ...model.parked import Parked
 from ..ledger.rows import RowHome
 from ..rules.settlement import Settlement
 from .departure import EndedItem

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
-from ...sdk.model.audit import Fate
-from ...sdk.model.dead_letter import DeadLetter
-from ...sdk.model.drop import Drop
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.parked import Parked
-from ...sdk.model.tries import Try, added
-from ...sdk.model.workload import Ended, Extra, Headers, Kind
+from ...model.audit import Fate
+from ...model.dead_letter import DeadLetter
+from ...model.drop import Drop
+from ...model.ledger import LedgerEntry
+from ...model.outcome import Outcome
+from ...model.parked import Parked
+from ...model.tries import Try, added
+from ...model.workload import Ended, Extra, Headers, Kind
 from ..hand_out import HandOut
 from ..items import ItemKey, Items
 from ..ledger.rows import RowHome

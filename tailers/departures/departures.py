@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from ...sdk.model.audit import Fate
-from ...sdk.model.drop import Cause, Drop
-from ...sdk.model.ledger import LedgerEntry, LedgerPlace
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.parked import Parked
-from ...sdk.model.workload import DroppedBy, Ended
+from ...model.audit import Fate
+from ...model.drop import Cause, Drop
+from ...model.ledger import LedgerEntry, LedgerPlace
+from ...model.outcome import Outcome
+from ...model.parked import Parked
+from ...model.workload import DroppedBy, Ended
 from ..counts import Counts
 from ..items import Items
 from ..ledger.rows import RowHome, home_of

@@ -14,11 +14,11 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from ...sdk.model.dead_letter import DeadLetter
-from ...sdk.model.drop import Drop
-from ...sdk.model.errors import UserError
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.parked import Parked
+from ...model.dead_letter import DeadLetter
+from ...model.drop import Drop
+from ...model.errors import UserError
+from ...model.ledger import LedgerEntry
+from ...model.parked import Parked
 from ..ledger.rows import RowChange, RowHome, Rows
 from ..partition import Partition
 from ..resources import Setup

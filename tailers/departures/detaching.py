@@ -16,10 +16,10 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from ...sdk.model.audit import Fate
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import Ended
+from ...model.audit import Fate
+from ...model.ledger import LedgerEntry
+from ...model.outcome import Outcome
+from ...model.workload import Ended
 from ..config import TailerConfig
 from ..hand_out import HandOut
 from ..items import ItemKey, Items

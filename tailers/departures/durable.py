@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
-from ...sdk.model.backoff import Backoff
-from ...sdk.model.errors import Unavailable
+from ...model.backoff import Backoff
+from ...model.errors import Unavailable
 from ..rules.together import gathers
 
 T = TypeVar("T")

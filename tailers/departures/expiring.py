@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...sdk.model.audit import Fate
-from ...sdk.model.outcome import EXPIRED_WHY, Outcome
-from ...sdk.model.workload import Ended
+from ...model.audit import Fate
+from ...model.outcome import EXPIRED_WHY, Outcome
+from ...model.workload import Ended
 from ..config import TailerConfig
 from ..counts import Counts
 from ..items import Items

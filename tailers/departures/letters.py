@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...sdk.model.dead_letter import DeadLetter
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.parked import Parked
+from ...model.dead_letter import DeadLetter
+from ...model.ledger import LedgerEntry
+from ...model.outcome import Outcome
+from ...model.parked import Parked
 from ..ledger.rows import RowHome
 from ..rules.settlement import Settlement
 from .departure import OUTCOMES, EndedItem

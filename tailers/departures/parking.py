@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...sdk.model.parked import Parked
+from ...model.parked import Parked
 
 
 class Parking(Protocol):

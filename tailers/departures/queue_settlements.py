@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ...sdk.clock import Clock
-from ...sdk.model.claim import Settle, State
-from ...sdk.model.dead_letter import DeadLetter
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.tries import added
-from ...sdk.model.workload import Ended, Extra, Flight
+from ...foundation.clock import Clock
+from ...model.claim import Settle, State
+from ...model.dead_letter import DeadLetter
+from ...model.outcome import Outcome
+from ...model.tries import added
+from ...model.workload import Ended, Extra, Flight
 from ...sdk.source import QueueSource
 from ..hand_out import HandOut
 from ..resources import Setup

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import Ended
+from ...model.outcome import Outcome
+from ...model.workload import Ended
 from ..accounts import FATES
 from ..holding import Holding
 from ..ordering import Ordering

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from ...sdk.model.ledger import LedgerEntry
+from ...model.ledger import LedgerEntry
 from .rows import RowHome
 
 #: Rows that are remembered; the oldest go first.

@@ -13,8 +13,8 @@ from functools import partial
 
 import msgspec
 
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.parked import Parked
+from ...model.ledger import LedgerEntry
+from ...model.parked import Parked
 from ...stores.ledger.ledger import Change, Ledger
 from ..partition import Partition
 from ..takeover.epoch import Epoch

@@ -7,8 +7,8 @@ from the source, stand in the same rows, so that they outlive the tailer.
 
 from __future__ import annotations
 
-from ...sdk.model.ledger import LedgerPlace
-from ...sdk.model.workload import Extra
+from ...model.ledger import LedgerPlace
+from ...model.workload import Extra
 from ..items import Items
 from ..partition import Partition
 from ..rules.ledger import Find, found, history, is_marked, suspect

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ...sdk.model.demand import Cell
-from ...sdk.model.parked import Parked, parked_from
-from ...sdk.model.priority import DEFAULT_PRIORITY
-from ...sdk.model.workload import Extra, Headers, Kind
+from ...model.demand import Cell
+from ...model.parked import Parked, parked_from
+from ...model.priority import DEFAULT_PRIORITY
+from ...model.workload import Extra, Headers, Kind
 from ...sdk.source import StreamBatch
 from ..config import TailerConfig
 from ..rules.expiry import Expiry, expires_at, expiry_of

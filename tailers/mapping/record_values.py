@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from ...sdk.config import Seconds
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.priority import Priority
+from ...foundation.config import Seconds
+from ...model.errors import InvalidRequest
+from ...model.priority import Priority
 from ..rules.expiry import expiry_of
 from ..rules.urgency import Condition, text_of
 

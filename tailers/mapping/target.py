@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping as ReadOnly
 
-from ...sdk.model.function_spec import FunctionSpec
-from ...sdk.model.priority import DEFAULT_PRIORITY, Priority
-from ...sdk.model.workload import Kind
+from ...model.function_spec import FunctionSpec
+from ...model.priority import DEFAULT_PRIORITY, Priority
+from ...model.workload import Kind
 from ..config import TailerConfig
 from ..rules.credit import Credit
 from .mapping import FieldMapping, Mapping, ParkedMapping

@@ -13,12 +13,12 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from ...sdk.model.audit import Fate
-from ...sdk.model.demand import Cell, Closed
-from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import LedgerPlace as Where
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import FLIGHT_ITEMS, Ended
+from ...model.audit import Fate
+from ...model.demand import Cell, Closed
+from ...model.errors import StaleFence
+from ...model.ledger import LedgerPlace as Where
+from ...model.outcome import Outcome
+from ...model.workload import FLIGHT_ITEMS, Ended
 from ...stores.checkpoints.checkpoints import Mark
 from ..counts import Counts
 from ..departures.departure import ended_of

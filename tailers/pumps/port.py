@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...sdk.model.audit import Audit
+from ...model.audit import Audit
 from ..vitals import Vitals
 
 

@@ -14,15 +14,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ...sdk.logger import Logger
-from ...sdk.model.audit import Audit
-from ...sdk.model.demand import Cell, Closed
-from ...sdk.model.errors import InvalidRequest, NotConnected
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.retry import DEFAULT_RETRY, Retry
-from ...sdk.model.spread import spread
-from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes
-from ...sdk.together import together
+from ...foundation.logger import Logger
+from ...foundation.together import together
+from ...model.audit import Audit
+from ...model.demand import Cell, Closed
+from ...model.errors import InvalidRequest, NotConnected
+from ...model.outcome import Outcome
+from ...model.retry import DEFAULT_RETRY, Retry
+from ...model.spread import spread
+from ...model.workload import INDEX_BITS, Ended, Flight, Outcomes
 from ...stores import heights
 from ..counts import Counts
 from ..greeting import Greeting

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ...sdk.model.claim import Leased, State
-from ...sdk.model.demand import Cell, Demand
-from ...sdk.model.errors import TailraceError, Unavailable
-from ...sdk.model.lease import counts_of_claim, wait_for_source
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
+from ...model.claim import Leased, State
+from ...model.demand import Cell, Demand
+from ...model.errors import TailraceError, Unavailable
+from ...model.lease import counts_of_claim, wait_for_source
+from ...model.outcome import Outcome
+from ...model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ...sdk.source import QueueSource
 from ..counts import Counts
 from ..departures.durable import unless_refused

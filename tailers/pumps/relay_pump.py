@@ -12,10 +12,10 @@ import contextlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...sdk.model.audit import Audit
-from ...sdk.model.backoff import Backoff
-from ...sdk.model.errors import InvalidRequest, Unavailable, UserError
-from ...sdk.model.function_spec import FunctionSpec
+from ...model.audit import Audit
+from ...model.backoff import Backoff
+from ...model.errors import InvalidRequest, Unavailable, UserError
+from ...model.function_spec import FunctionSpec
 from ...stores.outbox.item import OutboxRow, item_of
 from ...stores.outbox.outbox import Outbox
 from ...stores.queue.queue import NewItem

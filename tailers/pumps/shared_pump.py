@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ...sdk.lifecycle import cancel
-from ...sdk.logger import Logger
-from ...sdk.model.audit import Audit
-from ...sdk.model.errors import InvalidRequest, NotConnected, StaleFence
-from ...sdk.model.spread import spread
+from ...foundation.lifecycle import cancel
+from ...foundation.logger import Logger
+from ...model.audit import Audit
+from ...model.errors import InvalidRequest, NotConnected, StaleFence
+from ...model.spread import spread
 from ...sdk.source import SharedSource
 from ..counts import Counts
 from ..hurry import Hurry

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...sdk.clock import Clock
-from ...sdk.model.demand import Cell
-from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.workload import Extra
+from ...foundation.clock import Clock
+from ...model.demand import Cell
+from ...model.errors import StaleFence
+from ...model.ledger import LedgerEntry
+from ...model.workload import Extra
 from ..departures.departure import EndedItem, ended_item
 from ..departures.departures import NOT_RUN
 from ..items import Items

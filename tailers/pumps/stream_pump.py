@@ -13,10 +13,10 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from ...sdk.model.audit import Audit
-from ...sdk.model.demand import Cell
-from ...sdk.model.errors import TailraceError
-from ...sdk.model.workload import Ended, Outcomes
+from ...model.audit import Audit
+from ...model.demand import Cell
+from ...model.errors import TailraceError
+from ...model.workload import Ended, Outcomes
 from ...sdk.source import Counted, PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import Checkpoint

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
-from ...sdk.clock import Clock
-from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import LedgerEntry, LedgerPlace
-from ...sdk.model.replay import Replay
+from ...foundation.clock import Clock
+from ...model.errors import StaleFence
+from ...model.ledger import LedgerEntry, LedgerPlace
+from ...model.replay import Replay
 from ...stores.ledger.ledger import Change, Ledger
 from ...stores.ownership.ownership import Ownership
 from ..rules.takeover import SeenRow, free_at, observe

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.ledger import TERMINAL
-from ...sdk.model.replay import Bound, Only, Replay, ReplayOrder, Stretch
-from ...sdk.model.seek import END, START
+from ...model.errors import InvalidRequest
+from ...model.ledger import TERMINAL
+from ...model.replay import Bound, Only, Replay, ReplayOrder, Stretch
+from ...model.seek import END, START
 from ...sdk.source import Rereader, SourceKind
 from ...stores.checkpoints.checkpoints import Mark
 from ..config import TailerConfig

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from ...sdk.model.audit import Fate
-from ...sdk.model.replay import OVER, READING, Progress, Replay, ReplayState, counted
+from ...model.audit import Fate
+from ...model.replay import OVER, READING, Progress, Replay, ReplayState, counted
 from ...stores.checkpoints.checkpoints import Checkpoints
 from ...stores.ledger.ledger import Ledger
 from ...stores.ownership.ownership import Ownership

@@ -5,8 +5,8 @@ All of these bear the replay's name (`orders@replay-3`), so nothing that the liv
 
 from __future__ import annotations
 
-from ...sdk.model.audit import Fate
-from ...sdk.model.replay import Replay
+from ...model.audit import Fate
+from ...model.replay import Replay
 from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ..counts import Counts

@@ -17,12 +17,12 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...sdk.lifecycle import cancel
-from ...sdk.logger import Logger
-from ...sdk.model.errors import InvalidRequest, TailraceError, Unavailable
-from ...sdk.model.overview import TailerOverview
-from ...sdk.model.replay import OVER, READING, Replay, ReplayState, tailer_of
-from ...sdk.model.spread import spread
+from ...foundation.lifecycle import cancel
+from ...foundation.logger import Logger
+from ...model.errors import InvalidRequest, TailraceError, Unavailable
+from ...model.overview import TailerOverview
+from ...model.replay import OVER, READING, Replay, ReplayState, tailer_of
+from ...model.spread import spread
 from ...stores.replays.replays import KEPT, Replays
 from ..config import TailerConfig
 from ..registry import kind_of

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...sdk.clock import Clock
-from ...sdk.model.errors import PositionsGone
-from ...sdk.model.replay import Replay
+from ...foundation.clock import Clock
+from ...model.errors import PositionsGone
+from ...model.replay import Replay
 from ...sdk.source import Ranged, Rereader, StreamBatch
 from ..partition import LARGE_HOLE
 from ..rules.pace import Pace

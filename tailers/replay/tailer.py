@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...sdk.model.replay import Replay
+from ...model.replay import Replay
 from ..config import TailerConfig
 from ..pumps.port import TailerPump
 from ..resources import Resources, Setup

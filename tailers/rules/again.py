@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...sdk.model.backoff import doubled
-from ...sdk.model.errors import InvalidRequest, PositionsGone, StaleFence, UserError
+from ...model.backoff import doubled
+from ...model.errors import InvalidRequest, PositionsGone, StaleFence, UserError
 from .wording import wording
 
 #: Pauses, seconds: the first, and the cap that they double to.

@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 
-from ...sdk.model.audit import NAMED, Ending, Fate
+from ...model.audit import NAMED, Ending, Fate
 
 _FATES = tuple(Fate)
 _NONE = 0

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import Ended
+from ...model.outcome import Outcome
+from ...model.workload import Ended
 from .settlement import Action, Family, History, Settlement
 
 #: A queue's item that failed as the probe gives others their turn for so long, seconds.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...sdk.model.demand import Cell, Closed
-from ...sdk.model.workload import Kind
+from ...model.demand import Cell, Closed
+from ...model.workload import Kind
 
 #: Kinds whose gate was looked up; forgotten whole when full.
 _REMEMBERED = 65_536

@@ -21,7 +21,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from ...sdk.model.ledger import LedgerEntry, LedgerPlace
+from ...model.ledger import LedgerEntry, LedgerPlace
 from .ledger import Next, after_parking, is_soon
 
 

@@ -10,8 +10,8 @@ import math
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.units import seconds
+from ...model.errors import InvalidRequest
+from ...model.units import seconds
 
 #: Numbers from here on are milliseconds: as seconds that is the year 5138, as milliseconds March 1973.
 MILLISECONDS_FROM = 1e11

@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ...sdk.model.backoff import doubled
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import Ended, Kind
+from ...model.backoff import doubled
+from ...model.outcome import Outcome
+from ...model.workload import Ended, Kind
 from .credit import Credit
 
 #: Seconds: the pause after the second in a row, and the cap to which it doubles.

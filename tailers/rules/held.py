@@ -11,8 +11,8 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from ...sdk.model.demand import Cell
-from ...sdk.model.workload import Kind
+from ...model.demand import Cell
+from ...model.workload import Kind
 
 #: From so many places that count no longer on, they are looked for and let go.
 _TIDY_FROM = 64

@@ -23,8 +23,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from ...sdk.model.ledger import NOT_YET, TERMINAL, LedgerEntry, LedgerPlace
-from ...sdk.model.tries import Try
+from ...model.ledger import NOT_YET, TERMINAL, LedgerEntry, LedgerPlace
+from ...model.tries import Try
 from .settlement import History, Settlement
 
 #: A row that is due within so many seconds is not written once more to say that it was appended: its copy starts from

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...sdk.model.demand import Cell
+from ...model.demand import Cell
 
 #: Of what may go, the lowest level that waits gets this share when not all may: as the scheduler's.
 LOW_SHARE = 0.05

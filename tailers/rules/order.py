@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ...sdk.model.workload import Kind
+from ...model.workload import Kind
 from .ranks import Ranks
 
 #: A head that is out for so many seconds is slow: what waits behind it no longer keeps the tailer from reading on.

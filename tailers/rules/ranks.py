@@ -3,8 +3,8 @@ in its line, so that this one is not kept waiting by less urgent ones before it,
 
 from __future__ import annotations
 
-from ...sdk.model.priority import Priority
-from ...sdk.model.workload import Kind
+from ...model.priority import Priority
+from ...model.workload import Kind
 
 _LEVELS = len(Priority)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...sdk.model.backoff import Backoff
+from ...model.backoff import Backoff
 from .wording import wording
 
 #: Pauses, seconds: the first, and the cap that they double to.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ...sdk.model.audit import Ending, Fate
-from ...sdk.model.drop import Cause, Drop
-from ...sdk.model.replay import Only
+from ...model.audit import Ending, Fate
+from ...model.drop import Cause, Drop
+from ...model.replay import Only
 from .runs import runs
 
 #: A range of positions, both ends included.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.ledger import LedgerEntry, LedgerPlace
+from ...model.errors import InvalidRequest
+from ...model.ledger import LedgerEntry, LedgerPlace
 from .frontier import Frontier
 
 

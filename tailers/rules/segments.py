@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...sdk.model.segment import Segment
+from ...model.segment import Segment
 
 
 class Cut(NamedTuple):

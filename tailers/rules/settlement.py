@@ -21,10 +21,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from ...sdk.model.backoff import doubled
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.retry import Retry, delay_after, may_retry, may_retry_crash
-from ...sdk.model.workload import Ended
+from ...model.backoff import doubled
+from ...model.outcome import Outcome
+from ...model.retry import Retry, delay_after, may_retry, may_retry_crash
+from ...model.workload import Ended
 
 #: The wait after a throttle that names none: 1 s, doubling with each throttle in a row, to 5 minutes.
 FIRST_THROTTLE = 1.0

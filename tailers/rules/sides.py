@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...sdk.model.workload import INDEX_BITS
+from ...model.workload import INDEX_BITS
 
 #: The space of the tailer's own session.
 OWN = 0

@@ -11,7 +11,7 @@ import zlib
 from collections import deque
 from collections.abc import Sequence
 
-from ...sdk.model.audit import NAMED, Fate
+from ...model.audit import NAMED, Fate
 from .audit import Book
 
 _NONE = 0

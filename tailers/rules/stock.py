@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...sdk.model.audit import HELD, IN_FLIGHT, NAMED, SETTLED, UNREAD, Audit, Ending, Fate, Passed
-from ...sdk.model.errors import InvalidRequest
+from ...model.audit import HELD, IN_FLIGHT, NAMED, SETTLED, UNREAD, Audit, Ending, Fate, Passed
+from ...model.errors import InvalidRequest
 from .audit import Book
 from .sparse_book import SparseBook
 

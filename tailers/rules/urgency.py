@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.priority import Priority
+from ...model.errors import InvalidRequest
+from ...model.priority import Priority
 
 
 class Condition(NamedTuple):

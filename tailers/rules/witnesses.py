@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...sdk.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, Audit, Fate
+from ...model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, Audit, Fate
 
 
 class PartitionFacts(NamedTuple):

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-from ...sdk.model.audit import Fate
-from ...sdk.model.drop import Cause, Drop
-from ...sdk.model.errors import InvalidRequest, TailraceError
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.seek import END, START, Move, Seek
+from ...model.audit import Fate
+from ...model.drop import Cause, Drop
+from ...model.errors import InvalidRequest, TailraceError
+from ...model.ledger import LedgerEntry
+from ...model.seek import END, START, Move, Seek
 from ...sdk.source import Capabilities, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..counts import Counts

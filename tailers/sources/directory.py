@@ -17,10 +17,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...sdk.config import Bytes, Seconds
-from ...sdk.lifecycle import cancel
-from ...sdk.logger import Logger
-from ...sdk.model.errors import NotConnected, Unavailable
+from ...foundation.config import Bytes, Seconds
+from ...foundation.lifecycle import cancel
+from ...foundation.logger import Logger
+from ...model.errors import NotConnected, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Inventory, InventoryEntry
 from ..registry import Environment

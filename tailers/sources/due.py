@@ -13,8 +13,8 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict
 
-from ...sdk.model.errors import NotConnected, TailraceError
-from ...sdk.model.parked import due_function, due_stream
+from ...model.errors import NotConnected, TailraceError
+from ...model.parked import due_function, due_stream
 from ...sdk.source import SourceKind, StreamBatch
 from ...stores.log.log import AtHand, Log, Telling, trim_each
 from ..registry import Environment

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field, field_validator
 
-from ...sdk.config import Seconds
+from ...foundation.config import Seconds
 from ...sdk.source import SourceKind
 from ..registry import Environment
 from .kafka_again import KafkaReader

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
-from ...sdk.duties import Duties
-from ...sdk.logger import Logger
-from ...sdk.model.errors import NotConnected, PositionsGone, Unavailable
+from ...foundation.duties import Duties
+from ...foundation.logger import Logger
+from ...model.errors import NotConnected, PositionsGone, Unavailable
 from ...stores.kafka.client import Fetch, Looker, Place, Reader
 from ...stores.kafka.clients import client_of
 from ...stores.kafka.errors import unavailable

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ...sdk.config import Seconds
+from ...foundation.config import Seconds
 from ...stores.kafka.client import Place
 from ...stores.kafka.options import KafkaOptions
 from ...stores.log.log import Records

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...sdk.model.errors import ConfigError
+from ...model.errors import ConfigError
 from .kafka_member import Member, MemberOptions
 
 

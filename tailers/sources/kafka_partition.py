@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
-from ...sdk.model.errors import NotConnected
+from ...model.errors import NotConnected
 from ...sdk.source import Capabilities, StreamBatch
 from ...stores.kafka.client import Place
 from .kafka_again import Rereads, reread, without_the_oversized

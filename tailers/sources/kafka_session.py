@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from ...sdk.logger import Logger
-from ...sdk.model.errors import NotConnected
+from ...foundation.logger import Logger
+from ...model.errors import NotConnected
 from ...stores.kafka.client import Place
 from ...stores.kafka.errors import explained
 from ..rules.group_offsets import Settled, to_tell

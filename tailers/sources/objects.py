@@ -18,12 +18,12 @@ from typing import Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from ...sdk.config import Bytes, Seconds
-from ...sdk.lifecycle import cancel
-from ...sdk.model.errors import NotConnected, Unavailable
-from ...sdk.model.segment import Segment
-from ...sdk.objects import ObjectStore
-from ...sdk.place import Place
+from ...foundation.config import Bytes, Seconds
+from ...foundation.lifecycle import cancel
+from ...foundation.object_places import Place
+from ...foundation.objects import ObjectStore
+from ...model.errors import NotConnected, Unavailable
+from ...model.segment import Segment
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Inventory
 from ...stores.segments.segments import Segments

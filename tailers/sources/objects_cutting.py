@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Literal, NamedTuple
 
-from ...sdk.content import Content
-from ...sdk.gunzip import Undecodable
-from ...sdk.model.reference import REFERENCE, Reference
-from ...sdk.model.segment import Segment
-from ...sdk.model.workload import Headers
-from ...sdk.objects import Gone, ObjectFacts, ObjectStore, Replaced, Unread
+from ...foundation.gunzip import Undecodable
+from ...foundation.object_content import Content
+from ...foundation.objects import Gone, ObjectFacts, ObjectStore, Replaced, Unread
+from ...model.reference import REFERENCE, Reference
+from ...model.segment import Segment
+from ...model.workload import Headers
 from ..rules.lines import Lines, LineSpan, lines_of
 from ..rules.segments import Cut, Next
 

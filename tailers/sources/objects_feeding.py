@@ -14,10 +14,10 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from ...sdk.gunzip import Undecodable
-from ...sdk.model.errors import NotConnected, Unavailable
-from ...sdk.model.segment import Segment
-from ...sdk.objects import Gone, Replaced, Unread
+from ...foundation.gunzip import Undecodable
+from ...foundation.objects import Gone, Replaced, Unread
+from ...model.errors import NotConnected, Unavailable
+from ...model.segment import Segment
 from ...stores.inventory.inventory import Inventory
 from ...stores.segments.segments import Segments
 from ..rules.segments import Cut, Next, following, placed

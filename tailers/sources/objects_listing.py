@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...sdk.model.errors import NotConnected, Unavailable
-from ...sdk.objects import SORTED, Listed, ObjectStore
+from ...foundation.objects import SORTED, Listed, ObjectStore
+from ...model.errors import NotConnected, Unavailable
 from ...stores.inventory.inventory import Inventory, InventoryEntry
 from .listing import Patterns
 

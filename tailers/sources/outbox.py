@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from ...sdk.config import Seconds
-from ...sdk.model.errors import ConfigError, InvalidRequest
+from ...foundation.config import Seconds
+from ...model.errors import ConfigError, InvalidRequest
 from ...sdk.source import Capabilities, SourceKind
 from ...stores.outbox.outbox import Outbox
 from ...stores.outbox.table import TABLE, quoted

@@ -10,9 +10,9 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-from ...sdk.config import Name
-from ...sdk.model.claim import Leased, Renewed, Settle, State
-from ...sdk.model.demand import Demand
+from ...foundation.config import Name
+from ...model.claim import Leased, Renewed, Settle, State
+from ...model.demand import Demand
 from ...sdk.source import Capabilities, SourceKind
 from ...stores.queue.queue import Queue
 from ..registry import Environment

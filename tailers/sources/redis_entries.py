@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.workload import Headers
+from ...model.errors import InvalidRequest
+from ...model.workload import Headers
 from ...sdk.source import StreamBatch
 from ...stores.redis.server import RedisOptions
 from ..rules.overtaken import StreamFacts

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...sdk.lifecycle import cancel
-from ...sdk.model.errors import InvalidRequest, Unavailable
+from ...foundation.lifecycle import cancel
+from ...model.errors import InvalidRequest, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.redis.server import RedisServer

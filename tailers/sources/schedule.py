@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from ...sdk.clock import Clock
-from ...sdk.duties import Duties
-from ...sdk.logger import Logger
-from ...sdk.model.errors import ConfigError, NotConnected, TailraceError
-from ...sdk.model.schedule import KEEP, Overlap, Schedule, ScheduledRun, ScheduleRow
-from ...sdk.model.workload import Headers
+from ...foundation.clock import Clock
+from ...foundation.duties import Duties
+from ...foundation.logger import Logger
+from ...model.errors import ConfigError, NotConnected, TailraceError
+from ...model.schedule import KEEP, Overlap, Schedule, ScheduledRun, ScheduleRow
+from ...model.workload import Headers
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.schedules.firing import firing
 from ...stores.schedules.schedules import Runs, Schedules

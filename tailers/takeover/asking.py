@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from ...sdk.clock import Clock
-from ...sdk.model.errors import TailraceError
-from ...sdk.model.lease import LeaseSizes, wait_for_scheduler
-from ...sdk.wire.scheduler import SchedulerClient
+from ...foundation.clock import Clock
+from ...model.errors import TailraceError
+from ...model.lease import LeaseSizes, wait_for_scheduler
 from ...stores.ownership.ownership import Owner
+from ...wire.scheduler import SchedulerClient
 from ..rules.sides import Spot, newest
 
 #: An id of a scheduler has its address behind this.

@@ -16,9 +16,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from ...sdk.clock import Clock
-from ...sdk.model.errors import StaleFence, TailraceError
-from ...sdk.model.lease import LeaseSizes
+from ...foundation.clock import Clock
+from ...model.errors import StaleFence, TailraceError
+from ...model.lease import LeaseSizes
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.ownership.ownership import Owner, Ownership
 from ..departures.durable import T, until_available

@@ -16,7 +16,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.workload import INDEX_BITS, Ended, Outcomes, ref
+from ...model.workload import INDEX_BITS, Ended, Outcomes, ref
 from ..items import Items
 from ..partition import Partition
 from ..rules.sides import OWN, Spot, side_of

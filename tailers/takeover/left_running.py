@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from ...sdk.clock import Clock
-from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.workload import FLIGHT_ITEMS
+from ...foundation.clock import Clock
+from ...model.ledger import LedgerEntry
+from ...model.workload import FLIGHT_ITEMS
 from ...sdk.source import StreamBatch
 from ..departures.departure import ended_item
 from ..departures.departures import NOT_RUN

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from ...sdk.clock import Clock
-from ...sdk.model.lease import LeaseSizes
-from ...sdk.model.workload import Outcomes
-from ...sdk.together import together
+from ...foundation.clock import Clock
+from ...foundation.together import together
+from ...model.lease import LeaseSizes
+from ...model.workload import Outcomes
 from ...stores.ownership.ownership import Owner
 from ..rules.sides import Spot, flight_here, flights_of, ref_here, refs_of
 from ..session import Inheritance, Renewal, SchedulerSession

@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
 
-from ...sdk.clock import Clock
-from ...sdk.model.lease import LeaseSizes
-from ...sdk.model.workload import Outcomes, Owned
+from ...foundation.clock import Clock
+from ...model.lease import LeaseSizes
+from ...model.workload import Outcomes, Owned
 from ...stores.checkpoints.checkpoints import Mark
 from ...stores.ownership.ownership import Owner
 from ..items import Items

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.errors import StaleFence
+from ...model.errors import StaleFence
 from ...stores.checkpoints.checkpoints import MOST, Checkpoints, Ending, Mark
 from .bench import MODEL, StoreBench, StoreLaws
 

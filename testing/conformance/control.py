@@ -7,10 +7,10 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.function_spec import FunctionSpec
-from ...sdk.model.limits import Gate, Quota
-from ...sdk.model.priority import Priority
-from ...sdk.model.retry import Retry
+from ...model.function_spec import FunctionSpec
+from ...model.limits import Gate, Quota
+from ...model.priority import Priority
+from ...model.retry import Retry
 from ...stores.control.control import Control
 from .bench import MODEL, MOMENT, SOON, StoreBench, StoreLaws
 

@@ -7,10 +7,10 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
-from ...sdk.model.redrive import past_of
-from ...sdk.model.tries import Try
-from ...sdk.model.workload import Kind
+from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
+from ...model.redrive import past_of
+from ...model.tries import Try
+from ...model.workload import Kind
 from ...stores.dead_letters.dead_letters import DeadLetters
 from .bench import MODEL, StoreBench, StoreLaws
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.drop import Cause, Drop, DropRow
+from ...model.drop import Cause, Drop, DropRow
 from ...stores.drops.drops import MOST, Drops
 from .bench import MODEL, StoreBench, StoreLaws
 

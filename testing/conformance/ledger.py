@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ...sdk.model.errors import InvalidRequest, StaleFence
-from ...sdk.model.ledger import NOT_YET
-from ...sdk.model.ledger import LedgerEntry as Entry
-from ...sdk.model.ledger import LedgerPlace as Place
-from ...sdk.model.tries import Try
+from ...model.errors import InvalidRequest, StaleFence
+from ...model.ledger import NOT_YET
+from ...model.ledger import LedgerEntry as Entry
+from ...model.ledger import LedgerPlace as Place
+from ...model.tries import Try
 from ...stores.ledger.ledger import Change, Delayed, Ledger
 from ...stores.ledger.ledger import LedgerRow as Row
 from .bench import StoreBench

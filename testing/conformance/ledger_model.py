@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
+from ...model.errors import StaleFence
+from ...model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from ...stores.ledger.ledger import Change, Ledger
 from ...stores.ledger.lifecycle import refusal
 from .bench import MODEL, StoreBench, StoreLaws

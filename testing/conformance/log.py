@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.errors import InvalidRequest
+from ...model.errors import InvalidRequest
 from ...stores.log.log import Bounds, Log, Record, Records
 from .bench import MODEL, MOMENT, SOON, StoreBench, StoreLaws
 

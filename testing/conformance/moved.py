@@ -6,9 +6,9 @@ from typing import Protocol
 
 import pytest
 
-from ...sdk.model.errors import StaleFence, Unavailable
-from ...sdk.model.ledger import LedgerEntry, LedgerPlace
-from ...sdk.model.tries import Try
+from ...model.errors import StaleFence, Unavailable
+from ...model.ledger import LedgerEntry, LedgerPlace
+from ...model.tries import Try
 from ...stores.checkpoints.checkpoints import Mark
 from ...stores.ownership.ownership import Owner
 from ...stores.state.state import StateStores

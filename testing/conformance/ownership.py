@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.errors import InvalidRequest, StaleFence
+from ...model.errors import InvalidRequest, StaleFence
 from ...stores.ownership.ownership import OwnedRow, Owner, Ownership
 from .bench import MODEL, StoreBench, StoreLaws
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from ...sdk.model.claim import Settle, State
-from ...sdk.model.demand import Closed
-from ...sdk.model.errors import InvalidPayload, InvalidRequest
-from ...sdk.model.workload import FLIGHT_ITEMS, Kind
+from ...model.claim import Settle, State
+from ...model.demand import Closed
+from ...model.errors import InvalidPayload, InvalidRequest
+from ...model.workload import FLIGHT_ITEMS, Kind
 from ...stores.queue.admission import SUBMISSION_PREFIX
 from ...stores.queue.queue import NewItem, Submitted
 from .calls import calls_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...sdk.model.claim import Leased, State
-from ...sdk.model.demand import Cell, Closed, Demand
-from ...sdk.model.workload import Kind
+from ...model.claim import Leased, State
+from ...model.demand import Cell, Closed, Demand
+from ...model.workload import Kind
 from ...stores.queue.queue import NewItem, Queue
 
 LEASE = 30.0

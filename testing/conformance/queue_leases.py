@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ...sdk.model.claim import Settle, State
-from ...sdk.model.errors import InvalidRequest
+from ...model.claim import Settle, State
+from ...model.errors import InvalidRequest
 from ...stores.queue.queue import NewItem
 from .queue_engine import (
     LEASE,

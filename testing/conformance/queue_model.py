@@ -13,9 +13,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ...sdk.model.claim import Settle, State
-from ...sdk.model.demand import Cell, Closed, Demand
-from ...sdk.model.workload import Kind
+from ...model.claim import Settle, State
+from ...model.demand import Cell, Closed, Demand
+from ...model.workload import Kind
 from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING, next_trigger
 from ...stores.queue.queue import NewItem
 from .queue_engine import QueueEngine

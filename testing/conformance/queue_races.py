@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ...sdk.model.claim import Leased, State
+from ...model.claim import Leased, State
 from ...stores.queue.queue import NewItem
 from .queue_engine import LEASE, MAIL, QueueEngine, nothing, put, state, take, wanting
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ...sdk.model.claim import Settle, State
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.search import MOST_FOUND, Search
-from ...sdk.model.workload import Kind
+from ...model.claim import Settle, State
+from ...model.errors import InvalidRequest
+from ...model.search import MOST_FOUND, Search
+from ...model.workload import Kind
 from ...stores.queue.queue import NewItem, Queue
 from .queue_engine import MAIL, REPORT, QueueEngine, put, take
 

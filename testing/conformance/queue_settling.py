@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from ...sdk.model.claim import Settle, State
-from ...sdk.model.tries import KEPT, REASON_KEPT
-from ...sdk.model.workload import Kind
+from ...model.claim import Settle, State
+from ...model.tries import KEPT, REASON_KEPT
+from ...model.workload import Kind
 from ...stores.queue.lifecycle import LEASED, TERMINAL
 from ...stores.queue.queue import NewItem
 from .queue_engine import (

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.replay import Bound, Replay, ReplayOrder, ReplayState, Stretch, asked_for, may_move
+from ...model.errors import InvalidRequest
+from ...model.replay import Bound, Replay, ReplayOrder, ReplayState, Stretch, asked_for, may_move
 from ...stores.replays.replays import KEPT, Replays
 from .bench import StoreBench, StoreLaws
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from ...sdk.model.schedule import CatchUp, Firing, Origin, Overlap, Schedule, ScheduleRow
+from ...model.schedule import CatchUp, Firing, Origin, Overlap, Schedule, ScheduleRow
 from ...stores.schedules.schedules import DueSchedules, RunBounds, Schedules
 from .bench import MOMENT, SOON, StoreBench, StoreLaws
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.segment import Segment
+from ...model.segment import Segment
 from ...stores.segments.segments import Segments
 from .bench import MODEL, StoreBench, StoreLaws
 

@@ -19,8 +19,8 @@ from typing import Protocol, runtime_checkable
 
 import pytest
 
-from ...sdk.model.claim import Leased, Settle, State
-from ...sdk.model.demand import Cell, Demand
+from ...model.claim import Leased, Settle, State
+from ...model.demand import Cell, Demand
 from ...sdk.source import Dated, QueueSource, Ranged, Rereader, StreamBatch, StreamSource
 from ...tailers.rules.frontier import Frontier
 from ...tailers.rules.sparse_frontier import SparseFrontier

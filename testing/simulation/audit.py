@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
 
-from ...sdk.model.audit import HELD, IN_FLIGHT
-from ...sdk.model.claim import State
-from ...sdk.model.ledger import LedgerPlace
-from ...sdk.model.parked import due_function, parked_from
+from ...model.audit import HELD, IN_FLIGHT
+from ...model.claim import State
+from ...model.ledger import LedgerPlace
+from ...model.parked import due_function, parked_from
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
 from ...tailers.supervisor import DUE

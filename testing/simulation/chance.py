@@ -13,12 +13,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ...foundation.logger import facts_of
 from ...runtime.executors import ExecutorProcess
 from ...runtime.rules.leases import LeaseGroup
 from ...scheduler.roster import Able, RosterFunction
 from ...scheduler.rules.placement import WorkerPool
 from ...scheduler.sessions import TailerSession, WorkerSession
-from ...sdk.logger import facts_of
 from ...tailers.partition import Partition
 from .loop import SimFuture, SimTask
 

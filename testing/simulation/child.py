@@ -10,7 +10,7 @@ import sys
 
 import msgspec
 
-from ...sdk.terminal import say
+from ...foundation.terminal import say
 from .plan import Plan
 from .plans import plan_of
 from .planting import planted

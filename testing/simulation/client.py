@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
+from ...foundation.together import together
+from ...model.errors import Overloaded, Unavailable, UnknownFunction
+from ...model.schedule import CatchUp, Overlap, Schedule
+from ...model.workload import Kind
 from ...sdk.async_client import AsyncClient
 from ...sdk.conversation import Conversation
 from ...sdk.discovery import Found
-from ...sdk.model.errors import Overloaded, Unavailable, UnknownFunction
-from ...sdk.model.schedule import CatchUp, Overlap, Schedule
-from ...sdk.model.workload import Kind
-from ...sdk.together import together
 from ...stores.log.log import Record
 from ...stores.queue.queue import NewItem
 from ...stores.remote import RemoteLog, RemoteQueue, RemoteSchedules

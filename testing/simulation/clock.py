@@ -20,7 +20,7 @@ class Moment(Protocol):
 
 
 class MachineClock:
-    """A Clock (sdk/clock.py) over the world's true time. `rate`: seconds that it counts in a true second, within
+    """A Clock (foundation/clock.py) over the world's true time. `rate`: seconds that it counts in a true second, within
     1 ± rho; `offset`: what its monotonic clock said at the beginning; `ahead`: how far its wall clock is ahead."""
 
     def __init__(self, moment: Moment, rate: float = 1.0, offset: float = 1000.0) -> None:

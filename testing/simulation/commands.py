@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from ...sdk.model.errors import UserError
-from ...sdk.terminal import Json
+from ...foundation.terminal import Json
+from ...model.errors import UserError
 
 
 def simulate(

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ...sdk.model.errors import UserError
+from ...model.errors import UserError
 from .recording import WorldRecord, difference
 
 #: Differences that are shown.

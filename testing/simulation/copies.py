@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from ...delay_service.turn import SOURCE as MOVERS
-from ...sdk.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
-from ...sdk.model.parked import Parked, due_function, due_stream, parked_from
+from ...model.ledger import TERMINAL, LedgerEntry, LedgerPlace
+from ...model.parked import Parked, due_function, due_stream, parked_from
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
 from ...tailers.supervisor import DUE

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...model.outcome import Outcome
 from ...runtime.rules.attempt import Stop
-from ...sdk.model.outcome import Outcome
 from .journal import Journal
 from .plan import Deed
 

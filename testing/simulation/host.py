@@ -7,8 +7,8 @@ import contextvars
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ...sdk.model.errors import Unavailable
-from ...sdk.wire.channel import NETWORK
+from ...model.errors import Unavailable
+from ...wire.channel import NETWORK
 from .clock import MachineClock
 from .loop import SimLoop
 from .world import World

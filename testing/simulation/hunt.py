@@ -20,7 +20,7 @@ import msgspec
 
 import tailrace
 
-from ...sdk.terminal import complain, show
+from ...foundation.terminal import complain, show
 from .child import StoryOrder, Verdict
 from .run import told
 

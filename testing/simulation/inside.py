@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...foundation.current_run import RUN, waiting
+from ...model.errors import Fatal, RetryLater, Throttled
+from ...model.outcome import Outcome
 from ...runtime.board import Board
 from ...runtime.deadman import Deadman
 from ...runtime.engine import Engine
@@ -20,10 +23,7 @@ from ...runtime.rules import attempt
 from ...runtime.rules.attempt import Stop
 from ...runtime.rules.overdue import Overdue
 from ...sdk.context import Context
-from ...sdk.current_run import RUN, waiting
 from ...sdk.function import Function
-from ...sdk.model.errors import Fatal, RetryLater, Throttled
-from ...sdk.model.outcome import Outcome
 from .baton import BatonCondition, Thread, this
 from .ends import Ends, deserved
 from .host import Host

@@ -1,6 +1,6 @@
 """The network between simulated hosts: what calls go where, how long messages take, which directions are cut.
 
-It stands where gRPC does: `dial` and `serve` of sdk/wire/channel.py hand out its channels and servers, so every client,
+It stands where gRPC does: `dial` and `serve` of wire/channel.py hand out its channels and servers, so every client,
 servicer, stub and serialiser is the real one, and hosts share nothing but bytes.
 """
 
@@ -55,7 +55,7 @@ class Network:
         self.said: Callable[[Any, Any], None] = lambda stream, message: None
         self.heard: Callable[[str, str, str, bytes], None] | None = None  # recording.py
 
-    # ---- what sdk/wire/channel.py asks of a network
+    # ---- what wire/channel.py asks of a network
 
     def dial(self, address: str) -> Any:
         """A channel of the host whose code is running."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 
-from ...sdk.model.dead_letter import LetterFilter
-from ...sdk.model.errors import Overloaded, Unavailable
-from ...sdk.together import together
-from ...sdk.wire.gateway import GatewayClient
+from ...foundation.together import together
+from ...model.dead_letter import LetterFilter
+from ...model.errors import Overloaded, Unavailable
+from ...wire.gateway import GatewayClient
 from .host import here
 from .parts import GATEWAYS
 from .plan import Plan, Redrive

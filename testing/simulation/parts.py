@@ -17,8 +17,12 @@ from ...assembly.spool_file import SpoolFile, gateway_part
 from ...delay_service.config import DelayConfig
 from ...delay_service.mover import Mover
 from ...delay_service.service import DelayServer, DelayService
+from ...foundation.lifecycle import Group, Part, Reopening
 from ...gateway.config import GatewayConfig
 from ...gateway.server import GatewayServer
+from ...model.lease import LeaseSizes
+from ...model.limits import Gate, Snapshot
+from ...model.retry import Retry
 from ...runtime.config import WorkerConfig
 from ...runtime.loader import LoadedFunctions
 from ...runtime.worker import Worker
@@ -26,11 +30,6 @@ from ...scheduler.config import SchedulerConfig
 from ...scheduler.server import SchedulerServer
 from ...sdk.context import Context
 from ...sdk.function import Function, function
-from ...sdk.lifecycle import Group, Part, Reopening
-from ...sdk.model.lease import LeaseSizes
-from ...sdk.model.limits import Gate, Snapshot
-from ...sdk.model.retry import Retry
-from ...sdk.wire.delay import DelayClient
 from ...stores.config import StoresConfig
 from ...stores.data_dir import DataDir
 from ...stores.restored import NO_MARKS, Stamp
@@ -39,6 +38,7 @@ from ...tailers.config import TailerConfig
 from ...tailers.departures.parking import Parking
 from ...tailers.registry import Environment
 from ...tailers.supervisor import SCHEDULES, Tailers
+from ...wire.delay import DelayClient
 from .executor import SimExecutor
 from .host import here
 from .inside import play, play_plainly

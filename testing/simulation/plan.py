@@ -55,7 +55,7 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Timed:
     """A schedule, made `at` true seconds: its runs are due each `every` seconds, or by `cron` (UTC), from `starts` to
-    `until` true seconds. Every run of it does `deeds`. The rest is as in sdk/model/schedule.py."""
+    `until` true seconds. Every run of it does `deeds`. The rest is as in model/schedule.py."""
 
     n: int
     at: float

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from ...sdk.model.claim import State
-from ...sdk.model.dead_letter import Past
-from ...sdk.model.redrive import token
+from ...model.claim import State
+from ...model.dead_letter import Past
+from ...model.redrive import token
 from ...stores.queue.admission import SUBMISSION_PREFIX
 from .journal import Execution, Journal
 from .operator import Operator

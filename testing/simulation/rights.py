@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ...sdk.model.lease import LeaseSizes
-from ...sdk.wire.v1 import scheduler_pb2 as pb
+from ...model.lease import LeaseSizes
+from ...wire.v1 import scheduler_pb2 as pb
 from .host import Host
 from .journal import ROUNDING, Execution, Journal
 from .sqlite_disk import Disk

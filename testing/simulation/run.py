@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ...sdk.terminal import say, show_json
+from ...foundation.terminal import say, show_json
 from .child import StoryOrder, Verdict
 from .comparing import check, compared, read, write
 

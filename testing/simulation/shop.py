@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Set
 
-from ...sdk.together import together
+from ...foundation.together import together
 from ...stores.outbox.enqueue import enqueue
 from ...stores.outbox.sqlite_table import create
 from ...stores.queue.admission import SUBMISSION_PREFIX

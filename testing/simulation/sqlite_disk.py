@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from ...sdk.model.errors import NotConnected, Overloaded
+from ...model.errors import NotConnected, Overloaded
 from ...stores.sqlite.answers import Write
 from ...stores.sqlite.file import MAX_GROUP, MAX_PENDING, SqliteFile
 from .host import Host, WriterEnded, here

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...sdk.model.errors import NotConnected
+from ...model.errors import NotConnected
 from ...stores.outbox.sqlite import SqliteOutbox
 from .host import here
 from .sqlite_disk import LOCK_WAIT

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ...sdk.model.claim import State
-from ...sdk.model.ledger import TERMINAL, LedgerEntry
+from ...model.claim import State
+from ...model.ledger import TERMINAL, LedgerEntry
 from ...tailers.rules.frontier import decode as decode_ahead
 from ...tailers.rules.ledger import is_marked
 from ...tailers.takeover.epoch import FENCE_BITS

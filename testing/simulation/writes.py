@@ -10,7 +10,7 @@ import msgspec
 
 from ...assembly.embedded import EmbeddedStores
 from ...delay_service.turn import SOURCE as MOVERS
-from ...sdk.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
+from ...model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from ...stores.queue.ids import id_number
 from .host import Host
 from .journal import ROUNDING, Journal

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tailrace
-from tailrace.sdk.model import linger
-from tailrace.sdk.model.linger import Linger
+from tailrace.model import linger
+from tailrace.model.linger import Linger
 
 PAGE = Path(tailrace.__file__).parent / "docs/lingers.md"
 ROWS = re.findall(r"^\| .* \| ([\d.]+) \| `([\w.]+)` \| .* \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -25,7 +25,7 @@ def test_each_is_as_long_as_the_page_says() -> None:
 
 
 def test_none_is_left_out() -> None:
-    known = {f"sdk.model.linger.{name}" for name, value in vars(linger).items() if isinstance(value, Linger)}
+    known = {f"model.linger.{name}" for name, value in vars(linger).items() if isinstance(value, Linger)}
     assert known <= {place for _, place in ROWS}
 
 

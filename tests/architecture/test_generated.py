@@ -10,7 +10,7 @@ from tailrace import reference
 from tailrace.assembly import schemas
 from tailrace.assembly.files import MODELS, addresses, read_all
 from tailrace.assembly.settings import ConfigDirectory
-from tailrace.sdk.config import load
+from tailrace.foundation.config import load
 from tailrace.tailers.config import TailerConfig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +19,7 @@ CONFIGS = ROOT / "configs"
 
 def test_the_wire_code_is_fresh() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tailrace.sdk.wire.generate", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tailrace.wire.generate", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

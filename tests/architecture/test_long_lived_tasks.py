@@ -14,14 +14,14 @@ MAY = {
     "assembly/processes.py": "keeps a child process running, whatever fails",
     "assembly/running.py": "waits for what it starts",
     "gateway/spooling.py": "one write, whose callers are told",
-    "sdk/duties.py": "is where it is done",
+    "foundation/duties.py": "is where it is done",
     "sdk/shared_calls.py": "one call, whose callers are told",
-    "sdk/lifecycle.py": "keeps parts open, whatever fails",
-    "sdk/together.py": "waits for what it starts",
-    "sdk/wire/direct.py": "one connection, which ends with it",
-    "sdk/wire/session.py": "one connection; the dialer makes another",
-    "sdk/wire/stores.py": "one call, whose caller is told",
-    "sdk/wire/submissions.py": "one connection, or one call, whose callers are told",
+    "foundation/lifecycle.py": "keeps parts open, whatever fails",
+    "foundation/together.py": "waits for what it starts",
+    "wire/direct.py": "one connection, which ends with it",
+    "wire/session.py": "one connection; the dialer makes another",
+    "wire/stores.py": "one call, whose caller is told",
+    "wire/submissions.py": "one connection, or one call, whose callers are told",
     "stores/hints.py": "hints may be missed; begun again at the next use",
     "stores/kafka/gather.py": "one write, whose callers are told; begun again with the next",
     "stores/log/kafka_watch.py": "begun again at the next wait",
@@ -53,7 +53,7 @@ def test_tasks_begin_as_duties() -> None:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("create_task"):
                     wrong.append(
-                        f"{name}:{node.lineno}: begin it with Duties.begin (sdk/duties.py): it is watched then"
+                        f"{name}:{node.lineno}: begin it with Duties.begin (foundation/duties.py): it is watched then"
                     )
     assert not wrong, "\n".join(wrong)
 

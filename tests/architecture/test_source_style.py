@@ -14,23 +14,23 @@ ROOT = Path(__file__).resolve().parents[2]
 #: A call, what to write instead, and the files (or folders) that may make it.
 BANS: dict[str, tuple[str, tuple[str, ...]]] = {
     "time.time": (
-        "sdk.clock, or take `now`",
-        ("sdk/clock.py", "*/commands.py", "bench/", "demo/"),
+        "foundation.clock, or take `now`",
+        ("foundation/clock.py", "*/commands.py", "bench/", "demo/"),
     ),
     "time.sleep": (
         "await an event; asyncio.sleep in a shell",
         ("sdk/client.py", "runtime/process_table.py", "bench/", "demo/"),
     ),
-    "datetime.now": ("sdk.clock, or take `now`", ()),
-    "datetime.utcnow": ("sdk.clock, or take `now`", ()),
-    "yaml.load": ("sdk.config.load", ()),
-    "yaml.safe_load": ("sdk.config.load", ()),
+    "datetime.now": ("foundation.clock, or take `now`", ()),
+    "datetime.utcnow": ("foundation.clock, or take `now`", ()),
+    "yaml.load": ("foundation.config.load", ()),
+    "yaml.safe_load": ("foundation.config.load", ()),
     "eval": ("nothing: configuration is data", ()),
     "exec": ("nothing: configuration is data", ()),
     "os.system": ("subprocess with a list of arguments", ()),
     "print": (
-        "sdk.terminal.say in commands, a logger elsewhere",
-        ("bench/", "demo/", "sdk/wire/generate.py", "assembly/child.py", "assembly/foreground.py"),
+        "foundation.terminal.say in commands, a logger elsewhere",
+        ("bench/", "demo/", "wire/generate.py", "assembly/child.py", "assembly/foreground.py"),
     ),
     "asyncio.get_event_loop": ("asyncio.get_running_loop", ()),
 }

@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.log import Record

@@ -13,9 +13,9 @@ from obstore.store import LocalStore
 from servers.moto_s3 import Moto
 from servers.object_emulators import Azurite, FakeGcs
 
-from tailrace.sdk.model.errors import NotConnected
-from tailrace.sdk.objects import SORTED, Gone, ObjectStore, Replaced
-from tailrace.sdk.place import Place
+from tailrace.foundation.object_places import Place
+from tailrace.foundation.objects import SORTED, Gone, ObjectStore, Replaced
+from tailrace.model.errors import NotConnected
 
 #: More keys than a page of any store's listing, but for Azure's of 5,000.
 MANY = 1100

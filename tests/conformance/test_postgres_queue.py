@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.conformance.queue import QueueLaws

@@ -3,7 +3,7 @@
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.tailers.sources.queue import QueueStoreSource
 from tailrace.testing.conformance.source import QueueSourceLaws

@@ -12,10 +12,10 @@ import redis
 from pydantic import SecretStr
 from servers.queues import ServedQueue
 
-from tailrace.sdk.model.claim import Leased
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import ConfigError, NotConnected
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Leased
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import ConfigError, NotConnected
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 from tailrace.testing.conformance.queue import QueueLaws

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from tailrace.sdk.model.errors import ConfigError, Unavailable
+from tailrace.model.errors import ConfigError, Unavailable
 from tailrace.stores.checkpoints.redis import RedisCheckpoints
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.control.redis import RedisControl

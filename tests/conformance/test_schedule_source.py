@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.schedule import Schedule, ScheduleRow
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.schedule import Schedule, ScheduleRow
 from tailrace.tailers.sources.schedule import ScheduleSource
 from tailrace.testing.conformance.source import StreamSourceLaws
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.dead_letter import EVERY
+from tailrace.model.dead_letter import EVERY
 from tailrace.stores.dead_letters import sqlite as dead_letters_sqlite
 from tailrace.stores.dead_letters.dead_letters import DeadLetters
 from tailrace.stores.dead_letters.sqlite import SCHEMA, SqliteDeadLetters

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.errors import InvalidRequest
 from tailrace.stores.inventory.inventory import Inventory, InventoryEntry
 from tailrace.stores.inventory.sqlite import SCHEMA, SqliteInventory
 from tailrace.testing.conformance.bench import StoreBench

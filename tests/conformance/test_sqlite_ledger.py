@@ -7,8 +7,8 @@ import sqlite3
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
-from tailrace.sdk.model.tries import Try
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.tries import Try
 from tailrace.stores.ledger.ledger import Ledger
 from tailrace.stores.ledger.sqlite import SCHEMA, SqliteLedger
 from tailrace.stores.ledger.text import entry_text

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.errors import InvalidRequest
 from tailrace.stores.log.batch import MAX_RECORD
 from tailrace.stores.log.log import AtHand, Bounds, Counting, Log, Record, Telling, append_to_each, trim_each
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog

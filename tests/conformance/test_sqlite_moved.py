@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.lease import LeaseSizes, wait_for_source
+from tailrace.model.lease import LeaseSizes, wait_for_source
 from tailrace.stores.state.state import StateStores
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.moved import MovedLaws

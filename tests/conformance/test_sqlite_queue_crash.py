@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.claim import State
-from tailrace.sdk.model.demand import Cell, Demand
+from tailrace.model.claim import State
+from tailrace.model.demand import Cell, Demand
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
 
 _CHILD = """
 import asyncio, json, sys
 from pathlib import Path
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile

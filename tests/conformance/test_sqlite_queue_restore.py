@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.claim import State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.testing.conformance.embedded import SqliteBench

@@ -13,7 +13,7 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.model.lease import LeaseSizes
 from tailrace.stores.log.log import Record
 from tailrace.stores.ownership.ownership import Owner
 from tailrace.stores.remote import RemoteOwnership

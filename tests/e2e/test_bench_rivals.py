@@ -12,7 +12,7 @@ from tailrace.bench.kafka import Broker
 from tailrace.bench.rivals.on_kafka import rivals
 from tailrace.bench.rivals.on_queues import queue_rivals
 from tailrace.bench.rivals.roster import RIVALS, chosen
-from tailrace.sdk.model.errors import ConfigError
+from tailrace.model.errors import ConfigError
 
 
 @pytest.mark.long(minutes=1)

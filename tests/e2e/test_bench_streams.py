@@ -7,7 +7,7 @@ import pytest
 from tailrace.bench import delay
 from tailrace.bench.kafka_server import kafka_broker
 from tailrace.bench.redis_stream import redis_stream
-from tailrace.sdk.model.errors import ConfigError, InvalidRequest
+from tailrace.model.errors import ConfigError, InvalidRequest
 
 
 def quiet(what: str, share: float) -> None:

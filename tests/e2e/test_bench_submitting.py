@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.bench.flood import flood
 from tailrace.bench.queue_engines import bulk_on, store_down_on
-from tailrace.sdk.model.errors import TailraceError
+from tailrace.model.errors import TailraceError
 
 
 def quiet(what: str, share: float) -> None:

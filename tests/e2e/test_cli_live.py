@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.assembly.free_port import free_port
-from tailrace.sdk.notices import Posted
-from tailrace.sdk.run_dir import RunDir
+from tailrace.foundation.notices import Posted
+from tailrace.foundation.run_dir import RunDir
 
 TAILRACE = [sys.executable, "-m", "tailrace.cli"]
 

@@ -14,7 +14,7 @@ import pytest
 
 import tailrace
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.model.lease import LeaseSizes
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 HEARTBEAT = 2.0

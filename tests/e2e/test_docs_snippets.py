@@ -23,7 +23,7 @@ import tailrace
 from tailrace import cli
 from tailrace.assembly.files import MODELS
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.config import loads
+from tailrace.foundation.config import loads
 from tailrace.tailers.config import TailerConfig
 
 ROOT = Path(tailrace.__file__).parent

@@ -16,10 +16,10 @@ import pytest
 
 import tailrace
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.run_dir import VARIABLE, RunDir
-from tailrace.sdk.wire.scheduler import SchedulerSessions
-from tailrace.sdk.wire.stream import StreamClosed
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.foundation.run_dir import VARIABLE, RunDir
+from tailrace.wire.scheduler import SchedulerSessions
+from tailrace.wire.stream import StreamClosed
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 
@@ -41,12 +41,12 @@ THIEF = (
     AS_NOBODY
     + """
 import asyncio
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.wire.convert import function_to_wire
-from tailrace.sdk.wire.scheduler import SchedulerSessions
-from tailrace.sdk.wire.stream import StreamClosed
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.wire.convert import function_to_wire
+from tailrace.wire.scheduler import SchedulerSessions
+from tailrace.wire.stream import StreamClosed
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 async def attach():
     stream = SchedulerSessions(sys.argv[1]).attach_worker()
@@ -145,7 +145,7 @@ async def test_what_the_platform_makes_is_its_users_alone(platform: Platform, tm
 
 
 async def test_who_may_read_the_run_directory_gets_in(platform: Platform, tmp_path: Path) -> None:
-    """As members of the group that access.yaml names: tests/unit/sdk_client/test_run_dir.py has the modes."""
+    """As members of the group that access.yaml names: tests/unit/foundation/test_run_dir.py has the modes."""
     shared = Path(f"/tmp/tailrace-shared-{os.getpid()}")
     shared.mkdir(mode=0o755, exist_ok=True)
     card = shared / "card.json"

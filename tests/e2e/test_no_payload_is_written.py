@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.wire.gateway import GatewayClient
 
 FILES = 100
 HEALTHY = b"a healthy payload that nobody copies"

@@ -17,8 +17,8 @@ import tailrace
 from tailrace.assembly import parts
 from tailrace.assembly.free_port import free_port
 from tailrace.assembly.processes import Child, spawn, stop
-from tailrace.sdk.model.limits import Gate, Quota
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.limits import Gate, Quota
+from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 HEARTBEAT = 1.0

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from journal import judge
 
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.model.errors import Unavailable
+from tailrace.model.errors import Unavailable
 from tailrace.stores.remote import RemoteCheckpoints
 from tailrace.tailers.sources.objects import ObjectsOptions
 

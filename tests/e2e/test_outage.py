@@ -15,11 +15,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.model.overview import TailerOverview
-from tailrace.sdk.wire.gateway import GatewayClient
-from tailrace.sdk.wire.scheduler import SchedulerClient
+from tailrace.model.overview import TailerOverview
 from tailrace.stores.log.log import Record
 from tailrace.stores.remote import RemoteLog
+from tailrace.wire.gateway import GatewayClient
+from tailrace.wire.scheduler import SchedulerClient
 
 FUNCTIONS = '''
 import os

@@ -9,8 +9,8 @@ from pathlib import Path
 import redis
 
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.model.audit import Audit
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.audit import Audit
+from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 ITEMS = 300

@@ -13,12 +13,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from journal import judge
 
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.model.errors import Unavailable
-from tailrace.sdk.model.replay import Bound, ReplayOrder
-from tailrace.sdk.model.seek import END
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.errors import Unavailable
+from tailrace.model.replay import Bound, ReplayOrder
+from tailrace.model.seek import END
 from tailrace.stores.log.log import Record
 from tailrace.stores.remote import RemoteCheckpoints, RemoteLog
+from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 ITEMS, FROM, PARTITIONS = 300, 100, 2

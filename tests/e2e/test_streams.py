@@ -10,11 +10,11 @@ import pytest
 
 import tailrace
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.model.overview import TailerOverview
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.overview import TailerOverview
 from tailrace.stores.log.log import Record
 from tailrace.stores.remote import RemoteCheckpoints, RemoteLog
 from tailrace.tailers.sources.directory import DirectoryOptions, mark
+from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 LOG = """\

@@ -14,7 +14,7 @@ import redis
 
 from tailrace.assembly.platform import Platform
 from tailrace.bench.process import descendants
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.wire.gateway import GatewayClient
 
 sys.path.insert(0, str(Path(__file__).parent))
 from journal import judge

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 import tailrace
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.model.limits import Quota
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.limits import Quota
+from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = str(Path(__file__).parent / "parent_functions.py")
 WORKER = {"executors": 1, "slots": 4, "threads": 4, "isolated": 1, "waiting": 8}

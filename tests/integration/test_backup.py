@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tailrace.assembly.embedded import STAMPED, EmbeddedStores
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.lease import LeaseSizes, wait_for_source
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import ConfigError
+from tailrace.model.lease import LeaseSizes, wait_for_source
+from tailrace.model.workload import Kind
 from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.clock import ManualClock

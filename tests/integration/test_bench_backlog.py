@@ -14,7 +14,7 @@ from tailrace.bench.backlog import add_to_file
 from tailrace.bench.backlogs import postgres, redis
 from tailrace.bench.open_queue import opened
 from tailrace.bench.workload import PAYLOAD, items
-from tailrace.sdk.model.demand import Cell, Demand
+from tailrace.model.demand import Cell, Demand
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.engines import OpenQueue
 from tailrace.stores.queue.ids import created_at

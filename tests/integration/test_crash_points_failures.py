@@ -11,10 +11,10 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.service import DelayService
-from tailrace.sdk.model.dead_letter import EVERY, DeadLetter
-from tailrace.sdk.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
-from tailrace.sdk.model.parked import Parked, due_stream, parked_from
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.dead_letter import EVERY, DeadLetter
+from tailrace.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
+from tailrace.model.parked import Parked, due_stream, parked_from
+from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.rules.ledger import CopyVerdict, Find, copy_finds, found
 from tailrace.testing.clock import ManualClock

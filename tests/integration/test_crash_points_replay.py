@@ -9,11 +9,11 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
-from tailrace.sdk.model.audit import Fate
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
-from tailrace.sdk.model.replay import OVER, Bound, Replay, ReplayOrder, ReplayState, asked_for
-from tailrace.sdk.model.seek import END
+from tailrace.model.audit import Fate
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.replay import OVER, Bound, Replay, ReplayOrder, ReplayState, asked_for
+from tailrace.model.seek import END
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig

@@ -16,8 +16,8 @@ from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.rules.head import LONGEST_TOGETHER
 from tailrace.delay_service.service import DelayService
-from tailrace.sdk.model.parked import Parked, due_stream, parked_from
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.parked import Parked, due_stream, parked_from
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.testing.clock import ManualClock
 

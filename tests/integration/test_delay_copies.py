@@ -16,9 +16,9 @@ from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.queue_mover import QueueMover
 from tailrace.delay_service.records import rung_wait
 from tailrace.delay_service.service import DelayService
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.parked import Parked, parked_from
-from tailrace.sdk.model.workload import Kind
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.parked import Parked, parked_from
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 
 CONFIG = DelayConfig(rungs=(0.05, 0.2), max_delay=60.0)

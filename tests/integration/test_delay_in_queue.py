@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tailrace.assembly.separate import SeparateDelay, SeparateStore
 from tailrace.assembly.settings import ConfigDirectory
-from tailrace.sdk.model.parked import Parked, parked_from
-from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.wire.delay import DelayClient
+from tailrace.model.parked import Parked, parked_from
+from tailrace.model.workload import Kind
 from tailrace.stores.remote import RemoteLog
+from tailrace.wire.delay import DelayClient
 
 
 async def test_two_copies_apart_share_the_queue_that_the_store_serves(tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from tailrace.assembly.platform import Platform
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.service import DelayService
-from tailrace.sdk.model.errors import NotConnected
-from tailrace.sdk.model.parked import Parked, parked_from
-from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.errors import NotConnected
+from tailrace.model.parked import Parked, parked_from
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.log.log import Record
 from tailrace.stores.log.redis import RedisLog, RedisLogOptions
 from tailrace.stores.remote import RemoteLog
+from tailrace.wire.gateway import GatewayClient
 
 CONFIG = DelayConfig(rungs=(0.1, 0.5), max_delay=60)
 FUNCTIONS = str(Path(__file__).parents[1] / "e2e" / "journaled_functions.py")

@@ -14,10 +14,9 @@ from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.records import UNREADABLE, rung_stream, rung_wait
 from tailrace.delay_service.rules.head import LONGEST_TOGETHER
 from tailrace.delay_service.service import DelayServer, DelayService
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StaleFence, StoreFull
-from tailrace.sdk.model.parked import Parked, due_stream, parked_from
-from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.wire.delay import DelayClient
+from tailrace.model.errors import InvalidRequest, NotConnected, Overloaded, StaleFence, StoreFull
+from tailrace.model.parked import Parked, due_stream, parked_from
+from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints import sqlite as checkpoints_sqlite
 from tailrace.stores.checkpoints.sqlite import SqliteCheckpoints
 from tailrace.stores.log import sqlite as log_sqlite
@@ -26,6 +25,7 @@ from tailrace.stores.log.sqlite import SqliteLog
 from tailrace.stores.ownership import sqlite as ownership_sqlite
 from tailrace.stores.ownership.sqlite import SqliteOwnership
 from tailrace.stores.sqlite.file import SqliteFile
+from tailrace.wire.delay import DelayClient
 
 NOW = 1_700_000_000.0
 

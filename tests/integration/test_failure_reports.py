@@ -16,13 +16,13 @@ import pytest
 from tailrace.assembly import failure_reports
 from tailrace.assembly.separate import SeparateDelay, SeparateGateway, SeparateStore, SeparateTailers
 from tailrace.assembly.settings import ConfigDirectory
-from tailrace.sdk.lifecycle import Part, Reopening
-from tailrace.sdk.model.alert import Alert
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected
-from tailrace.sdk.model.overview import TailerOverview
-from tailrace.sdk.model.reopening import Trouble
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.foundation.lifecycle import Part, Reopening
+from tailrace.model.alert import Alert
+from tailrace.model.errors import InvalidRequest, NotConnected
+from tailrace.model.overview import TailerOverview
+from tailrace.model.reopening import Trouble
 from tailrace.tailers.supervisor import Tailers
+from tailrace.wire.gateway import GatewayClient
 
 from ..scenes.lone_node import until
 

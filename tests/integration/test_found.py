@@ -15,12 +15,12 @@ import tailrace
 from tailrace.assembly import address_notices, parts
 from tailrace.assembly.node import Node
 from tailrace.assembly.settings import ConfigDirectory
+from tailrace.foundation.notices import notices
+from tailrace.foundation.run_dir import VARIABLE, RunDir, cards
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.sdk.discovery import find_scheduler
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.notices import notices
-from tailrace.sdk.run_dir import VARIABLE, RunDir, cards
-from tailrace.sdk.wire.entry import ENTRY, CallerCheck
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.wire.entry import ENTRY, CallerCheck
+from tailrace.wire.gateway import GatewayClient
 
 from ..scenes.lone_node import until
 

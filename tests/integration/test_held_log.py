@@ -12,8 +12,8 @@ import pytest
 from tailrace.assembly import embedded
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.gateway.rules.alerts import SeenBeside, alerts
-from tailrace.sdk.model.overview import Overview
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.overview import Overview
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 

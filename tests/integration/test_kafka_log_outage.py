@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.bench.kafka_nodes import KafkaCluster
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.log import Record

@@ -18,18 +18,18 @@ from tailrace.assembly import embedded
 from tailrace.assembly.node import Node
 from tailrace.bench.faults.disk import SmallDisk
 from tailrace.delay_service.turn import MoverTurn
+from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.gateway.status import StatusDesk
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.alert import Alert
-from tailrace.sdk.model.errors import NotConnected, Unavailable
-from tailrace.sdk.model.parked import Parked
-from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.wire.delay import DelayClient
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.alert import Alert
+from tailrace.model.errors import NotConnected, Unavailable
+from tailrace.model.parked import Parked
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.memory import Memory
 from tailrace.stores.sqlite import connecting
 from tailrace.tailers.supervisor import Tailers
+from tailrace.wire.delay import DelayClient
+from tailrace.wire.gateway import GatewayClient
 
 from ..scenes import lone_node
 from ..scenes.lone_node import until

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from servers.queue_nodes import PostgresNodes
 
-from tailrace.sdk.model.claim import Leased
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Leased
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.settlements import Succeeded
 

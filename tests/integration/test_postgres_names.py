@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.stores.postgres.server import PostgresOptions, PostgresServer
 
 NAMES = "SELECT count(*) FROM pg_prepared_statements"

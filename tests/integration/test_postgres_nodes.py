@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from servers.queue_nodes import PostgresNodes
 
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import ConfigError, NotConnected
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import ConfigError, NotConnected
+from tailrace.model.workload import Kind
 from tailrace.stores.postgres.migrations.migrate import steps
 from tailrace.stores.queue.queue import NewItem
 

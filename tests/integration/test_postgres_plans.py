@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from servers.queue_nodes import PostgresNodes
 
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.engines import OpenQueue
 from tailrace.stores.queue.queue import NewItem
 

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.drop import Cause, Drop
-from tailrace.sdk.model.errors import ConfigError, NotConnected, StaleFence, Unavailable
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.drop import Cause, Drop
+from tailrace.model.errors import ConfigError, NotConnected, StaleFence, Unavailable
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.control.control import Gate, Quota

@@ -17,8 +17,8 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.gateway.rules.spool import SpoolRule
-from tailrace.sdk.model.demand import Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.log.log import Record

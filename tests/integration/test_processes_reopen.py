@@ -15,12 +15,12 @@ from tailrace.assembly import parts
 from tailrace.assembly.running import Signals, run
 from tailrace.assembly.separate import SeparateGateway, SeparateStore
 from tailrace.assembly.settings import ConfigDirectory
+from tailrace.model.errors import TailraceError
+from tailrace.model.outcome import Outcome
 from tailrace.runtime.worker import Worker
 from tailrace.scheduler.core import Core
-from tailrace.sdk.model.errors import TailraceError
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.wire.gateway import GatewayClient
-from tailrace.sdk.wire.scheduler import SchedulerClient
+from tailrace.wire.gateway import GatewayClient
+from tailrace.wire.scheduler import SchedulerClient
 
 FUNCTIONS = "import tailrace\n\n\n@tailrace.function\nasync def add(a: int, b: int = 1) -> int:\n    return a + b\n"
 

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 import pytest
 from servers.queue_nodes import PostgresNodes, QueueNodes, RedisNodes
 
-from tailrace.sdk.model.claim import State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import InvalidRequest, Overloaded
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import InvalidRequest, Overloaded
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem, Queue
 
 MAIL = Kind("mail", 2)

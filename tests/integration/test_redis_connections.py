@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis import exceptions
 
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.stores.redis import connections
 from tailrace.stores.redis.server import RedisOptions, RedisServer, Script
 

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 import pytest
 from servers.queue_nodes import RedisNodes
 
-from tailrace.sdk.model.claim import Leased, Settle, State
-from tailrace.sdk.model.demand import Cell, Closed, Demand
-from tailrace.sdk.model.errors import ConfigError, NotConnected, StoreFull
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Leased, Settle, State
+from tailrace.model.demand import Cell, Closed, Demand
+from tailrace.model.errors import ConfigError, NotConnected, StoreFull
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 

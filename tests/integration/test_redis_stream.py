@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected, StoreFull
+from tailrace.model.errors import InvalidRequest, NotConnected, StoreFull
 from tailrace.stores.log.log import Record
 from tailrace.stores.log.redis import RedisLog, RedisLogOptions
 from tailrace.tailers.sources.redis_entries import RedisStreamOptions

@@ -14,10 +14,10 @@ import pytest
 from tailrace.assembly.embedded import STAMPED, EmbeddedStores
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import ConfigError, Unavailable
-from tailrace.sdk.model.lease import LeaseSizes, wait_for_source
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import ConfigError, Unavailable
+from tailrace.model.lease import LeaseSizes, wait_for_source
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.clock import ManualClock
 
@@ -73,7 +73,7 @@ _KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 
 async def main():

@@ -10,11 +10,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 from scenes.sessions import PATIENT, SOON, Scene, Serving
 
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.wire.direct import SCHEME
-from tailrace.sdk.wire.link import UNACKNOWLEDGED
-from tailrace.sdk.wire.scheduler import SchedulerSessions
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.errors import InvalidRequest
+from tailrace.wire.direct import SCHEME
+from tailrace.wire.link import UNACKNOWLEDGED
+from tailrace.wire.scheduler import SchedulerSessions
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 Scenes = Callable[..., AbstractAsyncContextManager[Scene]]
 

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from tailrace.assembly.embedded import STAMPED, EmbeddedStores
 from tailrace.cli import app
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import Unavailable
-from tailrace.sdk.model.lease import LeaseSizes, wait_for_source
-from tailrace.sdk.model.search import Search
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import Unavailable
+from tailrace.model.lease import LeaseSizes, wait_for_source
+from tailrace.model.search import Search
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem

@@ -12,13 +12,13 @@ import pytest
 from servers.fickle_queue import FickleQueue
 
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.foundation.duties import Duties
 from tailrace.gateway.rules import spool as rule
 from tailrace.gateway.rules.spool import SpoolRule
 from tailrace.gateway.spooling import Spooler
-from tailrace.sdk.duties import Duties
-from tailrace.sdk.model.backoff import Pauses
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.backoff import Pauses
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.spool import sqlite as spool_sqlite
 from tailrace.stores.spool.sqlite import SqliteSpool

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.dead_letter import EVERY, DeadLetter
-from tailrace.sdk.model.errors import ConfigError, NotConnected, StaleFence, StoreFull, Unavailable
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
-from tailrace.sdk.model.limits import Gate
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.dead_letter import EVERY, DeadLetter
+from tailrace.model.errors import ConfigError, NotConnected, StaleFence, StoreFull, Unavailable
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.limits import Gate
+from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.ownership.ownership import Owner

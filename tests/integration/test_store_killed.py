@@ -11,7 +11,7 @@ from tailrace.assembly.environments import gateway_stores
 from tailrace.assembly.spool_file import SpoolFile
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.model.function_spec import FunctionSpec
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.stores.config import StoresConfig
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.workload import Flight, Kind, Outcomes, Owned, ref
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import Adoption, TailerSession
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.workload import Flight, Kind, Outcomes, Owned, ref
 
 SIZES = LeaseSizes()
 ROW = ("orders", "")

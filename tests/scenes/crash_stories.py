@@ -6,9 +6,9 @@ import sqlite3
 
 import tailrace
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.clock import ManualClock

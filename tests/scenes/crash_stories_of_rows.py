@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, Moved, Past
-from tailrace.sdk.model.drop import Cause, Drop
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
-from tailrace.sdk.model.limits import Gate, Quota
-from tailrace.sdk.model.replay import Bound, ReplayOrder, Stretch, asked_for
-from tailrace.sdk.model.replay import ReplayState as Going
-from tailrace.sdk.model.schedule import Firing, Schedule, ScheduleRow
-from tailrace.sdk.model.segment import Segment
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.dead_letter import EVERY, DeadLetter, Moved, Past
+from tailrace.model.drop import Cause, Drop
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
+from tailrace.model.limits import Gate, Quota
+from tailrace.model.replay import Bound, ReplayOrder, Stretch, asked_for
+from tailrace.model.replay import ReplayState as Going
+from tailrace.model.schedule import Firing, Schedule, ScheduleRow
+from tailrace.model.segment import Segment
+from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.inventory.inventory import InventoryEntry as Seen
 from tailrace.testing.clock import ManualClock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tailrace
-from tailrace.sdk.model.demand import Cell, Demand
+from tailrace.model.demand import Cell, Demand
 
 MAIL = "send_confirmation"
 ANY = Demand({Cell(MAIL, priority): 1000 for priority in range(4)}, frozenset(), 1000)

@@ -2,10 +2,10 @@
 
 import time
 
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.parked import Parked, parked_headers
-from tailrace.sdk.model.workload import Ended, Kind
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.outcome import Outcome
+from tailrace.model.parked import Parked, parked_headers
+from tailrace.model.workload import Ended, Kind
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tailrace.assembly.node import Node
 from tailrace.assembly.settings import ConfigDirectory
-from tailrace.sdk.model.errors import Unavailable
+from tailrace.model.errors import Unavailable
 
 
 @asynccontextmanager

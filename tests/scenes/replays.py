@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tailrace.gateway.replay_orders import ReplayOrders
-from tailrace.sdk.model.replay import Bound, ReplayOrder, ReplayState
-from tailrace.sdk.model.seek import END, START
+from tailrace.model.replay import Bound, ReplayOrder, ReplayState
+from tailrace.model.seek import END, START
 from tailrace.stores.log.log import Record
 from tailrace.tailers.replay.progress import ReplayProgress
 
@@ -63,6 +63,6 @@ def payloads_of(scheduler, name):
 
 
 def dead_of(name):
-    from tailrace.sdk.model.dead_letter import LetterFilter
+    from tailrace.model.dead_letter import LetterFilter
 
     return LetterFilter(tailer=name)

@@ -7,8 +7,8 @@ import contextlib
 import socket
 import struct
 
-from tailrace.sdk.wire.direct import GREETING, NAMED, SCHEME
-from tailrace.sdk.wire.direct_frames import CALL, MESSAGE
+from tailrace.wire.direct import GREETING, NAMED, SCHEME
+from tailrace.wire.direct_frames import CALL, MESSAGE
 
 #: Seconds in which a peer whose bytes nobody takes is sure of it.
 PATIENCE = 1.0

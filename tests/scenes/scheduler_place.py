@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.lease import LeaseSizes, grant_to_scheduler
+from tailrace.model.outcome import Outcome
+from tailrace.model.priority import Priority
+from tailrace.model.workload import Ended, Extra, Flight, Kind, Outcomes, ref
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.lease import LeaseSizes, grant_to_scheduler
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.priority import Priority
-from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind, Outcomes, ref
-from tailrace.sdk.wire.convert import (
+from tailrace.wire.convert import (
     KindReader,
     KindWriter,
     function_to_wire,
@@ -24,9 +24,9 @@ from tailrace.sdk.wire.convert import (
     write_items,
     write_outcomes,
 )
-from tailrace.sdk.wire.scheduler import SchedulerClient, SchedulerSessions
-from tailrace.sdk.wire.session import Dialer
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.wire.scheduler import SchedulerClient, SchedulerSessions
+from tailrace.wire.session import Dialer
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 SIZES = LeaseSizes.of_heartbeat(1.0)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from tailrace.sdk.model.demand import Cell, Closed, Demand
-from tailrace.sdk.model.priority import Priority
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell, Closed, Demand
+from tailrace.model.priority import Priority
+from tailrace.model.workload import Kind
 from tailrace.stores.server import StoreServer
 
 KIND = Kind("charge", int(Priority.INTERACTIVE), "invoices", "acme")

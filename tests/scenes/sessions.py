@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.wire.carriers import serve_streams
-from tailrace.sdk.wire.channel import serve
-from tailrace.sdk.wire.direct import SCHEME
-from tailrace.sdk.wire.scheduler import SchedulerSessions, serve_scheduler, sessions
-from tailrace.sdk.wire.session import Dialer, Served
-from tailrace.sdk.wire.stream import Listener, Stream
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.errors import InvalidRequest
+from tailrace.wire.carriers import serve_streams
+from tailrace.wire.channel import serve
+from tailrace.wire.direct import SCHEME
+from tailrace.wire.scheduler import SchedulerSessions, serve_scheduler, sessions
+from tailrace.wire.session import Dialer, Served
+from tailrace.wire.stream import Listener, Stream
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 #: Seconds that anything here may take.
 SOON = 20.0

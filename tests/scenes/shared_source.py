@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from tailrace.sdk.model.errors import StaleFence
-from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.model.errors import StaleFence
+from tailrace.model.lease import LeaseSizes
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.counts import Counts
 from tailrace.tailers.pumps.shared_pump import SharedPump

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded
+from tailrace.model.errors import InvalidRequest, NotConnected, Overloaded
 from tailrace.stores.queue.queue import NewItem, Queue, Submitted
 
 

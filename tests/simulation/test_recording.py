@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.errors import UserError
+from tailrace.model.errors import UserError
 from tailrace.testing.simulation.comparing import compared, read
 from tailrace.testing.simulation.recording import WorldRecord, difference
 from tailrace.testing.simulation.run import SimulateOptions, main, simulate

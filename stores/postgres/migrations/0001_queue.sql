@@ -2,7 +2,7 @@
 -- one trip, also through a pooler that gives every transaction another connection. Nothing here needs a session.
 --
 -- Times are µs since 1970 by this server's clock; `at` NULL means now (tests give their own). States are the numbers of
--- sdk/model/claim.py, flags those of stores/queue/postgres_rows.py. Locks are taken in one order everywhere: claims,
+-- model/claim.py, flags those of stores/queue/postgres_rows.py. Locks are taken in one order everywhere: claims,
 -- keys, tasks.
 
 CREATE SEQUENCE fences;

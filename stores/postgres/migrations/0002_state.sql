@@ -3,7 +3,7 @@
 -- gives every transaction another connection. What no writer may take back, whoever it is, is refused by triggers.
 --
 -- Texts that are ordered or compared are in the order of their bytes. Fates, places and causes are the numbers of
--- sdk/model. Locks are taken in one order everywhere: home, heads, rows.
+-- model. Locks are taken in one order everywhere: home, heads, rows.
 
 CREATE FUNCTION refuse_going_back() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

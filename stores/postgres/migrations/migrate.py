@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psycopg
 from psycopg import AsyncConnection
 
-from ....sdk.model.errors import ConfigError
+from ....model.errors import ConfigError
 from ..server import PostgresOptions, explained
 
 

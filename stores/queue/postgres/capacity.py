@@ -9,8 +9,8 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from ....sdk.clock import Clock
-from ....sdk.model.errors import Overloaded, TailraceError
+from ....foundation.clock import Clock
+from ....model.errors import Overloaded, TailraceError
 from ..lifecycle import LEASED, WAITING
 
 #: Seconds for which a count is good.

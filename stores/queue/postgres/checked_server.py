@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from ....sdk.clock import Clock
+from ....foundation.clock import Clock
 from ...config import StoresConfig
 from ...postgres.migrations.migrate import require
 from ...postgres.server import PostgresServer, refuse_unsafe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....sdk.model.search import Search
+from ....model.search import Search
 from ...postgres.arrays import numbers
 from ..ids import id_text
 from ..queue import Page

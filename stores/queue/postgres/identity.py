@@ -14,7 +14,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from ....sdk.clock import Clock
+from ....foundation.clock import Clock
 
 _LOG = logging.getLogger("tailrace.stores")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from ....sdk.model.workload import Kind
+from ....model.workload import Kind
 from ...postgres.arrays import numbers, texts
 from ..kinds import Kinds
 from . import statements as call

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ....sdk.model.claim import Leased
-from ....sdk.model.demand import Cell, Demand
-from ....sdk.model.workload import FLIGHT_ITEMS, Extra
+from ....model.claim import Leased
+from ....model.demand import Cell, Demand
+from ....model.workload import FLIGHT_ITEMS, Extra
 from ...postgres.arrays import numbers
 from ..gates import ShutLanes
 from ..ids import id_text

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from ....sdk.model.demand import Cell, Closed
+from ....model.demand import Cell, Closed
 
 #: Items remembered; beyond them a look is cheaper.
 MOST = 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from ....sdk.config import Seconds
+from ....foundation.config import Seconds
 from ...postgres.server import PostgresOptions
 from ..poller import INTERVAL
 

@@ -15,12 +15,12 @@ from functools import partial
 
 import psycopg
 
-from ....sdk.clock import SYSTEM_CLOCK, Clock
-from ....sdk.model.claim import Leased, Renewed, Settle, State
-from ....sdk.model.demand import Demand
-from ....sdk.model.errors import InvalidRequest, Unavailable
-from ....sdk.model.search import Search
-from ....sdk.model.tries import Try
+from ....foundation.clock import SYSTEM_CLOCK, Clock
+from ....model.claim import Leased, Renewed, Settle, State
+from ....model.demand import Demand
+from ....model.errors import InvalidRequest, Unavailable
+from ....model.search import Search
+from ....model.tries import Try
 from ...config import StoresConfig
 from ...postgres.arrays import numbers
 from ...postgres.hints import PostgresHints

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from ....sdk.model.claim import State
-from ....sdk.model.tries import Try
+from ....model.claim import State
+from ....model.tries import Try
 from ...postgres.arrays import numbers
 from ..ids import created_at, id_number
 from ..kinds import Kinds

@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from ....sdk.model.claim import Settle
+from ....model.claim import Settle
 from ...postgres.arrays import numbers, texts
 from ..ids import id_number
 from ..lifecycle import LEASED

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ....sdk.clock import Clock
-from ....sdk.model.errors import ConfigError, NotConnected
+from ....foundation.clock import Clock
+from ....model.errors import ConfigError, NotConnected
 from ...config import StoresConfig
 from ...redis.server import RedisServer, Script
 from ..server_clock import ServerClock

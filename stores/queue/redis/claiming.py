@@ -8,9 +8,9 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from ....sdk.model.claim import Leased, Settle, State
-from ....sdk.model.demand import Demand
-from ....sdk.model.outcome import EXPIRED_WHY
+from ....model.claim import Leased, Settle, State
+from ....model.demand import Demand
+from ....model.outcome import EXPIRED_WHY
 from ..gates import ShutLanes
 from ..poller import Found, LookResult, Poller
 from ..server_clock import JUMP

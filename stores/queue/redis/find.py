@@ -6,7 +6,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from ....sdk.model.search import Search
+from ....model.search import Search
 from ...redis.server import RedisServer
 from ..ids import id_number, id_text
 from ..queue import Page, Status

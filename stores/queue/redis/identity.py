@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ....sdk.clock import Clock
+from ....foundation.clock import Clock
 from ...redis.server import RedisServer
 from .script import queue_script
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterable
 
-from ....sdk.model.workload import Kind
+from ....model.workload import Kind
 from ...redis.server import RedisServer
 from ..kinds import Kinds
 from .script import queue_script

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from ....sdk.config import Seconds
+from ....foundation.config import Seconds
 from ...redis.server import RedisOptions
 from ..poller import INTERVAL
 

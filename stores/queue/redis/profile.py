@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....sdk.model.errors import ConfigError, NotConnected
+from ....model.errors import ConfigError, NotConnected
 from ...redis import trust
 from ...redis.server import RedisServer
 from ...redis.trust import OLDEST, facts

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ....sdk.clock import SYSTEM_CLOCK, Clock
-from ....sdk.model.claim import Leased, Renewed, Settle, State
-from ....sdk.model.demand import Demand
-from ....sdk.model.errors import InvalidRequest, NotConnected, Unavailable
-from ....sdk.model.search import Search
-from ....sdk.model.tries import Try
+from ....foundation.clock import SYSTEM_CLOCK, Clock
+from ....model.claim import Leased, Renewed, Settle, State
+from ....model.demand import Demand
+from ....model.errors import InvalidRequest, NotConnected, Unavailable
+from ....model.search import Search
+from ....model.tries import Try
 from ...config import StoresConfig
 from ...redis.server import RedisServer
 from ..admission import check

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 
-from ....sdk.clock import Clock
+from ....foundation.clock import Clock
 from ...redis.server import RedisServer
 from .script import queue_script
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ....sdk.model.claim import State
-from ....sdk.model.tries import Try
+from ....model.claim import State
+from ....model.tries import Try
 from ...redis.server import RedisServer
 from ..ageing import folded
 from ..ids import created_at, id_number

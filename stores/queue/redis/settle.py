@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ....sdk.model.claim import Settle, State
-from ....sdk.model.tries import KEPT, REASON_KEPT
+from ....model.claim import Settle, State
+from ....model.tries import KEPT, REASON_KEPT
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
 from ..settlements import Succeeded

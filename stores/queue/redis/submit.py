@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ....sdk.model.errors import Overloaded
+from ....model.errors import Overloaded
 from ..kinds import Kinds
 from ..queue import NewItem, Submitted
 from .script import AT_HOME, DEDUPED, EXTRA, KEYED, queue_script

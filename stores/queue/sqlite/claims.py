@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ....sdk.model.claim import Renewed, State
+from ....model.claim import Renewed, State
 from ..ids import id_number, id_text
 from ..lifecycle import may_move
 from .clocks import grant

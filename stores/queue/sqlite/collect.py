@@ -13,8 +13,8 @@ import sqlite3
 
 import msgspec
 
-from ....sdk.model.errors import Overloaded, UserError
-from ....sdk.model.linger import OUTBOX_LOOKS
+from ....model.errors import Overloaded, UserError
+from ....model.linger import OUTBOX_LOOKS
 from ...outbox.item import OutboxRow, item_of, said
 from ...outbox.sqlite_table import any_text
 from ...sqlite.errors import is_of_a_row

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from ....sdk.model.search import Search
+from ....model.search import Search
 from ..ids import id_text
 from ..search_bounds import LOOK, Span
 from .rows import IDS, json_text

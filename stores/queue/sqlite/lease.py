@@ -10,10 +10,10 @@ from operator import attrgetter, itemgetter
 
 import msgspec
 
-from ....sdk.model.claim import Leased, Settle, State
-from ....sdk.model.demand import Cell, Demand
-from ....sdk.model.outcome import EXPIRED_WHY
-from ....sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
+from ....model.claim import Leased, Settle, State
+from ....model.demand import Cell, Demand
+from ....model.outcome import EXPIRED_WHY
+from ....model.workload import FLIGHT_ITEMS, Extra, Headers
 from ..gates import ShutLanes
 from ..ids import id_text
 from ..turns import ReadyLane, turns

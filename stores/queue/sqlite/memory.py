@@ -11,8 +11,8 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
-from ....sdk.model.claim import State
-from ....sdk.model.height import Height
+from ....model.claim import State
+from ....model.height import Height
 from ...sqlite.identity import identity
 from ..ids import Ids
 from .dedupe import stems

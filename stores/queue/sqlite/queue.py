@@ -16,13 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....sdk.clock import SYSTEM_CLOCK, Clock, boot
-from ....sdk.model.claim import Leased, Renewed, Settle, State
-from ....sdk.model.demand import Demand
-from ....sdk.model.errors import InvalidRequest, NotConnected
-from ....sdk.model.height import Height
-from ....sdk.model.search import Search
-from ....sdk.model.tries import Try
+from ....foundation.clock import SYSTEM_CLOCK, Clock, boot
+from ....model.claim import Leased, Renewed, Settle, State
+from ....model.demand import Demand
+from ....model.errors import InvalidRequest, NotConnected
+from ....model.height import Height
+from ....model.search import Search
+from ....model.tries import Try
 from ...config import StoresConfig
 from ...sqlite.file import AskAgain, SqliteFile
 from ...sqlite.identity import note_height

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ....sdk.model.workload import Kind
+from ....model.workload import Kind
 from ...outbox.sqlite_table import create
 from ...sqlite.identity import SCHEMA as IDENTITY
 from ..kinds import Kinds

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ....sdk.model.claim import Settle, State
-from ....sdk.model.tries import KEPT, REASON_KEPT
+from ....model.claim import Settle, State
+from ....model.tries import KEPT, REASON_KEPT
 from ..ids import id_number
 from ..lifecycle import LEASED, TERMINAL, WAITING, may_move
 from ..queue import PROGRESS, REASON

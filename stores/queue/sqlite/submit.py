@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from ....sdk.model.claim import State
-from ....sdk.model.errors import Overloaded
+from ....model.claim import State
+from ....model.errors import Overloaded
 from ...sqlite.insert import insert
 from ..ids import id_text
 from ..lifecycle import LEASED, WAITING

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 
-from ....sdk.model.claim import State
+from ....model.claim import State
 from ..queue import Tally
 from .memory import SUMS, Memory, RowCount
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from ....sdk.model.audit import Fate
+from ....model.audit import Fate
 from ....tailers.departures.detaching import Detaching
 from ....tailers.pumps import starting as starting_
 from ....tailers.rules import ledger as rules

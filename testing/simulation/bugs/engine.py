@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from ....model.outcome import Outcome
+from ....model.workload import Ended
 from ....runtime import pool as pool_
 from ....runtime.engine import Engine
 from ....runtime.entry import Item
@@ -15,8 +17,6 @@ from ....runtime.rules import attempt, suspicion
 from ....runtime.rules.overdue import Overdue
 from ....runtime.rules.suspicion import ProcessDeath
 from ....runtime.threads import Threads
-from ....sdk.model.outcome import Outcome
-from ....sdk.model.workload import Ended
 from ..planting import Bug, bug, instead
 
 # ---- what is told of an item

@@ -7,10 +7,10 @@ import asyncio
 import contextlib
 from typing import Any
 
+from ....model import lease
+from ....model.ledger import LedgerPlace
 from ....scheduler.core import Core
 from ....scheduler.server import SchedulerServer
-from ....sdk.model import lease
-from ....sdk.model.ledger import LedgerPlace
 from ....stores.checkpoints import sqlite as checkpoints_
 from ....stores.checkpoints.sqlite import SqliteCheckpoints
 from ....stores.ledger import sqlite as ledger_

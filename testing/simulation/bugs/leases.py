@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
+from ....model import lease
+from ....model.workload import INDEX_BITS
 from ....runtime.deadman import Deadman, Relative
 from ....runtime.pool import Pool
 from ....runtime.rules import attempt
@@ -13,11 +15,9 @@ from ....runtime.rules.leases import Leases
 from ....scheduler import core as core_
 from ....scheduler.core import Core
 from ....scheduler.rules import leases as scheduler_leases
-from ....sdk.model import lease
-from ....sdk.model.workload import INDEX_BITS
-from ....sdk.wire.link import Link
 from ....tailers import session as session_
 from ....tailers.session import SchedulerSession
+from ....wire.link import Link
 from ..host import here
 from ..planting import Bug, breaks, bug, instead
 

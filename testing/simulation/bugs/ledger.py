@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from ....sdk.model.ledger import LedgerPlace
+from ....model.ledger import LedgerPlace
 from ....tailers.departures import departures as departures_
 from ....tailers.ledger.rows import Rows
 from ....tailers.pumps import starting as starting_

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ....model.audit import Fate
 from ....scheduler.credit import SessionCredits
 from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
-from ....sdk.model.audit import Fate
 from ....tailers import stream_core as stream_core_
 from ....tailers.departures import copies
 from ....tailers.departures import departures as departures_

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....gateway import dead_letters as desk_
 from ....gateway.dead_letters import DeadLetterDesk
-from ....sdk.model.dead_letter import Past
+from ....model.dead_letter import Past
 from ..planting import Bug, bug, instead
 
 

@@ -7,10 +7,9 @@ import contextlib
 from collections import Counter
 from typing import Any
 
+from ....model import lease
 from ....runtime.deadman import Deadman
 from ....runtime.frames import Timer
-from ....sdk.model import lease
-from ....sdk.wire.session import Dialer
 from ....stores.checkpoints import sqlite as checkpoints_
 from ....stores.ledger import sqlite as ledger_
 from ....stores.ledger.sqlite import SqliteLedger
@@ -21,6 +20,7 @@ from ....tailers.rules import ledger as rules
 from ....tailers.rules.credit import Credit
 from ....tailers.takeover import epoch as epoch_
 from ....tailers.takeover.epoch import Epoch
+from ....wire.session import Dialer
 from ..executor import SimExecutor
 from ..host import here
 from ..kernel import Kernel

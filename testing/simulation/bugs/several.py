@@ -9,9 +9,8 @@ from typing import Any
 from ....assembly import embedded as embedded_
 from ....assembly import heights as heights_
 from ....gateway import submission as submission_
+from ....model.workload import ref
 from ....scheduler.server import SchedulerServer
-from ....sdk.model.workload import ref
-from ....sdk.wire.session import Dialer
 from ....stores.state import sqlite_restored as restored_
 from ....tailers.rules.sides import OWN, flights_of
 from ....tailers.session import SchedulerSession
@@ -21,6 +20,7 @@ from ....tailers.takeover.asking import Asking
 from ....tailers.takeover.epoch import Epoch
 from ....tailers.takeover.inherited import Inherited
 from ....tailers.takeover.sides import Side, Sides
+from ....wire.session import Dialer
 from ..host import here
 from ..planting import Bug, breaks, bug, instead
 

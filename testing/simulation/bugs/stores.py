@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from ....delay_service.mover import Rung
-from ....sdk.model.outcome import Outcome
+from ....model.outcome import Outcome
 from ....stores.queue.ids import id_number
 from ....stores.queue.sqlite import lease as sqlite_lease
 from ....stores.queue.sqlite import queue as queue_

@@ -17,8 +17,8 @@ from django.conf import settings
 from django.db import connections, transaction
 
 import tailrace
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import ConfigError, InvalidRequest
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import ConfigError, InvalidRequest
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.outbox import sqlite_table
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions

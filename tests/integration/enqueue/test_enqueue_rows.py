@@ -12,7 +12,7 @@ import pytest
 from scenes.enqueue_place import MAIL, Place, send_confirmation
 
 import tailrace
-from tailrace.sdk.model.errors import ConfigError, InvalidPayload, InvalidRequest
+from tailrace.model.errors import ConfigError, InvalidPayload, InvalidRequest
 
 
 async def test_options_come_through(on_postgres: Place) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tailrace.gateway.server import GatewayServer
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.sdk.async_client import AsyncClient
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.wire.gateway import GatewayClient
 
 PROCESS = Path(__file__).parent / "gateway_process.py"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.model.function_spec import FunctionSpec
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.stores.control import sqlite as control_sqlite
 from tailrace.stores.control.sqlite import SqliteControl
 from tailrace.stores.dead_letters import sqlite as dead_letters_sqlite

@@ -13,10 +13,10 @@ from servers.fickle_queue import FickleQueue
 import tailrace
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.model.errors import Overloaded
-from tailrace.sdk.wire.carriers import serve_streams
-from tailrace.sdk.wire.stream import Stream
-from tailrace.sdk.wire.submissions import SUBMISSIONS, Submissions, new_name
+from tailrace.model.errors import Overloaded
+from tailrace.wire.carriers import serve_streams
+from tailrace.wire.stream import Stream
+from tailrace.wire.submissions import SUBMISSIONS, Submissions, new_name
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract sockets are Linux's")
 

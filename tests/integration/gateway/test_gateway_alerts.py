@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from tailrace.cli import app
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import Overloaded
 from tailrace.sdk.async_client import AsyncClient
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import Overloaded
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.wire.gateway import GatewayClient
 
 from ...servers.fickle_queue import FickleQueue
 

@@ -11,19 +11,19 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 import tailrace
+from tailrace.foundation.identity import whoami
 from tailrace.gateway.environment import DeclaredFiles, Neighbours
 from tailrace.gateway.quotas import QuotasConfig
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.identity import whoami
-from tailrace.sdk.model.dead_letter import DeadLetter
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.limits import Gate, Quota, Snapshot
-from tailrace.sdk.model.overview import Overview, TailerOverview
-from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.wire.channel import dial
-from tailrace.sdk.wire.gateway import SERVICE, GatewayClient, watch
-from tailrace.sdk.wire.v1 import common_pb2
-from tailrace.sdk.wire.v1 import gateway_pb2 as pb
+from tailrace.model.dead_letter import DeadLetter
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.limits import Gate, Quota, Snapshot
+from tailrace.model.overview import Overview, TailerOverview
+from tailrace.model.workload import Kind
+from tailrace.wire.channel import dial
+from tailrace.wire.gateway import SERVICE, GatewayClient, watch
+from tailrace.wire.v1 import common_pb2
+from tailrace.wire.v1 import gateway_pb2 as pb
 
 
 async def test_a_registered_function_may_be_submitted_at_once(

@@ -10,15 +10,15 @@ import pytest
 
 import tailrace
 from tailrace.gateway.commands.letter_misses import missing_ids, of_function
-from tailrace.sdk.model.claim import Leased, Settle, State
-from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import Overloaded, Unavailable
-from tailrace.sdk.model.redrive import token
-from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.claim import Leased, Settle, State
+from tailrace.model.dead_letter import EVERY, DeadLetter, LetterFilter
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import Overloaded, Unavailable
+from tailrace.model.redrive import token
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.admission import SUBMISSION_PREFIX
 from tailrace.stores.queue.queue import NewItem
+from tailrace.wire.gateway import GatewayClient
 
 FULL = DeadLetter(
     id="a",

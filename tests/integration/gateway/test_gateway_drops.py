@@ -9,9 +9,9 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import gateway_stores
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.model.drop import Cause, Drop, DropRow
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.drop import Cause, Drop, DropRow
+from tailrace.model.errors import InvalidRequest
+from tailrace.wire.gateway import GatewayClient
 
 CONFIG = GatewayConfig.model_validate({"listen": "127.0.0.1:0"})
 

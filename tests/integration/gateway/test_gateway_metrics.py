@@ -9,11 +9,11 @@ import aiohttp
 import pytest
 
 from tailrace.assembly import parts
+from tailrace.foundation.metrics_server import CONTENT_TYPE
 from tailrace.gateway.environment import Neighbours
 from tailrace.gateway.metrics_server import GatewayMetricsServer
-from tailrace.sdk.metrics_server import CONTENT_TYPE
-from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.overview import Overview, TailerOverview
+from tailrace.model.errors import ConfigError
+from tailrace.model.overview import Overview, TailerOverview
 
 
 async def scrape(address: str) -> tuple[int, str, str]:

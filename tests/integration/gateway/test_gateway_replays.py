@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from tailrace.foundation.identity import whoami
 from tailrace.gateway.environment import Neighbours
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.identity import whoami
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.replay import Bound, Progress, Replay, ReplayOrder, ReplayState, Stretch
-from tailrace.sdk.model.seek import END, START
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.replay import Bound, Progress, Replay, ReplayOrder, ReplayState, Stretch
+from tailrace.model.seek import END, START
+from tailrace.wire.gateway import GatewayClient
 
 STRETCH = Stretch("0", 5, 1 << 40, ((5, 9), (20, 20)), 6, 2)
 REPLAY = Replay(7, "t", (STRETCH,), "failed", 2.5, "reporting", "ann@host", "why", 10.0, state=ReplayState.RETRYING)

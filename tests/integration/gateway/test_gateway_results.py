@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.priority import DEFAULT_PRIORITY
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.priority import DEFAULT_PRIORITY
 
 EVERYTHING = Demand(cells={Cell("add", int(DEFAULT_PRIORITY)): 1000}, total=1000)
 

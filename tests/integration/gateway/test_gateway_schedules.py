@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.foundation.identity import whoami
 from tailrace.gateway.environment import DeclaredFiles
 from tailrace.gateway.schedules import SchedulesConfig
 from tailrace.gateway.server import GatewayServer
+from tailrace.model.errors import Conflict, InvalidPayload, InvalidRequest, UnknownFunction
+from tailrace.model.schedule import CatchUp, Origin, Overlap, Schedule
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.sdk.client import Client
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.identity import whoami
-from tailrace.sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, UnknownFunction
-from tailrace.sdk.model.schedule import CatchUp, Origin, Overlap, Schedule
-from tailrace.sdk.wire.gateway import GatewayClient
 from tailrace.stores.schedules.sqlite import SCHEMA, SqliteSchedules
 from tailrace.stores.sqlite.file import SqliteFile
+from tailrace.wire.gateway import GatewayClient
 
 NIGHTLY = Schedule("nightly", "add", b'{"n":1}', cron="0 3 * * *", timezone="Europe/Berlin", created_by="ann@host")
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.errors import AlreadyInUse, ConfigError, Overloaded
-from tailrace.sdk.wire.gateway import GatewayClient
-from tailrace.sdk.wire.gateway_messages import new_workload
-from tailrace.sdk.wire.v1 import gateway_pb2 as pb
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.errors import AlreadyInUse, ConfigError, Overloaded
+from tailrace.wire.gateway import GatewayClient
+from tailrace.wire.gateway_messages import new_workload
+from tailrace.wire.v1 import gateway_pb2 as pb
 
 
 @tailrace.function

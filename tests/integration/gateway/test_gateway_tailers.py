@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from tailrace.foundation.identity import whoami
 from tailrace.gateway.environment import Neighbours
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.identity import whoami
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.seek import END, Move, Seek
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.seek import END, Move, Seek
+from tailrace.wire.gateway import GatewayClient
 
 
 class Tailers:

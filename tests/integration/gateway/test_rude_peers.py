@@ -13,18 +13,18 @@ import pytest
 from scenes.rude_peers import connected, ended, greeting, http2, message, pushed
 
 import tailrace
+from tailrace.foundation.metrics_server import CONNECTIONS, MetricsServer
+from tailrace.foundation.run_dir import Card
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.metrics_server import CONNECTIONS, MetricsServer
-from tailrace.sdk.model.metrics import Sample, prometheus_text, samples
-from tailrace.sdk.run_dir import Card
-from tailrace.sdk.wire.bounds import Endings, PeerBounds
-from tailrace.sdk.wire.channel import dial, serve
-from tailrace.sdk.wire.entry import ENTRY, CallerCheck
-from tailrace.sdk.wire.gateway import GatewayClient
-from tailrace.sdk.wire.gateway_messages import new_workload
-from tailrace.sdk.wire.health import Health
-from tailrace.sdk.wire.submissions import AT_ONCE, UNREAD
-from tailrace.sdk.wire.v1 import gateway_pb2 as pb
+from tailrace.model.metrics import Sample, prometheus_text, samples
+from tailrace.wire.bounds import Endings, PeerBounds
+from tailrace.wire.channel import dial, serve
+from tailrace.wire.entry import ENTRY, CallerCheck
+from tailrace.wire.gateway import GatewayClient
+from tailrace.wire.gateway_messages import new_workload
+from tailrace.wire.health import Health
+from tailrace.wire.submissions import AT_ONCE, UNREAD
+from tailrace.wire.v1 import gateway_pb2 as pb
 
 SUBMISSIONS = "/tailrace.v1.Gateway/Submissions"
 MIB = 1 << 20

@@ -12,10 +12,10 @@ import pytest
 import tailrace
 from tailrace.assembly.separate import SeparateGateway, SeparateStore
 from tailrace.assembly.settings import ConfigDirectory
-from tailrace.sdk.model.alert import Alert
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.alert import Alert
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.stores.spool.sqlite import SqliteSpool
+from tailrace.wire.gateway import GatewayClient
 
 from ...scenes.lone_node import until
 

@@ -16,12 +16,12 @@ from tailrace.assembly.spool_file import SpoolFile
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.rules import spool as rule
 from tailrace.gateway.server import GatewayServer
-from tailrace.sdk.model.backoff import Pauses
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import NotConnected, Overloaded
-from tailrace.sdk.model.metrics import samples
-from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.model.backoff import Pauses
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import NotConnected, Overloaded
+from tailrace.model.metrics import samples
 from tailrace.stores.spool.sqlite import SqliteSpool
+from tailrace.wire.gateway import GatewayClient
 
 DEMAND = Demand({Cell("add", 2): 1000}, frozenset(), 1000)
 

@@ -8,11 +8,7 @@ import grpc
 import msgspec
 import pytest
 
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.wire.channel import dial
-from tailrace.sdk.wire.stores import methods
-from tailrace.sdk.wire.v1 import stores_pb2 as pb
-from tailrace.sdk.wire.v1.stores_pb2_grpc import StoresStub
+from tailrace.model.errors import InvalidRequest
 from tailrace.stores.log.log import Record
 from tailrace.stores.protocols import PROTOCOLS
 from tailrace.stores.remote import (
@@ -30,6 +26,10 @@ from tailrace.stores.remote import (
     RemoteSegments,
     RemoteTroubles,
 )
+from tailrace.wire.channel import dial
+from tailrace.wire.stores import methods
+from tailrace.wire.v1 import stores_pb2 as pb
+from tailrace.wire.v1.stores_pb2_grpc import StoresStub
 
 
 async def call(address: str, store: str, method: str, arguments: Any) -> pb.StoreResult:

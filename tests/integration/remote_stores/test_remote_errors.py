@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from scenes.served_stores import DEMAND, KIND, serving
 
-from tailrace.sdk.model.errors import (
+from tailrace.model.errors import (
     InvalidPayload,
     InvalidRequest,
     NotConnected,

@@ -12,12 +12,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from scenes.served_stores import serving
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.errors import NotConnected, Unavailable
-from tailrace.sdk.wire.channel import dial
-from tailrace.sdk.wire.stores import LONGEST_WAIT, SERVICE
+from tailrace.model.errors import NotConnected, Unavailable
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.remote import RemoteLog, RemoteResults
 from tailrace.stores.server import StoreServer
+from tailrace.wire.channel import dial
+from tailrace.wire.stores import LONGEST_WAIT, SERVICE
 
 
 async def test_a_server_that_is_gone_is_unavailable_and_one_that_comes_back_is_found(tmp_path: Path) -> None:

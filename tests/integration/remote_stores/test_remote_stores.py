@@ -7,15 +7,14 @@ import asyncio
 import pytest
 from scenes.served_stores import DEMAND, KIND, NOT_UTF8
 
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter
-from tailrace.sdk.model.errors import StaleFence
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.limits import Gate, Quota, Snapshot
-from tailrace.sdk.model.priority import Priority
-from tailrace.sdk.model.retry import Retry
-from tailrace.sdk.model.workload import Extra
-from tailrace.sdk.wire.stores import LONGEST_WAIT
+from tailrace.model.claim import Settle, State
+from tailrace.model.dead_letter import EVERY, DeadLetter, LetterFilter
+from tailrace.model.errors import StaleFence
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.limits import Gate, Quota, Snapshot
+from tailrace.model.priority import Priority
+from tailrace.model.retry import Retry
+from tailrace.model.workload import Extra
 from tailrace.stores.checkpoints.checkpoints import Checkpoints, Mark
 from tailrace.stores.control.control import Control
 from tailrace.stores.dead_letters.dead_letters import DeadLetters
@@ -31,6 +30,7 @@ from tailrace.stores.remote import (
     RemoteQueue,
     RemoteResults,
 )
+from tailrace.wire.stores import LONGEST_WAIT
 
 
 async def test_a_workload_goes_through_its_life(address: str) -> None:

@@ -12,11 +12,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from scenes.scheduler_place import SEND, Place
 
-from tailrace.sdk.model.limits import Gate, Quota
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Kind
-from tailrace.sdk.wire.channel import dial
-from tailrace.sdk.wire.scheduler import SERVICE
+from tailrace.model.limits import Gate, Quota
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Kind
+from tailrace.wire.channel import dial
+from tailrace.wire.scheduler import SERVICE
 
 
 async def test_items_of_a_function_without_worker_have_no_cell_and_come_back_held(place: Place) -> None:

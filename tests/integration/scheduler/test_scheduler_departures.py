@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from scenes.scheduler_place import SEND, Place
 
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
-from tailrace.sdk.wire.link import Link
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
+from tailrace.wire.link import Link
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 
 async def test_a_broken_connection_that_heals_restarts_nothing(place: Place) -> None:

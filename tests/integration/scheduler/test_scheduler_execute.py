@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from scenes.scheduler_place import Place
 
-from tailrace.sdk.model.errors import InvalidPayload, Unavailable, UnknownFunction
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.priority import Priority
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.errors import InvalidPayload, Unavailable, UnknownFunction
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.outcome import Outcome
+from tailrace.model.priority import Priority
+from tailrace.model.workload import Ended
 
 
 async def test_execute_answers_with_the_outcome(place: Place) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from scenes.scheduler_place import SEND, SIZES, Place
 
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.priority import Priority
-from tailrace.sdk.model.workload import Ended, Extra, ref
+from tailrace.model.outcome import Outcome
+from tailrace.model.priority import Priority
+from tailrace.model.workload import Ended, Extra, ref
 
 
 async def test_a_pushed_item_runs_and_its_outcome_comes_back(place: Place) -> None:

@@ -13,20 +13,14 @@ from scenes.ledger_rows import FIRST
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.demand import Cell
-from tailrace.sdk.model.errors import InvalidRequest, Unavailable
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.parked import Parked
-from tailrace.sdk.model.workload import Ended, Flight, Outcomes, ref
-from tailrace.sdk.wire.channel import serve
-from tailrace.sdk.wire.convert import KindReader, function_to_wire, read_items, write_outcomes
-from tailrace.sdk.wire.scheduler import serve_scheduler
-from tailrace.sdk.wire.session import Served
-from tailrace.sdk.wire.stream import Stream
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.demand import Cell
+from tailrace.model.errors import InvalidRequest, Unavailable
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.parked import Parked
+from tailrace.model.workload import Ended, Flight, Outcomes, ref
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.pumps.stream_pump import StreamPump
@@ -34,6 +28,12 @@ from tailrace.tailers.registry import Environment
 from tailrace.tailers.resources import Resources
 from tailrace.tailers.supervisor import Tailers
 from tailrace.tailers.tailer import Tailer
+from tailrace.wire.channel import serve
+from tailrace.wire.convert import KindReader, function_to_wire, read_items, write_outcomes
+from tailrace.wire.scheduler import serve_scheduler
+from tailrace.wire.session import Served
+from tailrace.wire.stream import Stream
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 sys.path.insert(0, str(Path(__file__).parent))
 from held_worker import begin

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Outcomes, ref
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.endpoints import TailerEnd
 from tailrace.scheduler.server import SchedulerServer
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Outcomes, ref
-from tailrace.sdk.wire.convert import KindReader, function_to_wire, read_items, write_outcomes
-from tailrace.sdk.wire.scheduler import SchedulerSessions
-from tailrace.sdk.wire.session import Dialer
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.resources import Resources
 from tailrace.tailers.tailer import Tailer
+from tailrace.wire.convert import KindReader, function_to_wire, read_items, write_outcomes
+from tailrace.wire.scheduler import SchedulerSessions
+from tailrace.wire.session import Dialer
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 #: Leases far longer than any test waits: 36 s for a source.
 LONG = LeaseSizes.of_heartbeat(5.0)

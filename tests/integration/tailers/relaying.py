@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.lease import LeaseSizes
 from tailrace.stores.control import sqlite as control
 from tailrace.stores.queue.sqlite import queue
 from tailrace.stores.sqlite.file import SqliteFile

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.errors import Unavailable
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.errors import Unavailable
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.tailers.takeover.succession import Succession
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.stores.log.log import Record
 from tailrace.stores.remote import RemoteLog
 from tailrace.stores.server import StoreServer

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from scenes.hung_folder import hung
 
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.errors import NotConnected
 from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource
 from tailrace.tailers.sources.own_thread import OwnThread
 

@@ -6,10 +6,10 @@ import pytest
 from msgspec import structs
 from scenes.ledger_rows import FAILED, SUCCESS, deliver, no_rows, overview, rows, settles
 
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.ledger import LedgerPlace
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.ledger import LedgerPlace
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.log.log import Record
 

@@ -16,7 +16,7 @@ from scenes.objects_place import CONTENT, LINES, Place, Read, everything
 from servers.moto_s3 import Moto
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from scenes.objects_place import CONTENT, LINES, Place, Read, everything
 from servers.moto_s3 import BUCKET, Moto
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.tailers.rules import unreadable
 
 

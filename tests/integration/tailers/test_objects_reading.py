@@ -16,7 +16,7 @@ from scenes.objects_place import CONTENT, LINES, Place, Read, everything
 from servers.moto_s3 import Moto
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 
 
 async def test_lines_of_many_objects_come_in_order_and_a_restart_anywhere_goes_on_there(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.ownership.ownership import Owner
 from tailrace.tailers.takeover.asking import Asking
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 
 from tailrace.gateway.rules.alerts import of_a_tailer
-from tailrace.sdk.model.errors import ConfigError
+from tailrace.model.errors import ConfigError
 from tailrace.stores.log.log import Record
 
 LOG = {"kind": "log", "stream": "s"}

@@ -5,13 +5,13 @@
 
 import pytest
 
-from tailrace.sdk.model.audit import HELD, IN_FLIGHT, Fate
-from tailrace.sdk.model.dead_letter import EVERY, Moved
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.redrive import past_of
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.audit import HELD, IN_FLIGHT, Fate
+from tailrace.model.dead_letter import EVERY, Moved
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.redrive import past_of
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.rules.audit import Book

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailrace.sdk.model.errors import Unavailable
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.errors import Unavailable
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 
 LOG = {"kind": "log", "stream": "s"}

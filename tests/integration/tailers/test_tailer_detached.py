@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from tailrace.sdk.model.errors import InvalidPayload
-from tailrace.sdk.model.ledger import LedgerPlace
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.errors import InvalidPayload
+from tailrace.model.ledger import LedgerPlace
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 
 SOURCE = {"kind": "log", "stream": "s"}

@@ -3,11 +3,11 @@
 import json
 from types import SimpleNamespace
 
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.drop import Cause
-from tailrace.sdk.model.errors import NotConnected
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.drop import Cause
+from tailrace.model.errors import NotConnected
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.inventory.inventory import InventoryEntry
 from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource, build
 from tailrace.tailers.sources.listing import version_of

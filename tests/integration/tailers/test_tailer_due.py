@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.errors import ConfigError, StoreFull
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.parked import Parked, parked_headers
-from tailrace.sdk.model.workload import Ended, Kind
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.errors import ConfigError, StoreFull
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.parked import Parked, parked_headers
+from tailrace.model.workload import Ended, Kind
 from tailrace.stores.log.log import Record
 from tailrace.tailers import checkpoint
 from tailrace.tailers.config import TailerConfig

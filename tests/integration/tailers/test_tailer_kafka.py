@@ -11,9 +11,9 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 
-from tailrace.sdk.model.drop import Cause
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.drop import Cause
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.tailers.sources import kafka_group
 from tailrace.tailers.sources.kafka import KafkaSourceOptions
 from tailrace.tailers.sources.kafka_group import KafkaGroup

@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from tailrace.sdk.model.dead_letter import EVERY
+from tailrace.model.dead_letter import EVERY
 from tailrace.tailers.sources.kafka_partition import BUFFER_ITEMS
 
 sys.path.insert(0, str(Path(__file__).parent))

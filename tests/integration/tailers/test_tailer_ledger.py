@@ -16,9 +16,9 @@ from scenes.ledger_rows import (
     settles,
 )
 
-from tailrace.sdk.model.ledger import LedgerPlace
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.ledger import LedgerPlace
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.log.log import Record
 

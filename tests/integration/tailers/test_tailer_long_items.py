@@ -8,8 +8,8 @@ import gc
 import tracemalloc
 from collections import deque
 
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 
 SOURCE = {"kind": "log", "stream": "s"}

@@ -1,9 +1,9 @@
 """Never drop: nothing is passed without somebody's word, and nothing before that is durable."""
 
-from tailrace.sdk.model.drop import Cause, Drop
-from tailrace.sdk.model.errors import Unavailable
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import DroppedBy, Ended
+from tailrace.model.drop import Cause, Drop
+from tailrace.model.errors import Unavailable
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import DroppedBy, Ended
 from tailrace.stores.log.log import Record
 
 LOG = {"kind": "log", "stream": "s"}

@@ -15,12 +15,12 @@ from obstore.store import MemoryStore
 from servers.moto_s3 import Moto
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.config import loads
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.drop import Cause
-from tailrace.sdk.model.errors import ConfigError, NotConnected
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.foundation.config import loads
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.drop import Cause
+from tailrace.model.errors import ConfigError, NotConnected
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.sources import objects_listing
 from tailrace.tailers.sources.objects import ObjectsOptions, ObjectsSource

@@ -5,11 +5,11 @@ from collections import defaultdict
 
 import pytest
 
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 LOG = {"kind": "log", "stream": "s"}
 KEYED = {"source": LOG, "function": "f", "order": "key", "key": {"record": True}}

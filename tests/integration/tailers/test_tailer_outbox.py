@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 import tailrace
 from tailrace.cli import app
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import NotConnected, Overloaded
-from tailrace.sdk.model.function_spec import FunctionSpec
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import NotConnected, Overloaded
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.tailers.registry import kind_of
 from tailrace.testing.crash_points import Crash
 

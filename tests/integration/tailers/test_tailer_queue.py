@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from tailrace.sdk.model.claim import State
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.errors import StoreFull
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Kind
+from tailrace.model.claim import State
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.errors import StoreFull
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.pumps import queue_pump

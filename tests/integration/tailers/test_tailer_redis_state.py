@@ -12,11 +12,11 @@ import redis
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
-from tailrace.sdk.model.dead_letter import EVERY
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.limits import Gate
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.dead_letter import EVERY
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.limits import Gate
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.redis.server import RedisOptions
 from tailrace.tailers.config import TailerConfig

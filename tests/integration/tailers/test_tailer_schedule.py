@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.schedule import CatchUp, Overlap, Schedule
-from tailrace.sdk.model.workload import Ended
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.schedule import CatchUp, Overlap, Schedule
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.stores.schedules.firing import begun
 from tailrace.tailers.config import TailerConfig

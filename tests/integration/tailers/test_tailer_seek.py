@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sdk.model.drop import Cause
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.seek import END, START, Seek
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.drop import Cause
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.seek import END, START, Seek
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.supervisor import Tailers

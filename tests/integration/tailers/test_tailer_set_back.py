@@ -16,9 +16,9 @@ from scenes.set_back import set_back
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
 from tailrace.assembly.remote import RemoteStores
-from tailrace.sdk.model.height import Height
-from tailrace.sdk.model.lease import wait_for_source
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.height import Height
+from tailrace.model.lease import wait_for_source
+from tailrace.model.workload import Kind
 from tailrace.stores.heights import QUEUE, STATE
 from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem

@@ -1,10 +1,10 @@
 """A stream tailer against real embedded stores and a scheduler that does as it is told."""
 
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 LOG = {"kind": "log", "stream": "s"}
 SUCCESS = Ended(Outcome.SUCCESS)

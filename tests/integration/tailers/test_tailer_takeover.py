@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.errors import Unavailable
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.errors import Unavailable
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.resources import Resources

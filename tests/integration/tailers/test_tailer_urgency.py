@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.dead_letter import LetterFilter
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 
 LOG = {"kind": "log", "stream": "s"}

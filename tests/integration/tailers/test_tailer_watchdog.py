@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Kind
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Kind
 from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.supervisor import Tailers
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 LOG = {"kind": "log", "stream": "s"}
 

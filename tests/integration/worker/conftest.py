@@ -15,17 +15,17 @@ import pytest
 
 from tailrace.assembly.parts import WorkerSettings
 from tailrace.assembly.processes import Child, spawn, stop
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.workload import Ended, Extra, Kind, ref
 from tailrace.runtime.config import WorkerConfig
 from tailrace.runtime.worker import Worker
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.workload import Ended, Extra, Kind, ref
-from tailrace.sdk.wire.channel import serve
-from tailrace.sdk.wire.convert import KindWriter, read_outcomes, write_items
-from tailrace.sdk.wire.scheduler import serve_scheduler
-from tailrace.sdk.wire.session import Served
-from tailrace.sdk.wire.stream import Stream
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.wire.channel import serve
+from tailrace.wire.convert import KindWriter, read_outcomes, write_items
+from tailrace.wire.scheduler import serve_scheduler
+from tailrace.wire.session import Served
+from tailrace.wire.stream import Stream
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 FUNCTIONS = str(Path(__file__).with_name("worker_functions.py"))
 POOLS = str(Path(__file__).with_name("worker_pools.py"))

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tailrace.model.errors import Fatal, RetryLater, Throttled
 from tailrace.sdk.context import Context
 from tailrace.sdk.function import function
-from tailrace.sdk.model.errors import Fatal, RetryLater, Throttled
 
 
 class Markup(str):

@@ -13,10 +13,10 @@ import pytest
 
 from tailrace.assembly.processes import Child
 from tailrace.bench.process import runs
+from tailrace.model.lease import wait_for_worker
+from tailrace.model.outcome import Outcome
 from tailrace.runtime import guarding
 from tailrace.runtime.process_table import NO_MARKS, listed
-from tailrace.sdk.model.lease import wait_for_worker
-from tailrace.sdk.model.outcome import Outcome
 
 from .conftest import HEARTBEAT, SIZES, FakeScheduler, Ticks
 

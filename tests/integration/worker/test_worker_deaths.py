@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.metrics import prometheus_text
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Extra, Flight, Kind
 from tailrace.runtime.config import WorkerConfig
 from tailrace.runtime.loader import load_functions
 from tailrace.runtime.supervisor import Supervisor
-from tailrace.sdk.model.metrics import prometheus_text
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Extra, Flight, Kind
 
 
 @pytest.mark.parametrize(("how", "cause"), [("exit", "exited with code 3"), ("SIGSEGV", "killed by SIGSEGV")])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.outcome import Outcome
+from tailrace.model.outcome import Outcome
 
 HOSTILE = str(Path(__file__).with_name("hostile_functions.py"))
 

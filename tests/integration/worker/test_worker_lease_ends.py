@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.outcome import Outcome
+from tailrace.model.outcome import Outcome
 
 
 async def test_items_whose_lease_is_not_renewed_are_stopped_before_it_ends(start: Any, journal: Any) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.errors import UserError
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Extra
+from tailrace.model.errors import UserError
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Extra
 
 SUSPECT = {0: Extra(alone=True, crashes=1)}
 

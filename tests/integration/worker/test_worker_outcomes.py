@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Extra
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Extra
 
 
 async def test_results_come_back_from_async_and_plain_functions(start: Any) -> None:

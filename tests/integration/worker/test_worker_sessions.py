@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailrace.sdk.model.outcome import Outcome
+from tailrace.model.outcome import Outcome
 
 
 async def test_a_connection_that_heals_restarts_nothing(start: Any, journal: Any) -> None:

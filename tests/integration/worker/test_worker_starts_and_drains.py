@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.errors import UserError
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
 from tailrace.runtime.config import WorkerConfig
 from tailrace.runtime.worker import Worker
-from tailrace.sdk.model.errors import UserError
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
 
 
 async def test_draining_finishes_what_runs_and_hands_back_what_waits(start: Any, journal: Any) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import tailrace.sdk.context
+from tailrace.model.errors import Fatal, RetryLater, Throttled
 from tailrace.sdk.function import function
-from tailrace.sdk.model.errors import Fatal, RetryLater, Throttled
 
 Context = tailrace.sdk.context.Context
 seen = contextvars.ContextVar("seen", default=0)

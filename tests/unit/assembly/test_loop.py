@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from tailrace.sdk.loop import VARIABLE, loop_factory, run
-from tailrace.sdk.model.errors import ConfigError
+from tailrace.foundation.loop import VARIABLE, loop_factory, run
+from tailrace.model.errors import ConfigError
 
 
 async def loop_here() -> str:
@@ -40,7 +40,7 @@ def test_another_choice_is_refused_with_those_there_are(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("choice", "said"), [("uvloop", "Fatal Python error: Aborted"), ("asyncio", "")])
 def test_a_process_that_libuv_aborts_says_where_it_was(choice: str, said: str) -> None:
     """libuv does so, without a word, when somebody closed a descriptor that it was to watch."""
-    program = "import os\nfrom tailrace.sdk.loop import run\nasync def main():\n    os.abort()\nrun(main())"
+    program = "import os\nfrom tailrace.foundation.loop import run\nasync def main():\n    os.abort()\nrun(main())"
     environment = {**os.environ, VARIABLE: choice}
     environment.pop("PYTHONFAULTHANDLER", None)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.bench import backlog
 from tailrace.bench.backlog import Costs, compared
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.errors import InvalidRequest
 
 
 def test_waits_are_compared_by_their_medians_and_cpu_by_its_means():

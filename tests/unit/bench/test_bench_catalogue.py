@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.bench.catalogue import FORMS, on_engine
 from tailrace.bench.run import BenchOptions, main
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.errors import InvalidRequest
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -8,7 +8,7 @@ from tailrace.bench.faults.fed import FedLog
 from tailrace.bench.faults.feed import Feed
 from tailrace.bench.faults.path import STREAM
 from tailrace.bench.faults.plan import FedItem
-from tailrace.sdk.model.errors import Unavailable
+from tailrace.model.errors import Unavailable
 from tailrace.stores.log.log import Bounds, Records
 
 

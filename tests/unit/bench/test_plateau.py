@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.bench.plateau import growth, plateau, series
 from tailrace.bench.plot import curve
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.errors import InvalidRequest
 
 
 def test_growth_is_that_of_the_last_quarter():

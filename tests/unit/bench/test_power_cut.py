@@ -14,7 +14,7 @@ from tailrace.bench.faults.passed import JournaledProgress, KnownProgress
 from tailrace.bench.faults.power import before, power_cut_sqlite
 from tailrace.bench.faults.settled import known_done, ran_again
 from tailrace.bench.power_cut import judged, power_cut
-from tailrace.sdk.model.errors import ConfigError, InvalidRequest
+from tailrace.model.errors import ConfigError, InvalidRequest
 
 
 def test_what_is_lost_counts_from_the_oldest_of_it():

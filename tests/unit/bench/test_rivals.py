@@ -18,7 +18,7 @@ from tailrace.bench.rivals.running import feed, pace, waits
 from tailrace.bench.rivals.settings import Settings, settings
 from tailrace.bench.rivals.tally import Tally, total
 from tailrace.bench.run import BenchOptions, _rivals_drawn, main
-from tailrace.sdk.model.errors import ConfigError, InvalidRequest, TailraceError
+from tailrace.model.errors import ConfigError, InvalidRequest, TailraceError
 
 WORKS = """
 import time

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import tailrace
 from tailrace import cli
 from tailrace.gateway.commands.workloads import arguments_of
-from tailrace.sdk import terminal
-from tailrace.sdk.model.errors import (
+from tailrace.model.errors import (
     AlreadyInUse,
     ConfigError,
     InvalidRequest,
@@ -25,6 +24,7 @@ from tailrace.sdk.model.errors import (
     Unavailable,
     WorkloadFailed,
 )
+from tailrace.sdk import terminal
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -17,8 +17,8 @@ from tailrace.delay_service.mover import Rung
 from tailrace.delay_service.records import record_of, rung_stream, rung_wait
 from tailrace.delay_service.rules.head import LONGEST_TOGETHER, behind
 from tailrace.delay_service.rules.ladder import DEFAULT_RUNGS, Ladder
-from tailrace.sdk.model.parked import Parked, due_stream, ticket_of
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.parked import Parked, due_stream, ticket_of
+from tailrace.model.workload import Kind
 from tailrace.stores.log.log import Log, Record, Records
 from tailrace.testing.clock import ManualClock
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tailrace.delay_service.rules.ladder import Ladder
-from tailrace.sdk.model.retry import Retry, delay_after
-from tailrace.sdk.model.units import duration_text
+from tailrace.model.retry import Retry, delay_after
+from tailrace.model.units import duration_text
 
 PAGE = Path(__file__).parents[3] / "docs" / "delay-service.md"
 HEADER = "| attempt failed | wanted delay | rungs | it comes back after | error |"

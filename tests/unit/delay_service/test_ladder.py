@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tailrace.delay_service.rules.ladder import DEFAULT_RUNGS, MAX_RUNGS, TOLERANCE, Ladder
-from tailrace.sdk.model.errors import ConfigError
+from tailrace.model.errors import ConfigError
 
 NOW = 1_700_000_000.0
 MONTH = 30 * 86_400.0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.delay_service.parcels import PARCEL, items_in, packed, unpacked
-from tailrace.sdk.model.errors import InvalidPayload
+from tailrace.model.errors import InvalidPayload
 from tailrace.stores.log.batch import BATCH_BYTES, BATCH_RECORDS, MAX_RECORD
 from tailrace.stores.log.log import Record
 

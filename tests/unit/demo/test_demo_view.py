@@ -9,8 +9,8 @@ from rich.console import Console
 
 from tailrace.demo.journal import Verdict
 from tailrace.demo.view import WIDTH, Picture, draw, line
-from tailrace.sdk.model.overview import Overview, TailerOverview
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.overview import Overview, TailerOverview
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 EVENTS = [
     f"{number:4}.0 s  half-way: SIGKILL to the worker and all of its processes, and what they ran"

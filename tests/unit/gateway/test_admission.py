@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.gateway.admission import LONGEST_WAIT, SHORTEST_WAIT, Admission
-from tailrace.sdk.model.errors import Overloaded
+from tailrace.model.errors import Overloaded
 
 
 def test_beyond_the_bound_it_refuses_and_says_when_to_come_back() -> None:

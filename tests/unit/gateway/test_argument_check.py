@@ -18,10 +18,10 @@ from tailrace.gateway.argument_check import ArgumentCheck, is_schema
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.gateway.submission import SubmissionRule
+from tailrace.model.errors import InvalidPayload
+from tailrace.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from tailrace.sdk.function import Function
-from tailrace.sdk.model.errors import InvalidPayload
-from tailrace.sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from tailrace.sdk.wire.gateway_messages import new_workload
+from tailrace.wire.gateway_messages import new_workload
 
 
 class Address(pydantic.BaseModel):

@@ -10,11 +10,11 @@ from tailrace.gateway.columns import WorkloadColumns
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.gateway.submission import SubmissionRule
-from tailrace.sdk.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.wire.v1 import common_pb2
-from tailrace.sdk.wire.v1 import gateway_pb2 as pb
+from tailrace.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.stores.queue.queue import NewItem
+from tailrace.wire.v1 import common_pb2
+from tailrace.wire.v1 import gateway_pb2 as pb
 
 NOW = 1_000_000.0
 TOKEN = "ab" * 13

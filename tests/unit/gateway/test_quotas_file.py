@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.foundation.config import load
 from tailrace.gateway.quotas import QuotasConfig
-from tailrace.sdk.config import load
-from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.limits import Quota
+from tailrace.model.errors import ConfigError
+from tailrace.model.limits import Quota
 
 
 def test_a_file_gives_the_limits_by_function(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tailrace.foundation.config import loads
 from tailrace.gateway.schedules import SchedulesConfig
-from tailrace.sdk.config import loads
-from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.schedule import CatchUp, Origin, Overlap, Schedule
+from tailrace.model.errors import ConfigError
+from tailrace.model.schedule import CatchUp, Origin, Overlap, Schedule
 
 
 def test_a_file_is_its_schedules() -> None:

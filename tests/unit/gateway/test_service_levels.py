@@ -11,11 +11,11 @@ from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.rules.alerts import CODES, SeenBeside, alerts, dated, since_when
 from tailrace.gateway.rules.refusals import RECENT, Refusals
 from tailrace.gateway.rules.service_levels import judged
-from tailrace.sdk.model.alert import Alert
-from tailrace.sdk.model.limits import Gate
-from tailrace.sdk.model.overview import Overview, SpoolOverview, TailerOverview
-from tailrace.sdk.model.priority import Priority
-from tailrace.sdk.model.reopening import Trouble
+from tailrace.model.alert import Alert
+from tailrace.model.limits import Gate
+from tailrace.model.overview import Overview, SpoolOverview, TailerOverview
+from tailrace.model.priority import Priority
+from tailrace.model.reopening import Trouble
 
 NOW = 1_000_000.0
 LEVELS = GatewayConfig().service_levels.rule()

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.gateway.rules.spool import FULL_WAIT, SpoolRule, SpoolState, Way
-from tailrace.sdk.model.backoff import SPOOL
-from tailrace.sdk.model.errors import Overloaded
+from tailrace.model.backoff import SPOOL
+from tailrace.model.errors import Overloaded
 
 
 def rule(items: int = 0, *, away: bool = False) -> SpoolRule:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.gateway.submission import SubmissionRule
-from tailrace.sdk.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.priority import Priority
-from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.wire.gateway_messages import new_workload
-from tailrace.sdk.wire.v1 import gateway_pb2 as pb
+from tailrace.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.priority import Priority
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.admission import SUBMISSION_PREFIX
+from tailrace.wire.gateway_messages import new_workload
+from tailrace.wire.v1 import gateway_pb2 as pb
 
 NOW = 1_000_000.0
 DAY = 86400.0

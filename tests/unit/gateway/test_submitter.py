@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
+from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.gateway.rules.refusals import Refusals
 from tailrace.gateway.submitter import COLUMN, PART, Submitter
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.errors import InvalidRequest, UnknownFunction
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.wire.gateway_messages import new_workload
-from tailrace.sdk.wire.v1 import gateway_pb2 as pb
+from tailrace.model.errors import InvalidRequest, UnknownFunction
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.stores.queue.queue import NewItem, Queue, Submitted
+from tailrace.wire.gateway_messages import new_workload
+from tailrace.wire.v1 import gateway_pb2 as pb
 
 
 class Stored:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tailrace.gateway.failures import LONGEST_TEXT, MOST_PARTS, FailureDesk
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.reopening import WINDOW
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.reopening import WINDOW
 from tailrace.testing.clock import ManualClock
 
 

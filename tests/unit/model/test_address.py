@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sdk.model.address import Address, listening_address, read_address
-from tailrace.sdk.model.errors import ConfigError
+from tailrace.model.address import Address, listening_address, read_address
+from tailrace.model.errors import ConfigError
 
 
 @pytest.mark.parametrize(

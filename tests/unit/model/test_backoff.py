@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.backoff import Backoff, doubled
+from tailrace.model.backoff import Backoff, doubled
 
 SECONDS = st.floats(0.001, 1000.0)
 

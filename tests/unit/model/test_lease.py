@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.lease import (
+from tailrace.model.errors import ConfigError
+from tailrace.model.lease import (
     LeaseSizes,
     counts_of_claim,
     grant_to_scheduler,

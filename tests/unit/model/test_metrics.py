@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tailrace.sdk.model.alert import Alert, Backlog, LevelOverview
-from tailrace.sdk.model.metrics import CATALOGUE, NODE, READ, prometheus_text, samples
-from tailrace.sdk.model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
+from tailrace.model.alert import Alert, Backlog, LevelOverview
+from tailrace.model.metrics import CATALOGUE, NODE, READ, prometheus_text, samples
+from tailrace.model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 
 ROOT = Path(__file__).parents[3]
 LINE = re.compile(r'tailrace_[a-z_]+(\{[a-z]+="(?:[^"\\]|\\.)*"(,[a-z]+="(?:[^"\\]|\\.)*")*\})? -?[0-9.e+]+')

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.parked import Parked, Ticket, parked_from, parked_headers, ticket_of
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.parked import Parked, Ticket, parked_from, parked_headers, ticket_of
+from tailrace.model.workload import Kind
 
 times = st.floats(0, 1e11, allow_nan=False)
 names = st.text(min_size=1, max_size=10)

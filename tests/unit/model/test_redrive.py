@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tailrace.sdk.model.claim import State
-from tailrace.sdk.model.dead_letter import DeadLetter
-from tailrace.sdk.model.redrive import DEATHS_KEPT, NOTE_KEPT, REASON_KEPT, came_back, past_of, refusal, token
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import State
+from tailrace.model.dead_letter import DeadLetter
+from tailrace.model.redrive import DEATHS_KEPT, NOTE_KEPT, REASON_KEPT, came_back, past_of, refusal, token
+from tailrace.model.workload import Kind
 
 LETTER = DeadLetter("orders/0/17", "orders", Kind("charge"), b"{}", "fatal", "no such card", 3, 1, 1.0, 2.0)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.retry import DEFAULT_RETRY, QUARTIC, Retry, delay_after, may_retry, may_retry_crash
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.retry import DEFAULT_RETRY, QUARTIC, Retry, delay_after, may_retry, may_retry_crash
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.sdk.model.tries import KEPT, REASON_KEPT, Try, added
+from tailrace.model.tries import KEPT, REASON_KEPT, Try, added
 
 
 def test_the_last_ones_are_kept_and_a_reason_is_cut() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.units import LONGEST, duration_text, seconds, size, size_text
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.units import LONGEST, duration_text, seconds, size, size_text
 
 
 @pytest.mark.parametrize(

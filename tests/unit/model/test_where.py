@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.seek import Where, where
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.seek import Where, where
 
 NOW = 1_790_000_000.0
 #: What a stream of Redis begins a millisecond of that year with: nineteen digits.

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.claim import State
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from tailrace.sdk.model.outcome import TERMINAL, Outcome
-from tailrace.sdk.model.priority import DEFAULT_PRIORITY, Priority
-from tailrace.sdk.model.retry import Retry
-from tailrace.sdk.model.workload import (
+from tailrace.model.claim import State
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from tailrace.model.outcome import TERMINAL, Outcome
+from tailrace.model.priority import DEFAULT_PRIORITY, Priority
+from tailrace.model.retry import Retry
+from tailrace.model.workload import (
     FLIGHT_ITEMS,
     INDEX_BITS,
     INDEX_MASK,

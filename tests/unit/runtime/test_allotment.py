@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.errors import UserError
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.runtime.rules.pools import allotted
-from tailrace.sdk.model.errors import UserError
-from tailrace.sdk.model.function_spec import FunctionSpec
 
 NAMES = ["charge", "greet", "refund", "report"]
 DECLARED = {name: FunctionSpec(name, pool="slow" if name.startswith("re") else "default") for name in NAMES}

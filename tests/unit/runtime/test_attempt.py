@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.errors import Fatal, InvalidPayload, RetryLater, Throttled
+from tailrace.model.outcome import TERMINAL, Outcome
+from tailrace.model.units import LONGEST
 from tailrace.runtime import frames
 from tailrace.runtime.frames import Done, Frames, row_of
 from tailrace.runtime.rules import attempt
 from tailrace.runtime.rules.attempt import REASON_LENGTH, Stop
-from tailrace.sdk.model.errors import Fatal, InvalidPayload, RetryLater, Throttled
-from tailrace.sdk.model.outcome import TERMINAL, Outcome
-from tailrace.sdk.model.units import LONGEST
 
 
 def test_a_refused_allocation_names_the_bound_where_there_is_one() -> None:

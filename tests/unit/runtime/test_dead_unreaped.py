@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
+from tailrace.foundation.loop import loop_factory
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import Quit
-from tailrace.sdk.loop import loop_factory
 
 
 async def _story() -> None:

@@ -24,7 +24,7 @@ import asyncio, shutil, sys, threading
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
 from tailrace.runtime.watch import WatchPages
-from tailrace.sdk.loop import loop_factory
+from tailrace.foundation.loop import loop_factory
 
 class Loop:
     def __init__(self, loop, at):

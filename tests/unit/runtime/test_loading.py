@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.model.errors import DeclarationError, UserError
 from tailrace.runtime.loader import load_functions
-from tailrace.sdk.model.errors import DeclarationError, UserError
 
 HEAD = "from tailrace.sdk.function import function\n"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.priority import Priority
 from tailrace.runtime.threads import NO_THREAD, Threads
-from tailrace.sdk.model.priority import Priority
 
 
 class Bench:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from tailrace.foundation.current_run import RUN, waiting
+from tailrace.model.outcome import Outcome
 from tailrace.runtime.board import Board
 from tailrace.runtime.deadman import Deadman
 from tailrace.runtime.engine import Engine
 from tailrace.runtime.frames import Assign, Done, StopItems, Waits
 from tailrace.runtime.rules.attempt import Stop
-from tailrace.sdk.current_run import RUN, waiting
 from tailrace.sdk.function import Function, function
-from tailrace.sdk.model.outcome import Outcome
 
 SLOTS, THREADS, WAITING = 2, 2, 3
 

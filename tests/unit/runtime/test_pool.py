@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.workload import Ended, Extra, Flight, Kind
 from tailrace.runtime import pool as pools
 from tailrace.runtime.batch import AssignedFlight
 from tailrace.runtime.frames import Done, ExecutorSetup, Ready
 from tailrace.runtime.pool import Pool, Reports
-from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind
 
 SETUP = ExecutorSetup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended
 from tailrace.runtime.rules.suspicion import EXHAUSTED, ProcessDeath, by_deadline, cause, epitaph, verdicts
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
 
 KEYS = st.sets(st.integers(1, 50), max_size=20)
 

@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tailrace.model.workload import INDEX_BITS
 from tailrace.runtime.rules.leases import Leases
-from tailrace.sdk.model.workload import INDEX_BITS
 
 LEASE = 18.0
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from scenes.adoption_bench import KEPT, ROW, SIZES, WALL, Bench, positions, refs
 
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Flight, Kind, Outcomes, Owned, ref
 from tailrace.scheduler.endpoints import TailerEnd
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Flight, Kind, Outcomes, Owned, ref
 
 
 def test_what_runs_becomes_the_takers_and_ends_there() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from scenes.adoption_bench import ROW, WALL, Bench, refs
 
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Outcomes, ref
 from tailrace.scheduler.sessions import Adoption, TailerSession, WorkerSession
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Outcomes, ref
 
 
 class Takeovers(RuleBasedStateMachine):

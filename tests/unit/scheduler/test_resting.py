@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tailrace.model.claim import State
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.limits import Gate, Snapshot
+from tailrace.model.status import SPOOLED, WorkloadStatus
+from tailrace.model.workload import Kind
 from tailrace.scheduler.commands import resting
-from tailrace.sdk.model.claim import State
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.limits import Gate, Snapshot
-from tailrace.sdk.model.status import SPOOLED, WorkloadStatus
-from tailrace.sdk.model.workload import Kind
 
 CLOGGED = {"charge": "charge is clogged: of its last first attempts 90 % failed (no database)"}
 LIMITS = Snapshot(functions=[FunctionSpec("charge"), FunctionSpec("mail")])

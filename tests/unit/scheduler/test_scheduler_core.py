@@ -9,15 +9,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.limits import Gate, Quota
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import INDEX_BITS, Ended, Extra, Flight, Kind, Outcomes, ref
 from tailrace.scheduler.config import ClogConfig, SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import TailerSession, WorkerSession
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.limits import Gate, Quota
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import INDEX_BITS, Ended, Extra, Flight, Kind, Outcomes, ref
 
 SIZES = LeaseSizes()
 NAMES = ("a", "b", "c")

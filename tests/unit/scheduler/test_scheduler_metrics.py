@@ -1,9 +1,9 @@
 """A scheduler's numbers: what Inspect says, under the names of the catalogue."""
 
+from tailrace.model.metrics import SCHEDULER, prometheus_text
+from tailrace.model.outcome import Outcome
 from tailrace.scheduler.metrics import samples
-from tailrace.sdk.model.metrics import SCHEDULER, prometheus_text
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 
 def test_everything_that_inspect_counts_has_its_name() -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Extra, Flight, Kind, Outcomes, ref
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.clog import Clog, Limits
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import TailerSession, WorkerSession
 from tailrace.scheduler.view import explain, inspect
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind, Outcomes, ref
 
 SIZES = LeaseSizes()
 WALL = 1000.0

@@ -8,6 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.lease import LeaseSizes, grant_to_worker, wait_for_worker
+from tailrace.model.limits import Gate, Quota
+from tailrace.model.workload import Extra, Kind
 from tailrace.scheduler.rules.credit import cell_limit, session_total, steady, too_much
 from tailrace.scheduler.rules.explain import SENTENCES, Reason
 from tailrace.scheduler.rules.fairness import Ring, Turn, clamp_weight
@@ -18,9 +21,6 @@ from tailrace.scheduler.rules.placement import PoolLimits, WorkerPool, place, ro
 from tailrace.scheduler.rules.priority import MOST_OWED, split
 from tailrace.scheduler.rules.quota import Concurrency
 from tailrace.scheduler.rules.rate_limit import TokenBucket
-from tailrace.sdk.model.lease import LeaseSizes, grant_to_worker, wait_for_worker
-from tailrace.sdk.model.limits import Gate, Quota
-from tailrace.sdk.model.workload import Extra, Kind
 
 SIZES = LeaseSizes()
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.limits import Gate, Quota
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Extra, Flight, Kind, Outcomes, ref
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import TailerSession, WorkerSession
 from tailrace.scheduler.view import explain, inspect
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.limits import Gate, Quota
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Extra, Flight, Kind, Outcomes, ref
 
 SIZES = LeaseSizes()
 WALL = 1000.0

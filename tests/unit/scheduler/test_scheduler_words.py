@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import tailrace.scheduler
-import tailrace.sdk.wire.v1
+import tailrace.wire.v1
 
 KINDS = re.compile(
     r"(?<![a-z])(queues?|logs?|kafka|director(y|ies)|redis|streams?|s3|sqs|objects?|postgres(ql)?|sqlite|rabbitmq|"
@@ -23,7 +23,7 @@ MEANT_OTHERWISE = re.compile(
 
 def test_no_kind_of_source_is_named() -> None:
     folder = Path(tailrace.scheduler.__file__).parent
-    proto = Path(tailrace.sdk.wire.v1.__file__).parent / "scheduler.proto"
+    proto = Path(tailrace.wire.v1.__file__).parent / "scheduler.proto"
     found = []
     for path in [*sorted(folder.rglob("*.py")), proto]:
         for number, line in enumerate(path.read_text().splitlines(), 1):

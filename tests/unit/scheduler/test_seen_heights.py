@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.height import KEPT, MOST
 from tailrace.scheduler.rules.adoption import AHEAD
 from tailrace.scheduler.rules.heights import NAME, SeenHeights
-from tailrace.sdk.model.height import KEPT, MOST
 
 WALL = 1_800_000_000.0
 TOLD = st.tuples(st.sampled_from("abc"), st.integers(0, 1 << 62), st.floats(0, KEPT))

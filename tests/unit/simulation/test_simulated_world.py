@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.errors import InvalidRequest
 from tailrace.stores.sqlite.file import AskAgain
 from tailrace.testing.simulation.clock import MachineClock
 from tailrace.testing.simulation.host import Host

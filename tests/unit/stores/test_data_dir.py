@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.errors import AlreadyInUse, ConfigError, StoreFull
+from tailrace.model.errors import AlreadyInUse, ConfigError, StoreFull
 from tailrace.stores.data_dir import LOCK_NAME, DataDir, file_system, refuse_network
 
 _HOLD = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tailrace
-from tailrace.sdk.model.errors import InvalidRequest, Unavailable
+from tailrace.model.errors import InvalidRequest, Unavailable
 from tailrace.stores.outbox.row import MAX_DELAY, new_row
 from tailrace.stores.outbox.table import quoted
 from tailrace.stores.sqlite.errors import explained

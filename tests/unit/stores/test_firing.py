@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.schedule import CatchUp, Overlap, Schedule, check_schedule
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.schedule import CatchUp, Overlap, Schedule, check_schedule
 from tailrace.stores.schedules.firing import (
     begun,
     due_at,

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.height import HIGHEST, KEPT, MOST, Height, forgettable, lacks, was_set_back
+from tailrace.model.height import HIGHEST, KEPT, MOST, Height, forgettable, lacks, was_set_back
 from tailrace.stores.remembered_heights import FOLDER, Outside
 
 HEIGHTS = st.builds(Height, st.sampled_from("ab"), st.integers(0, HIGHEST + 5))

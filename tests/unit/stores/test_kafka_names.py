@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected, UnknownFunction
+from tailrace.model.errors import InvalidRequest, NotConnected, UnknownFunction
 from tailrace.stores.kafka.errors import explained, unavailable
 from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka_names import stream_of, topic_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sdk.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
+from tailrace.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.stores.ledger.lifecycle import may_move, refusal
 
 S, PARKING, PARKED, R, DONE, DEAD = LedgerPlace

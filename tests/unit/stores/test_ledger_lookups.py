@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.ledger.ledger import Change
 from tailrace.stores.ledger.sqlite import _REMOVE, SCHEMA, _Answers, _compare_and_set, _Move, _rows, _sweep, _text
 

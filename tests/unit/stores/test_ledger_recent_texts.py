@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.ledger.recent import ROW_BYTES, RecentTexts
 
 HERE, THERE = ("s", "0"), ("s", "1")

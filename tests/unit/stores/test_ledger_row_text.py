@@ -6,8 +6,8 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
-from tailrace.sdk.model.tries import Try
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.tries import Try
 from tailrace.stores.ledger.text import entry_of, entry_text
 
 TIMES = st.one_of(st.floats(0, 1e12), st.integers(0, 1 << 40), st.just(math.inf))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.config import loads
-from tailrace.sdk.model.errors import ConfigError
+from tailrace.foundation.config import loads
+from tailrace.model.errors import ConfigError
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.log.engines import chosen_log
 from tailrace.stores.log.redis import RedisLog

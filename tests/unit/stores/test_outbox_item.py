@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.workload import Kind
 from tailrace.stores.outbox.item import OutboxRow, item_of
 from tailrace.stores.queue.admission import SUBMISSION_PREFIX
 

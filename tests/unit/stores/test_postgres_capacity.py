@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.claim import State
-from tailrace.sdk.model.errors import NotConnected, Overloaded
+from tailrace.model.claim import State
+from tailrace.model.errors import NotConnected, Overloaded
 from tailrace.stores.queue.postgres.capacity import COUNTED, Capacity
 from tailrace.testing.clock import ManualClock
 

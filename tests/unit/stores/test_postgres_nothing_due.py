@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.demand import Cell, Closed
+from tailrace.model.demand import Cell, Closed
 from tailrace.stores.queue.postgres.nothing_due import MOST, NothingDue, Scope
 
 LANES = [1, 2, 3]

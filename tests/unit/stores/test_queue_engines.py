@@ -9,9 +9,9 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.migrating import migrate, schemas_of
-from tailrace.sdk.config import loads
-from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.workload import Kind
+from tailrace.foundation.config import loads
+from tailrace.model.errors import ConfigError
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.postgres.queue import PostgresQueue
 from tailrace.stores.queue.queue import NewItem

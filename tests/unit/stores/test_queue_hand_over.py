@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tailrace.sdk.model.claim import Leased, Settle, State
-from tailrace.sdk.model.demand import Cell, Closed, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Leased, Settle, State
+from tailrace.model.demand import Cell, Closed, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.hand_over import MOST, Taker, Takers
 from tailrace.stores.queue.kinds import Kinds
 from tailrace.stores.queue.poller import Poller

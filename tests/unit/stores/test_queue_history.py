@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.search import Search
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.search import Search
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.history import ROW, kept
 from tailrace.stores.queue.queue import NewItem

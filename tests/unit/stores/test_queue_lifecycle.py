@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sdk.model.claim import State
+from tailrace.model.claim import State
 from tailrace.stores.queue.lifecycle import LEASED, TERMINAL, WAITING, may_move, next_trigger
 
 #: Which moves are illegal, by the state before. Written out, so that a change of the table is a change of two places.

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.claim import Leased
-from tailrace.sdk.model.demand import Cell, Closed, Demand
-from tailrace.sdk.model.errors import NotConnected
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Leased
+from tailrace.model.demand import Cell, Closed, Demand
+from tailrace.model.errors import NotConnected
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.pace import GAP, LONGEST, MOST, EmptyLooks, PollPace
 from tailrace.stores.queue.poller import COUNT, SEEN, TELL, Poller
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from tailrace.sdk.model.errors import NotConnected
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.errors import NotConnected
+from tailrace.model.workload import Kind
 from tailrace.stores.queue.group import GROUP, submissions
 from tailrace.stores.queue.queue import NewItem, Submitted
 from tailrace.stores.queue.settlements import FEW, Succeeded, settlements

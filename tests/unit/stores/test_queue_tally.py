@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite import tally as sqlite_tally

@@ -9,10 +9,10 @@ import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 from redis import exceptions
 
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import ConfigError, NotConnected
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import ConfigError, NotConnected
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions

@@ -8,9 +8,9 @@ from fakeredis import FakeAsyncRedis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.drop import Cause, Drop
-from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.drop import Cause, Drop
+from tailrace.model.errors import ConfigError
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.checkpoints.checkpoints import Ending, Mark
 from tailrace.stores.checkpoints.redis import RedisCheckpoints
 from tailrace.stores.drops.redis import RedisDrops

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Closed, Demand
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StoreFull
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Closed, Demand
+from tailrace.model.errors import InvalidRequest, NotConnected, Overloaded, StoreFull
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.ids import Ids, created_at, first_id, id_number, id_text
 from tailrace.stores.queue.queue import NewItem

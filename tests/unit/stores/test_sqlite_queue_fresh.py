@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.model.claim import Settle, State
-from tailrace.sdk.model.demand import Cell, Closed, Demand
-from tailrace.sdk.model.errors import Overloaded
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Closed, Demand
+from tailrace.model.errors import Overloaded
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import Ageing, NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue

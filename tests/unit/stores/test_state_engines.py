@@ -8,8 +8,8 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.left_behind import refuse_what_rests_in
-from tailrace.sdk.config import load, loads
-from tailrace.sdk.model.errors import ConfigError
+from tailrace.foundation.config import load, loads
+from tailrace.model.errors import ConfigError
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.control.control import Gate

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.reopening import Trouble
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.reopening import Trouble
 from tailrace.stores.troubles import LONGEST_TEXT, MOST_TELLERS, MOST_TROUBLES, SILENCE, TroubleBoard
 from tailrace.testing.clock import ManualClock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.errors import ConfigError, InvalidRequest, PositionsGone, StaleFence, UserError
+from tailrace.model.errors import ConfigError, InvalidRequest, PositionsGone, StaleFence, UserError
 from tailrace.tailers.rules.again import (
     FIRST_LOOK,
     FIRST_PAUSE,

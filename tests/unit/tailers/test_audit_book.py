@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tailrace.sdk.model.audit import NAMED, Fate, ranges
+from tailrace.model.audit import NAMED, Fate, ranges
 from tailrace.tailers.rules.audit import Book
 from tailrace.tailers.rules.frontier import Frontier
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.errors import StaleFence, Unavailable
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.errors import StaleFence, Unavailable
 from tailrace.tailers import checkpoint
 from tailrace.tailers.checkpoint import Checkpoint
 

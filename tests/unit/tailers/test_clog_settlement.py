@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.demand import Cell, Closed
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.retry import Retry
-from tailrace.sdk.model.workload import Ended, Kind
+from tailrace.model.demand import Cell, Closed
+from tailrace.model.outcome import Outcome
+from tailrace.model.retry import Retry
+from tailrace.model.workload import Ended, Kind
 from tailrace.tailers.rules.clog import AT_HAND, may_read, settle_in_outage
 from tailrace.tailers.rules.credit import Credit
 from tailrace.tailers.rules.settlement import Action, Family, History, settle

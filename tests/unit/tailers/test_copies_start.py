@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
-from tailrace.sdk.model.parked import Parked, due_stream, parked_headers
-from tailrace.sdk.model.workload import Kind
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
+from tailrace.model.parked import Parked, due_stream, parked_headers
+from tailrace.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.items import Items

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
+from tailrace.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
 from tailrace.tailers.rules.departure_steps import Event, Leg, Step, Way, begin, follow, resume
 from tailrace.tailers.rules.ledger import SOON
 

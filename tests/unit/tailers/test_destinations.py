@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.audit import Fate
-from tailrace.sdk.model.dead_letter import DeadLetter
-from tailrace.sdk.model.errors import InvalidRequest, Unavailable
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
-from tailrace.sdk.model.parked import Parked
-from tailrace.sdk.model.workload import Kind
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.audit import Fate
+from tailrace.model.dead_letter import DeadLetter
+from tailrace.model.errors import InvalidRequest, Unavailable
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.parked import Parked
+from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.departures import durable
 from tailrace.tailers.departures.departure import Departure

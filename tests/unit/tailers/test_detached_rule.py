@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
+from tailrace.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.stores.ledger.lifecycle import refusal
 from tailrace.tailers.rules.detached import FIRST_LOOK, LAST_LOOK, Ages, guard_due, holding_up, look_every
 from tailrace.tailers.rules.frontier import Frontier

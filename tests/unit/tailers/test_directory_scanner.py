@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.model.errors import NotConnected, StoreFull
+from tailrace.model.errors import NotConnected, StoreFull
 from tailrace.stores.inventory import sqlite as inventory
 from tailrace.stores.inventory.inventory import Entries, InventoryEntry
 from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.sdk.logger import facts_of
+from tailrace.foundation.logger import facts_of
 from tailrace.tailers.rules.group_members import client_name, stranger
 from tailrace.tailers.sources.kafka import KafkaSourceOptions
 from tailrace.tailers.sources.kafka_group import KafkaGroup

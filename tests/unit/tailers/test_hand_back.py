@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.demand import Cell, Closed
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.retry import Retry
-from tailrace.sdk.model.workload import Ended, Kind
+from tailrace.model.demand import Cell, Closed
+from tailrace.model.outcome import Outcome
+from tailrace.model.retry import Retry
+from tailrace.model.workload import Ended, Kind
 from tailrace.tailers.rules import hand_back
 from tailrace.tailers.rules.credit import Credit
 from tailrace.tailers.rules.hand_back import FIRST_PAUSE, LAST_PAUSE, HandBacks, pause_after, spaced

@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.demand import Cell, Closed
-from tailrace.sdk.model.workload import Flight, Kind
+from tailrace.model.demand import Cell, Closed
+from tailrace.model.workload import Flight, Kind
 from tailrace.tailers.hand_out import HandOut
 
 CELLS = [Cell(name, 100) for name in ("resize", "send", "index")]

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.demand import Cell
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell
+from tailrace.model.workload import Kind
 from tailrace.tailers.rules.held import HeldPositions
 
 KINDS = [Kind("f", 0, "", tenant) for tenant in "abc"] + [Kind("g", 1)]

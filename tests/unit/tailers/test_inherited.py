@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.audit import Fate
-from tailrace.sdk.model.demand import Cell
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Kind, Outcomes, ref
+from tailrace.model.audit import Fate
+from tailrace.model.demand import Cell
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Kind, Outcomes, ref
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.items import Items

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.stores.log.log import Records
 from tailrace.tailers.sources.kafka import KafkaSourceOptions
 from tailrace.tailers.sources.kafka_member import Polled

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tailrace.sdk.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
+from tailrace.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.tailers.rules.ledger import (
     SOON,
     CopyVerdict,

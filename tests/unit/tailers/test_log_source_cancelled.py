@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.stores.log.log import Bounds, Records
 from tailrace.tailers.sources.log import LogSource
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tailrace.sdk.model.audit import Fate
-from tailrace.sdk.model.demand import Cell
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.audit import Fate
+from tailrace.model.demand import Cell
+from tailrace.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.partition import Partition

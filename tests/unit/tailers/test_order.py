@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.workload import Kind
 from tailrace.tailers.rules.order import PATIENCE, Order
 
 KIND = Kind("f")

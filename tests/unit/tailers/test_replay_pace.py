@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from tailrace.sdk.model.replay import Replay, Stretch
+from tailrace.model.replay import Replay, Stretch
 from tailrace.sdk.source import Capabilities, StreamBatch
 from tailrace.tailers.replay.source import ReplaySource
 

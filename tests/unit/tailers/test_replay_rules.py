@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.audit import Ending, Fate
-from tailrace.sdk.model.drop import Cause, Drop
-from tailrace.sdk.model.replay import Only, ReplayState, counted, may_move
+from tailrace.model.audit import Ending, Fate
+from tailrace.model.drop import Cause, Drop
+from tailrace.model.replay import Only, ReplayState, counted, may_move
 from tailrace.tailers.rules.pace import MOMENT, Pace
 from tailrace.tailers.rules.replay import Course, Known, choose, without
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.audit import Fate
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.model.audit import Fate
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.partition import Partition
 from tailrace.tailers.rules.frontier import Frontier, encode

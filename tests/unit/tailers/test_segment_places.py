@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.segment import Segment
+from tailrace.model.segment import Segment
 from tailrace.tailers.rules.segments import Cut, Next, following, placed, within
 
 cuts = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.booleans()), min_size=1, max_size=8).map(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.outcome import TERMINAL, Outcome
-from tailrace.sdk.model.retry import Retry
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.outcome import TERMINAL, Outcome
+from tailrace.model.retry import Retry
+from tailrace.model.workload import Ended
 from tailrace.tailers.rules.settlement import Action, Family, History, settle, throttle_delay
 
 POLICY = Retry(max_attempts=3, first=10.0, jitter=0.0, max_crashes=2)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes.shared_source import Busy, Deposed, Share, shared, turns, until
 
-from tailrace.sdk.model.errors import ConfigError, PositionsGone
+from tailrace.model.errors import ConfigError, PositionsGone
 from tailrace.tailers.pumps import shared_pump
 from tailrace.tailers.resources import Setup
 

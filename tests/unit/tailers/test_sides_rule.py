@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.workload import INDEX_BITS, ref
+from tailrace.model.workload import INDEX_BITS, ref
 from tailrace.tailers.rules.sides import OWN, flight_here, flights_of, newest, ref_here, refs_of, side_of
 from tailrace.tailers.session import Inheritance
 from tailrace.tailers.takeover.sides import of_newest

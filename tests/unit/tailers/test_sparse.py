@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.audit import Fate
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.audit import Fate
+from tailrace.model.errors import InvalidRequest
 from tailrace.tailers.rules.sparse_book import SparseBook
 from tailrace.tailers.rules.sparse_frontier import MOST_OPEN, SparseFrontier, settled_ahead
 from tailrace.tailers.rules.stock import take_stock

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, UNREAD, Audit, Ending, Fate
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, UNREAD, Audit, Ending, Fate
+from tailrace.model.errors import InvalidRequest
 from tailrace.tailers.rules.audit import Book
 from tailrace.tailers.rules.stock import take_stock, tell_apart
 from tailrace.tailers.rules.witnesses import after_delay

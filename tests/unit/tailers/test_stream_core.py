@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 
 import tailrace.tailers
-from tailrace.sdk.model.demand import Cell
-from tailrace.sdk.model.ledger import LedgerPlace
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.priority import DEFAULT_PRIORITY
-from tailrace.sdk.model.retry import DEFAULT_RETRY
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.demand import Cell
+from tailrace.model.ledger import LedgerPlace
+from tailrace.model.outcome import Outcome
+from tailrace.model.priority import DEFAULT_PRIORITY
+from tailrace.model.retry import DEFAULT_RETRY
+from tailrace.model.workload import Ended
 from tailrace.sdk.source import Capabilities, StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.config import TailerConfig

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.lease import LeaseSizes
 from tailrace.stores.ownership.ownership import Owner
 from tailrace.tailers.session import Adopted, Inheritance
 from tailrace.tailers.takeover.inherited import Inherited

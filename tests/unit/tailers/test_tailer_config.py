@@ -2,9 +2,9 @@
 
 import pytest
 
-from tailrace.sdk.config import loads
-from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.workload import Kind
+from tailrace.foundation.config import loads
+from tailrace.model.errors import ConfigError
+from tailrace.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.mapping.mapping import FieldMapping

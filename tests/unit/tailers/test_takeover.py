@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.model.lease import LeaseSizes
 from tailrace.tailers.rules.takeover import ASKED, SeenRow, adopted_by_all, free_at, lapsed, observe
 
 SIZES = LeaseSizes()

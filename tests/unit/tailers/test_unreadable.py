@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailrace.sdk.config import loads
+from tailrace.foundation.config import loads
 from tailrace.sdk.source import StreamBatch
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.mapping.mapping import FieldMapping

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.demand import Cell, Closed
-from tailrace.sdk.model.workload import Kind
+from tailrace.model.demand import Cell, Closed
+from tailrace.model.workload import Kind
 from tailrace.tailers.rules.credit import Credit
 from tailrace.tailers.rules.window import FULL, Window
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.sdk.model.audit import AFTER_DELAY, Audit
+from tailrace.model.audit import AFTER_DELAY, Audit
 from tailrace.tailers.rules.witnesses import PartitionFacts, confront
 
 

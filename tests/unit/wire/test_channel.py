@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from tailrace.bench.faults.proxy import FaultProxy
-from tailrace.sdk.model.errors import (
+from tailrace.model.errors import (
     AlreadyInUse,
     ConfigError,
     Conflict,
@@ -27,7 +27,7 @@ from tailrace.sdk.model.errors import (
     Unavailable,
     UnknownFunction,
 )
-from tailrace.sdk.wire.channel import MAX_MESSAGE, abort, dial, dial_blocking, error_of, serve
+from tailrace.wire.channel import MAX_MESSAGE, abort, dial, dial_blocking, error_of, serve
 
 METHOD = "/test.Service/Call"
 Raise = Callable[[bytes], bytes]

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.priority import Priority
-from tailrace.sdk.model.retry import Retry
-from tailrace.sdk.model.workload import UNWRITABLE, Ended, Extra, Flight, Kind, Outcomes, Owned
-from tailrace.sdk.wire import convert as subject
-from tailrace.sdk.wire.convert import (
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.priority import Priority
+from tailrace.model.retry import Retry
+from tailrace.model.workload import UNWRITABLE, Ended, Extra, Flight, Kind, Outcomes, Owned
+from tailrace.wire import convert as subject
+from tailrace.wire.convert import (
     KindReader,
     KindWriter,
     function_from_wire,
@@ -27,7 +27,7 @@ from tailrace.sdk.wire.convert import (
     write_items,
     write_outcomes,
 )
-from tailrace.sdk.wire.v1 import common_pb2 as pb
+from tailrace.wire.v1 import common_pb2 as pb
 
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=6)
 small = st.integers(0, (1 << 32) - 1)

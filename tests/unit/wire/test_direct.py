@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from google.protobuf.wrappers_pb2 import BytesValue
 
-from tailrace.sdk.model.errors import AlreadyInUse, ConfigError
-from tailrace.sdk.wire.bounds import Endings, PeerBounds
-from tailrace.sdk.wire.carriers import dial_streams, serve_streams
-from tailrace.sdk.wire.channel import dial, dial_blocking
-from tailrace.sdk.wire.direct import SCHEME
-from tailrace.sdk.wire.direct_frames import UNREAD, UNSENT
-from tailrace.sdk.wire.stream import Stream, StreamMethod
+from tailrace.model.errors import AlreadyInUse, ConfigError
+from tailrace.wire.bounds import Endings, PeerBounds
+from tailrace.wire.carriers import dial_streams, serve_streams
+from tailrace.wire.channel import dial, dial_blocking
+from tailrace.wire.direct import SCHEME
+from tailrace.wire.direct_frames import UNREAD, UNSENT
+from tailrace.wire.stream import Stream, StreamMethod
 
 TAKE = StreamMethod("/test.Service/Take", BytesValue, BytesValue)
 

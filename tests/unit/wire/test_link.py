@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.errors import SessionLost
-from tailrace.sdk.wire import link as subject
-from tailrace.sdk.wire.link import ACK_EVERY, Link
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.errors import SessionLost
+from tailrace.wire import link as subject
+from tailrace.wire.link import ACK_EVERY, Link
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 
 def frame(number: int) -> pb.TailerFrame:

@@ -11,23 +11,23 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 import msgspec
 import pytest
 
-from tailrace.sdk.model.alert import Alert, Backlog, LevelOverview
-from tailrace.sdk.model.audit import Audit
-from tailrace.sdk.model.dead_letter import DeadLetter, Death, LetterFilter, Past
-from tailrace.sdk.model.drop import Cause, Drop, DropRow
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.limits import Gate, Quota
-from tailrace.sdk.model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
-from tailrace.sdk.model.replay import Bound, ReplayOrder
-from tailrace.sdk.model.seek import Move, Seek
-from tailrace.sdk.model.tries import Try
-from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven, RedriveStep
-from tailrace.sdk.ports.replays import ReplayView, StretchView
-from tailrace.sdk.wire.channel import serve
-from tailrace.sdk.wire.named import form, made, named, plain
-from tailrace.sdk.wire.operators import LONGER, PORTS
-from tailrace.sdk.wire.stores import StoreClient, StoresService, methods, remote
+from tailrace.model.alert import Alert, Backlog, LevelOverview
+from tailrace.model.audit import Audit
+from tailrace.model.dead_letter import DeadLetter, Death, LetterFilter, Past
+from tailrace.model.drop import Cause, Drop, DropRow
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.limits import Gate, Quota
+from tailrace.model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
+from tailrace.model.replay import Bound, ReplayOrder
+from tailrace.model.seek import Move, Seek
+from tailrace.model.tries import Try
+from tailrace.model.workload import Kind
+from tailrace.wire.channel import serve
+from tailrace.wire.named import form, made, named, plain
+from tailrace.wire.operators import LONGER, PORTS
+from tailrace.wire.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven, RedriveStep
+from tailrace.wire.ports.replays import ReplayView, StretchView
+from tailrace.wire.stores import StoreClient, StoresService, methods, remote
 
 PAST = Past("orders", "first", 1.0, 2, (Death(1.5, "fatal", "é", 3, 1, "half"), Death(2.5, "fatal", "", 0, 0)))
 LETTER = DeadLetter(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from tailrace.model.lease import LeaseSizes
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.wire.session import Dialer
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.wire.session import Dialer
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 
 class Far:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tailrace.sdk.model.linger import FRAMES
-from tailrace.sdk.wire.link import Link
-from tailrace.sdk.wire.session import LinkConnection
-from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.model.linger import FRAMES
 from tailrace.testing.clock import ManualClock
+from tailrace.wire.link import Link
+from tailrace.wire.session import LinkConnection
+from tailrace.wire.v1 import scheduler_pb2 as pb
 
 
 class End:

@@ -10,12 +10,12 @@ import grpc
 import pytest
 from google.protobuf.wrappers_pb2 import BytesValue
 
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, TailraceError
-from tailrace.sdk.wire.carriers import dial_streams, serve_streams
-from tailrace.sdk.wire.channel import serve
-from tailrace.sdk.wire.direct import SCHEME
-from tailrace.sdk.wire.grpc_stream import serve_stream
-from tailrace.sdk.wire.stream import DialedStream, Listener, Stream, StreamClosed, StreamHandler, StreamMethod
+from tailrace.model.errors import InvalidRequest, NotConnected, Overloaded, TailraceError
+from tailrace.wire.carriers import dial_streams, serve_streams
+from tailrace.wire.channel import serve
+from tailrace.wire.direct import SCHEME
+from tailrace.wire.grpc_stream import serve_stream
+from tailrace.wire.stream import DialedStream, Listener, Stream, StreamClosed, StreamHandler, StreamMethod
 
 ECHO = StreamMethod("/test.Service/Echo", BytesValue, BytesValue)
 Open = Callable[[], DialedStream]

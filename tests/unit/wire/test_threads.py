@@ -8,15 +8,15 @@ import os
 import subprocess
 import sys
 
-from tailrace.sdk.wire.threads import MEASURED
+from tailrace.wire.threads import MEASURED
 
 #: Sends 100 messages there and back; prints how often threads of the event engine were woken for them.
 ROUND_TRIPS = """
 import asyncio, json, os
-from tailrace.sdk.wire.threads import few_threads
+from tailrace.wire.threads import few_threads
 few_threads()
 import grpc
-from tailrace.sdk.wire.channel import dial, serve
+from tailrace.wire.channel import dial, serve
 
 def woken():
     count = 0

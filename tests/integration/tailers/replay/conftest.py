@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scenes.replays import LIVE
 
-from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.model.lease import LeaseSizes
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.replay import replaying
 from tailrace.tailers.supervisor import Tailers

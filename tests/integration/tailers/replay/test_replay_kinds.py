@@ -10,10 +10,10 @@ import pytest
 import redis
 
 from tailrace.gateway.replay_orders import ReplayOrders
-from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.replay import Bound, Only, ReplayOrder, ReplayState
-from tailrace.sdk.model.seek import END, START
+from tailrace.model.errors import InvalidRequest
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.replay import Bound, Only, ReplayOrder, ReplayState
+from tailrace.model.seek import END, START
 from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.log import Record

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scenes.replays import EVERYTHING, forgotten, live_is_done, orders, over, payloads_of
 
-from tailrace.sdk.model.errors import InvalidRequest, Unavailable
-from tailrace.sdk.model.replay import ReplayState, asked_for
+from tailrace.model.errors import InvalidRequest, Unavailable
+from tailrace.model.replay import ReplayState, asked_for
 
 
 async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_where_it_was(

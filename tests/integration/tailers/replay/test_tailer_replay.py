@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from scenes.replays import EVERYTHING, LIVE, REPORTING, dead_of, fill, live_is_done, orders, over, payloads_of
 
-from tailrace.sdk.model.drop import Cause
-from tailrace.sdk.model.errors import InvalidRequest, Overloaded
-from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.ledger import LedgerPlace
-from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.replay import Bound, Only, Replay, ReplayState
-from tailrace.sdk.model.seek import Seek
-from tailrace.sdk.model.workload import Ended
+from tailrace.model.drop import Cause
+from tailrace.model.errors import InvalidRequest, Overloaded
+from tailrace.model.lease import LeaseSizes
+from tailrace.model.ledger import LedgerPlace
+from tailrace.model.outcome import Outcome
+from tailrace.model.replay import Bound, Only, Replay, ReplayState
+from tailrace.model.seek import Seek
+from tailrace.model.workload import Ended
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.replay.tailer import replay_config
 from tailrace.tailers.supervisor import Tailers

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tailrace.sdk.model.errors import NotConnected
+from tailrace.model.errors import NotConnected
 from tailrace.stores.postgres.pool import PAUSE, PostgresConnections
 from tailrace.testing.clock import ManualClock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
-from tailrace.sdk.model.errors import ConfigError, InvalidPayload, NotConnected
+from tailrace.model.errors import ConfigError, InvalidPayload, NotConnected
 from tailrace.stores.log.log import Bounds, Record
 from tailrace.stores.log.redis import RedisLog, RedisLogOptions
 from tailrace.stores.redis.server import RedisOptions, RedisServer, Script

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from redis import exceptions
 
-from tailrace.sdk.model.errors import NotConnected, StoreFull
+from tailrace.model.errors import NotConnected, StoreFull
 from tailrace.stores.redis.server import RedisOptions, explained
 
 

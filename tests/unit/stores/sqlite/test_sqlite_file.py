@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scenes.sqlite_groups import SCHEMA, SOON, Held, add, commits, grouped, opened, standing, take, texts
 
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, TailraceError
+from tailrace.model.errors import InvalidRequest, NotConnected, Overloaded, TailraceError
 from tailrace.stores.sqlite import file as subject
 from tailrace.stores.sqlite.file import SqliteFile
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from scenes.sqlite_groups import SCHEMA, SOON, add, grouped, opened, standing, texts
 
-from tailrace.sdk.model.errors import NotConnected, StoreFull, TailraceError, Unavailable
+from tailrace.model.errors import NotConnected, StoreFull, TailraceError, Unavailable
 from tailrace.stores.sqlite import connecting
 from tailrace.stores.sqlite.file import AskAgain, SqliteFile
 

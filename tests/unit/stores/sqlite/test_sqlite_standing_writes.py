@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 from scenes.sqlite_groups import SOON, Held, add, commits, standing, take, texts
 
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.model.errors import InvalidRequest
 from tailrace.stores.sqlite.file import AskAgain, SqliteFile
 
 

@@ -1,0 +1,96 @@
+"""Duties (supervised tasks): all that goes on in a part for as long as it runs. None of them ends unheard.
+
+A duty that fails beyond its own handling is not started again by itself: it would have lost what it held between two
+awaits. Its whole part is closed and opened again (`Reopening` in lifecycle.py), under a new epoch where it has one and
+with everything read anew. Where each turn of a duty stands by itself, the duty tries again and only says that it ails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ..model.plain_text import plain
+
+#: Characters of what something failed with that operators are shown.
+LONGEST_WHY = 1000
+
+
+class Duties:
+    """The long-lived tasks of the part named `part`.
+
+    `begin` starts one, `end` ends all. When one fails, `failure` returns, and `tell` is called with what it says: once,
+    however many fail until then.
+    """
+
+    def __init__(self, part: str, tell: Callable[[str], None] | None = None) -> None:
+        self.part = part
+        self._tell = tell
+        self.ailing: dict[str, tuple[float, str]] = {}  # duty → since when (monotonic), why
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: asyncio.Event = asyncio.Event()
+        self._why = ""
+
+    def begin(self, work: Coroutine[Any, Any, object], name: str) -> asyncio.Task[None]:
+        """Starts one. Its task never raises but CancelledError: what it fails with is told here. It may return when it
+        has nothing more to do."""
+        task = asyncio.create_task(self._watch(work, name), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # it was ended before it began, or is over
+        return task
+
+    async def _watch(self, work: Coroutine[Any, Any, object], name: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await work
+        except asyncio.CancelledError as error:
+            if task.cancelling():
+                raise
+            self.failed(name, error)  # somebody else was cancelled, and it heard of that
+        except Exception as error:
+            self.failed(name, error)
+
+    def failed(self, duty: str, error: BaseException) -> None:
+        """A duty failed beyond its own handling. To be called in the event loop, by what is no task too."""
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"{self.part}: {duty} failed beyond its own handling", "exception": error}
+        )
+        if not self._failed.is_set():
+            self._why = f"{duty}: {plain(error, LONGEST_WHY) or type(error).__name__}"
+            self._failed.set()
+            if self._tell is not None:
+                self._tell(self._why)
+
+    @property
+    def why(self) -> str:
+        """What failed last, also after the end; empty: nothing did."""
+        return self._why
+
+    async def failure(self) -> str:
+        """Returns once something failed: what, and why."""
+        await self._failed.wait()
+        return self._why
+
+    def ails(self, duty: str, why: str, now: float) -> bool:
+        """A turn of a duty failed, which tries again by itself; whether that is news. `now` is monotonic."""
+        since, _ = self.ailing.get(duty, (now, ""))
+        news = duty not in self.ailing
+        self.ailing[duty] = (since, plain(why, LONGEST_WHY))
+        return news
+
+    def well(self, duty: str) -> bool:
+        """A turn of a duty went well; whether that is news."""
+        return self.ailing.pop(duty, None) is not None
+
+    async def end(self) -> None:
+        """Ends all of them, whatever they failed with; none has failed from then on."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._failed.clear()
+        self.ailing.clear()

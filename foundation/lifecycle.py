@@ -1,0 +1,194 @@
+"""One lifecycle for everything that runs: start, drain, stop; and how a part of which something failed is closed and
+opened again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol, cast
+
+from ..model.plain_text import plain
+from ..model.reopening import Failures, Trouble
+from ..model.spread import spread
+from ..model.units import duration_text
+from .clock import SYSTEM_CLOCK, Clock
+from .duties import LONGEST_WHY, Duties
+
+_LOG = logging.getLogger("tailrace.parts")
+
+
+class Part(Protocol):
+    """A part: a component that runs.
+
+    start   returns when it is ready to work; raises with a clear message when it cannot be
+    drain   takes nothing new, finishes or hands back what it has; returns by `timeout` seconds at the latest
+    stop    ends now; safe after a failed start, and twice
+    """
+
+    async def start(self) -> None: ...
+
+    async def drain(self, timeout: float) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class Attended(Part, Protocol):
+    """A part with duties. It can be started again once it was stopped, and its duties end in `stop`."""
+
+    @property
+    def duties(self) -> Duties: ...
+
+
+class Reopening:
+    """A Part: another one, which is closed and opened again whenever a duty of it fails, after pauses that grow
+    (model/reopening.py). Its first start may fail, later ones are tried again."""
+
+    def __init__(
+        self, part: Attended, clock: Clock = SYSTEM_CLOCK, chance: Callable[[], float] = random.random
+    ) -> None:
+        self.part = part
+        self._clock = clock
+        self._chance = chance
+        self._failures = Failures()
+        self._why = ""
+        self._open = False
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Starts the part, and keeps it open from then on."""
+        await self.part.start()
+        self._open = True
+        self._keeper = asyncio.create_task(self._keep(), name=f"keep-open-{self.part.duties.part}")
+
+    async def drain(self, timeout: float) -> None:
+        """Drains the part, if it is open just now."""
+        await self._forget()
+        if self._open:
+            await self.part.drain(timeout)
+
+    async def stop(self) -> None:
+        """Stops the part, whatever state it is in."""
+        await self._forget()
+        self._open = False
+        await self.part.stop()
+
+    def troubles(self) -> list[Trouble]:
+        """What is, or was a while ago, not as it should be; for operators."""
+        now, wall, duties = self._clock.monotonic(), self._clock.wall(), self.part.duties
+        found = [
+            Trouble(duties.part, wall - (now - since), f"{duty} fails, and tries again: {why}")
+            for duty, (since, why) in sorted(duties.ailing.items())
+        ]
+        times = self._failures.recent(now).times
+        if times:
+            state = "it is open again" if self._open else f"it is closed for {duration_text(self._failures.pause(now))}"
+            what = f"it failed {len(times)} times in the last minutes, {state}; {self._why}"
+            found.append(Trouble(duties.part, wall - (now - times[0]), what, len(times)))
+        return found
+
+    async def _keep(self) -> None:
+        while True:
+            await self._close(await self.part.duties.failure())
+            while not self._open:
+                pause = self._failures.pause(self._clock.monotonic())
+                _LOG.error("%s: closed; it is opened again in %.1f s. %s", self.part.duties.part, pause, self._why)
+                await asyncio.sleep(spread(pause, self._chance))
+                try:
+                    await self.part.start()
+                except Exception as error:
+                    await self._close(plain(error, LONGEST_WHY) or type(error).__name__)
+                else:
+                    self._open = True
+            _LOG.warning("%s: open again", self.part.duties.part)
+
+    async def _close(self, why: str) -> None:
+        self._open, self._why = False, why
+        self._failures = self._failures.and_now(self._clock.monotonic())
+        try:
+            await self.part.stop()
+        except Exception:
+            _LOG.exception("%s: closing it failed; it is opened again all the same", self.part.duties.part)
+
+    async def _forget(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            await cancel(keeper)
+
+
+class Group:
+    """Several parts as one: started in order, drained and stopped in reverse; a failed start stops what had started.
+    Parts that have duties are kept open (`Reopening`). Whatever one of them raises as it ends, the others end too."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = [kept_open(part) for part in parts]
+        self._started: list[Part] = []
+
+    async def start(self) -> None:
+        for part in self._parts:
+            try:
+                await part.start()
+            except BaseException:
+                self._started.append(part)  # what it began ends first
+                await self.stop()
+                raise
+            self._started.append(part)
+
+    async def drain(self, timeout: float) -> None:
+        await each_of([lambda part=part: part.drain(timeout) for part in reversed(self._started)])  # type: ignore[misc]
+
+    async def stop(self) -> None:
+        started, self._started = self._started, []
+        await each_of([part.stop for part in reversed(started)])
+
+    def troubles(self) -> list[Trouble]:
+        """What is not as it should be with those that are kept open."""
+        return [trouble for part in self._parts if isinstance(part, Reopening) for trouble in part.troubles()]
+
+
+def kept_open(part: Part) -> Part:
+    """A part as it is to be run: one that has duties is closed and opened again when one of them fails."""
+    return Reopening(cast(Attended, part)) if isinstance(getattr(part, "duties", None), Duties) else part
+
+
+async def each_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
+    """One step after the other, all of them, whatever one raises; then raises the first error. For what must end."""
+    first: Exception | None = None
+    for step in steps:
+        try:
+            await step()
+        except Exception as error:
+            if first is None:
+                first = error
+            else:
+                _LOG.exception("another one failed as it ended")
+    if first is not None:
+        raise first
+
+
+async def end_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancels the tasks and waits until all have ended; harmless for those that had. What they failed with is told to
+    nobody, so it is for tasks whose failures were told, or do not matter any more. Raises `CancelledError` only if the
+    caller itself is cancelled meanwhile."""
+    ending = [*tasks]
+    for task in ending:
+        task.cancel()
+    if ending:
+        await asyncio.wait(ending)
+    for task in ending:
+        if not task.cancelled():
+            task.exception()  # heard, so that asyncio does not complain
+
+
+async def cancel(task: asyncio.Future[Any]) -> None:
+    """Cancels `task` and waits until it has ended; harmless when it had ended already.
+
+    Raises what the task had failed with, and `CancelledError` only if the caller itself is cancelled meanwhile: with
+    `suppress(CancelledError)` around an `await task` that second cancellation would be lost, and its sender would wait
+    for ever.
+    """
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()

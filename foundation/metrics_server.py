@@ -1,0 +1,112 @@
+"""Metrics for whoever scrapes them: `GET /metrics` over HTTP, worked out at each scrape."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
+
+from aiohttp import web
+
+from ..model.address import listening_address
+from ..model.errors import ConfigError, TailraceError
+from ..model.metrics import Sample, prometheus_text
+
+#: Prometheus' text format, by its name in HTTP.
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+#: Connections at once, since anybody may ask; and seconds that each may last: who scrapes connects anew.
+CONNECTIONS = 64
+LASTING = 60.0
+
+
+class Scrapes:
+    """Makes what serves a connection. Invariant: `open` counts those that are not over."""
+
+    def __init__(self, make: Callable[[], asyncio.Protocol], connections: int = CONNECTIONS, lasting: float = LASTING):
+        self.open = 0
+        self._make = make
+        self._connections = connections
+        self._lasting = lasting
+
+    def __call__(self) -> asyncio.Protocol:
+        return _Scrape(self, self._make())
+
+    def begin(self, transport: asyncio.BaseTransport) -> asyncio.TimerHandle:
+        """One more; the timer that ends it. Beyond the bound it is ended at once."""
+        self.open += 1
+        end = cast(asyncio.Transport, transport).abort
+        return asyncio.get_running_loop().call_later(self._lasting if self.open <= self._connections else 0.0, end)
+
+
+class _Scrape(asyncio.Protocol):
+    """Hands everything on, until its time is over."""
+
+    def __init__(self, scrapes: Scrapes, inner: asyncio.Protocol) -> None:
+        self._scrapes = scrapes
+        self._inner = inner
+        self._end: asyncio.TimerHandle | None = None
+        self.data_received = inner.data_received  # type: ignore[method-assign]
+        self.eof_received = inner.eof_received  # type: ignore[method-assign]
+        self.pause_writing = inner.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = inner.resume_writing  # type: ignore[method-assign]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._end = self._scrapes.begin(transport)
+        self._inner.connection_made(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._scrapes.open -= 1
+        if self._end is not None:
+            self._end.cancel()
+        self._inner.connection_lost(error)
+
+
+class MetricsServer:
+    """A Part. `listen` is HOST:PORT on loopback (port 0: any free one); `address` the actual one after start. When
+    `ask` raises one of the platform's errors it answers 503 with the reason: a scrape fails rather than lies."""
+
+    def __init__(self, listen: str, ask: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
+        self._listen = listen
+        self._ask = ask
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self.address = listen
+
+    async def start(self) -> None:
+        """Listens. Raises ConfigError where it cannot, and beyond loopback."""
+        address = listening_address(self._listen)
+        app = web.Application()
+        app.router.add_get("/metrics", self._answer)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        scrapes = Scrapes(cast(Callable[[], asyncio.Protocol], self._runner.server))
+        try:
+            self._server = await asyncio.get_running_loop().create_server(scrapes, address.bare_host, address.port)
+        except OSError as error:
+            await self.stop()
+            raise ConfigError(
+                f"cannot listen on {self._listen}: {error.strerror or error}; choose another port"
+            ) from None
+        name, number, *_ = self._server.sockets[0].getsockname()
+        self.address = f"{name}:{number}"
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing is under way for long."""
+
+    async def stop(self) -> None:
+        """Closes the listener. Harmless twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        try:
+            found = await self._ask()
+        except TailraceError as error:
+            return web.Response(status=503, text=f"{error}\n")
+        return web.Response(body=prometheus_text(found).encode(), headers={"Content-Type": CONTENT_TYPE})

@@ -1,0 +1,123 @@
+"""A page of a listing of S3 by the protocol itself, for keys that the client library cannot name.
+
+The library answers nothing of a page in which there is such a key. This asks for the same page (ListObjectsV2, signed
+as Amazon's "Signature Version 4" says) and takes any text for a key. It needs the credentials at hand: those of the
+file or of the environment, not those of a machine's own identity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import http.client
+import os
+import re
+import time
+from collections.abc import Mapping
+from html import unescape
+from typing import NamedTuple
+from urllib.parse import quote, unquote_plus, urlsplit
+
+from ..model.errors import NotConnected
+from .object_places import Place
+
+_OBJECT, _KEY, _ETAG = (re.compile(f"<{name}>(.*?)</{name}>", re.DOTALL) for name in ("Contents", "Key", "ETag"))
+_EMPTY = hashlib.sha256(b"").hexdigest()
+_MOST_BYTES = 64 << 20
+
+
+class Raw(NamedTuple):
+    """A key as the store has it, and the object's etag."""
+
+    key: str
+    etag: str
+
+
+class Secrets(NamedTuple):
+    """The secrets that a request is signed with."""
+
+    key_id: str
+    secret: str
+    token: str = ""
+
+
+def secrets_of(place: Place, environment: Mapping[str, str] = os.environ) -> Secrets | None:
+    """Those of the file, else of the environment; None: there are none to be read."""
+    told = {name: value.get_secret_value() for name, value in place.credentials.items()}
+    if "access_key_id" not in told:
+        told = {name: environment.get(f"AWS_{name.upper()}", "") for name in ("access_key_id", "secret_access_key")}
+        told["session_token"] = environment.get("AWS_SESSION_TOKEN", "")
+    if not told.get("access_key_id") or not told.get("secret_access_key"):
+        return None
+    return Secrets(told["access_key_id"], told["secret_access_key"], told.get("session_token", ""))
+
+
+async def raw_page(place: Place, secrets: Secrets | None, after: str, now: float) -> list[Raw]:
+    """The first thousand keys below the place that are greater than `after`; both without the place's own prefix.
+    Without secrets it asks as anybody. `now` is wall clock seconds. Raises NotConnected."""
+    bucket, _, prefix = place.url.partition("://")[2].strip("/").partition("/")
+    prefix = f"{prefix}/" if prefix else ""
+    region = place.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    address = urlsplit(place.endpoint or f"https://s3.{region}.amazonaws.com")
+    asked = {"encoding-type": "url", "list-type": "2", "prefix": prefix}
+    if after:
+        asked["start-after"] = prefix + after
+    path = f"{address.path.rstrip('/')}/{quote(bucket)}"
+    query = "&".join(f"{name}={quote(asked[name], safe='')}" for name in sorted(asked))
+    headers = {"host": address.netloc, "x-amz-content-sha256": _EMPTY}
+    if secrets is not None:
+        headers |= signed("GET", path, query, headers, secrets, region, now)
+    try:
+        status, body = await asyncio.to_thread(_ask, address.scheme, address.netloc, f"{path}?{query}", headers, place)
+        if status != 200:
+            raise NotConnected(f"{place.url}: the listing was answered with {status}: {body[:300]!r}")
+        return [Raw(each.key[len(prefix) :], each.etag) for each in _keys(body) if each.key.startswith(prefix)]
+    except (OSError, http.client.HTTPException, UnicodeDecodeError) as error:
+        raise NotConnected(f"{place.url}: the listing failed: {error}") from None
+
+
+def signed(
+    method: str, path: str, query: str, headers: Mapping[str, str], secrets: Secrets, region: str, now: float
+) -> dict[str, str]:
+    """The headers that a request to S3 needs besides `headers`; `query` is sorted and encoded."""
+    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    more = {"x-amz-date": moment} | ({"x-amz-security-token": secrets.token} if secrets.token else {})
+    every = {**headers, **more}
+    names = ";".join(sorted(every))
+    told = "".join(f"{name}:{every[name].strip()}\n" for name in sorted(every))
+    request = "\n".join([method, path, query, told, names, every["x-amz-content-sha256"]])
+    scope = f"{moment[:8]}/{region}/s3/aws4_request"
+    text = "\n".join(["AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(request.encode()).hexdigest()])
+    key = f"AWS4{secrets.secret}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    return {
+        **more,
+        "authorization": f"AWS4-HMAC-SHA256 Credential={secrets.key_id}/{scope}, SignedHeaders={names}, "
+        f"Signature={signature}",
+    }
+
+
+def _ask(scheme: str, where: str, target: str, headers: Mapping[str, str], place: Place) -> tuple[int, bytes]:
+    kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+    connection = kind(where, timeout=place.timeout)
+    try:
+        connection.request("GET", target, headers=dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read(_MOST_BYTES)
+    finally:
+        connection.close()
+
+
+def _keys(body: bytes) -> list[Raw]:
+    """By what stands between tags: keys are encoded as in a URL, so none can look like one."""
+    return [
+        Raw(unquote_plus(_told(_KEY, each)), unescape(_told(_ETAG, each))) for each in _OBJECT.findall(body.decode())
+    ]
+
+
+def _told(what: re.Pattern[str], text: str) -> str:
+    found = what.search(text)
+    return found[1] if found else ""

@@ -1,0 +1,221 @@
+"""Entry: a caller may call when it knows the secret on the card of its platform (`foundation/run_dir.py`).
+
+A server that was given a `CallerCheck` asks each call for it, but health checks. Who calls a part of this machine shows
+the secrets that it can read (`Proof`), once the kernel has said that the one who listens there is who has that card, or
+root. Another user who took the port while the platform was down is told nothing, and not called at all: it would get
+what is submitted, and hand a worker what it likes.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import hmac
+import os
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from grpc import StatusCode
+from grpc.aio import AioRpcError, Metadata
+
+from ..foundation.listening import listeners
+from ..foundation.run_dir import VARIABLE, Card, cards, user_name
+from ..model.address import read_address
+
+#: The metadata that shows a secret.
+SHOWN_KEY = "tailrace-secret"
+#: What may be asked without it: a question with one answer. To watch health one has to show it like for all else.
+OPEN = "/grpc.health.v1.Health/Check"
+#: Seconds for which what was found is shown without another look: the port may be somebody else's by then.
+LOOK_AGAIN = 1.0
+
+
+class CallerCheck:
+    """The check of a server's callers: a secret, which is on the card of `directory`, of the user `owner`."""
+
+    def __init__(self, card: Card, group: str = "") -> None:
+        self.card = card
+        self.group = group
+        self._secret = card.secret.encode()
+
+    def admits(self, shown: Iterable[str | bytes]) -> bool:
+        """Whether one of these is the secret."""
+        return any(
+            hmac.compare_digest(each.encode() if isinstance(each, str) else each, self._secret) for each in shown
+        )
+
+    def admits_call(self, method: str, metadata: Any) -> bool:
+        """Whether a call may be made with this metadata."""
+        return method == OPEN or self.admits(value for key, value in metadata or () if key == SHOWN_KEY)
+
+    def admits_user(self, uid: int | None) -> bool:
+        """Whether a user of this machine may connect to a socket that says who that is; None: it does not say."""
+        return uid is None or bool(self.group) or uid in (0, os.geteuid(), self.card.owner)
+
+    def refusal(self) -> str:
+        """What is said to everybody else."""
+        directory = self.card.directory
+        if self.group:
+            way = f"members of the group {self.group!r} get in with {VARIABLE}={directory}"
+        else:
+            way = (
+                f"call it as that user (whose {VARIABLE} is {directory}), or have it name a group that may: access.yaml"
+            )
+        return f"this platform is run by {user_name(self.card.owner)}, and the call did not show its secret: {way}"
+
+
+#: The entry of the servers that the running code starts; None: they ask nobody. Every command sets it.
+ENTRY: contextvars.ContextVar[CallerCheck | None] = contextvars.ContextVar("tailrace-entry", default=None)
+
+
+class Proof:
+    """The secret to show to a listener at an address of this machine (host:port), if that may be called. Looked for at
+    each call until it is found, since a part may be there before its platform is; and again a second later, since that
+    may be another one by then."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        there = read_address(address.removeprefix("direct:"))
+        self._host = "" if there is None else there.host
+        self._port = there.port if there is not None and there.loopback else 0
+        self._found: tuple[tuple[str, str], ...] | None = None
+        self._again = 0.0
+
+    def listening(self) -> set[int] | None:
+        """The users who listen there now: none on another machine. None: the system does not say."""
+        return listeners(self._host, self._port) if self._port else set()
+
+    def metadata(self) -> tuple[tuple[str, str], ...] | None:
+        """What a call over gRPC shows; nothing to another machine. Raises what a call to nobody raises, where a
+        stranger listens."""
+        if self._port and (not self._found or time.monotonic() >= self._again):
+            self._found = None
+            self._found = tuple((SHOWN_KEY, secret) for secret in shown_to(self.listening(), self._address)) or None
+            self._again = time.monotonic() + LOOK_AGAIN
+        return self._found
+
+
+def shown_to(listening: set[int] | None, where: str) -> tuple[str, ...]:
+    """All that may be shown to these users, who listen there. Raises as above where one of them is a stranger."""
+    known = [*cards()]
+    if strangers := strangers_among(listening, [os.geteuid(), *(card.owner for card in known)]):
+        raise AioRpcError(
+            StatusCode.UNAVAILABLE,
+            Metadata(),
+            Metadata(),
+            f"{where} is not called: another user of this machine ({user_name(min(strangers))}) listens there. If that "
+            f"one's platform is meant, set {VARIABLE} to its run directory, which its group may read: access.yaml",
+        )
+    return showable(known, listening)
+
+
+def strangers_among(listening: set[int] | None, known: Iterable[int]) -> set[int]:
+    """Those who listen and are neither root nor one of these users. None: the system does not say who listens."""
+    return (listening or set()) - {0, *known}
+
+
+def showable(known: Iterable[Card], listening: set[int] | None) -> tuple[str, ...]:
+    """The secrets that these users may be shown: each its own; root, who reads all files, any. None: the system does
+    not say who listens."""
+    return tuple(card.secret for card in known if listening is None or (listening and listening <= {0, card.owner}))
+
+
+def peer_user(connected: Any) -> int | None:
+    """The user at the other end of a Unix socket; None: the system does not say, or it is another kind."""
+    if connected is None or connected.family != socket.AF_UNIX or sys.platform != "linux":
+        return None
+    _, uid, _ = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(uid)
+
+
+class ProvenChannel:
+    """A channel of gRPC, blocking or not, whose calls show what they may. `refused` makes of the error of one that may
+    not be made what its caller gets."""
+
+    def __init__(self, channel: Any, proof: Proof, refused: Callable[[AioRpcError], Any]) -> None:
+        self._channel = channel
+        self._proof = proof
+        self._refused = refused
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+    def unary_unary(self, *arguments: Any, **options: Any) -> Any:
+        """A method that takes one message and answers one."""
+        return _Proven(self._channel.unary_unary(*arguments, **options), self._proof, self._refused)
+
+    def unary_stream(self, *arguments: Any, **options: Any) -> Any:
+        """A method that takes one message and answers a stream."""
+        return _Proven(self._channel.unary_stream(*arguments, **options), self._proof, self._refused)
+
+    def stream_unary(self, *arguments: Any, **options: Any) -> Any:
+        """A method that takes a stream and answers one message."""
+        return _Proven(self._channel.stream_unary(*arguments, **options), self._proof, self._refused)
+
+    def stream_stream(self, *arguments: Any, **options: Any) -> Any:
+        """A method of two streams."""
+        return _Proven(self._channel.stream_stream(*arguments, **options), self._proof, self._refused)
+
+    async def __aenter__(self) -> ProvenChannel:
+        await self._channel.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._channel.__aexit__(*error)
+
+    def __enter__(self) -> ProvenChannel:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._channel.close()
+
+
+class _Proven:
+    def __init__(self, method: Any, proof: Proof, refused: Callable[[AioRpcError], Any]) -> None:
+        self._method = method
+        self._proof = proof
+        self._refused = refused
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            shown = self._proof.metadata()
+        except AioRpcError as error:
+            return self._refused(error)
+        return self._method(*arguments, metadata=shown, **options)
+
+    def future(self, *arguments: Any, **options: Any) -> Any:
+        """The blocking kind, on its way."""
+        return self._method.future(*arguments, metadata=self._proof.metadata(), **options)
+
+
+def raised(error: AioRpcError) -> NoReturn:
+    """What a blocking call that is refused makes of it."""
+    raise error
+
+
+class RefusedCall:
+    """One of an event loop that is refused: whoever waits for it hears why."""
+
+    def __init__(self, error: AioRpcError) -> None:
+        self._error = error
+
+    def __await__(self) -> Any:
+        raise self._error
+
+    def __aiter__(self) -> Any:
+        raise self._error
+
+    async def write(self, message: Any) -> None:
+        """A stream's."""
+        raise self._error
+
+    async def read(self) -> Any:
+        """A stream's."""
+        raise self._error
+
+    def cancel(self) -> bool:
+        """It is over."""
+        return False

@@ -1,0 +1,116 @@
+"""Calls of operators to a gateway, Python to Python: the ports of `wire/ports`, their server and their client half.
+
+All else that a gateway answers is protobuf, for other languages (gateway.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from ..foundation.identity import whoami
+from ..model.limits import Gate
+from ..model.replay import ReplayOrder
+from ..model.seek import Move, Seek
+from .channel import dial, error_of
+from .named import named
+from .ports.letters import LetterPort
+from .ports.limits import LimitPort
+from .ports.overview import OverviewPort
+from .ports.replays import ReplayPort, ReplayView
+from .ports.tailers import TailerPort
+from .stores import Signature, StoresService, call_of, methods, remote
+from .v1.stores_pb2_grpc import OperatorsStub, add_OperatorsServicer_to_server
+
+#: Each port by its name on the wire. No two have a method of one name: one client has them all.
+PORTS: dict[str, type[Any]] = {
+    "letters": LetterPort,
+    "limits": LimitPort,
+    "overview": OverviewPort,
+    "replays": ReplayPort,
+    "tailers": TailerPort,
+}
+_PORT_OF = {name: port for port, protocol in PORTS.items() for name in methods(protocol)}
+
+#: Seconds for a call; for those that wait for the lease of a former owner, search by time, or move many letters: more.
+CALL_TIMEOUT = 10.0
+LONGER = {"audit": 120.0, "seek_tailer": 120.0, "start_replay": 120.0, "redrive": 60.0, "purge": 60.0}
+
+
+def register(desks: Mapping[str, object]) -> Callable[[grpc.aio.Server], None]:
+    """What `channel.serve` takes to serve these ports; `desks` has for each name what answers it."""
+    service = StoresService({name: (protocol, desks[name]) for name, protocol in PORTS.items()}, named)
+    return lambda server: add_OperatorsServicer_to_server(service, server)  # type: ignore[no-untyped-call]
+
+
+class OperatorClient:
+    """Every port of a gateway: one call, one answer or error, no second try. An async context manager. `reason`: why
+    this address is asked, for whoever gets no answer. `timeout` is in seconds; by default as long as a call takes.
+
+    An operator who gives no name is user@host.
+    """
+
+    def __init__(self, address: str, timeout: float | None = None, reason: str = "") -> None:
+        self.address = address
+        self._reason = reason
+        self._timeout = timeout
+        self._channel = dial(address)
+        self._invoke: Any = OperatorsStub(self._channel).Call  # type: ignore[no-untyped-call]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        await self._channel.close()
+
+    async def invoke(self, signature: Signature, arguments: Any) -> Any:
+        """One call of a port. Raises what the gateway raised, or Unavailable."""
+        request = call_of(_PORT_OF[signature.name], signature, arguments)
+        try:
+            reply = await self._invoke(request, timeout=self._timeout or LONGER.get(signature.name, CALL_TIMEOUT))
+        except grpc.aio.AioRpcError as error:
+            raise error_of(error, self.address, self._reason) from None
+        return signature.decode_result(reply.value)
+
+    dead_letters = remote(LetterPort.dead_letters, named)
+    dead_letter = remote(LetterPort.dead_letter, named)
+    count_dead = remote(LetterPort.count_dead, named)
+    redrive = remote(LetterPort.redrive, named)
+    purge = remote(LetterPort.purge, named)
+
+    set_quota = remote(LimitPort.set_quota, named)
+    _set_gate = remote(LimitPort.set_gate, named)
+
+    overview = remote(OverviewPort.overview, named)
+    tell_failure = remote(OverviewPort.tell_failure, named)
+
+    replays = remote(ReplayPort.replays, named)
+    change_replay = remote(ReplayPort.change_replay, named)
+    _start_replay = remote(ReplayPort.start_replay, named)
+
+    pause_tailer = remote(TailerPort.pause_tailer, named)
+    audit = remote(TailerPort.audit, named)
+    drops = remote(TailerPort.drops, named)
+    _seek_tailer = remote(TailerPort.seek_tailer, named)
+
+    async def set_gate(self, gate: Gate) -> int:
+        """Sets a gate; action `resume` removes it."""
+        return await self._set_gate(gate if gate.who else replace(gate, who=whoami()))
+
+    async def seek_tailer(self, seek: Seek) -> list[Move]:
+        """Moves the checkpoint of a paused or stopped tailer."""
+        return await self._seek_tailer(seek if seek.who else seek._replace(who=whoami()))
+
+    async def start_replay(self, order: ReplayOrder) -> ReplayView:
+        """Runs a part of a stream's past again, or says what that would be."""
+        return await self._start_replay(order if order.who else order._replace(who=whoami()))
