@@ -20,7 +20,8 @@ from .bench.commands import bench
 from .demo.commands import demo
 from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.letters import dead
-from .gateway.commands.limits import function, gate, quota
+from .gateway.commands.limits import function, gate
+from .gateway.commands.quotas import quota
 from .gateway.commands.schedules import schedule
 from .gateway.commands.workloads import cancel, find, result, status, submit
 from .scheduler.commands import explain, inspect

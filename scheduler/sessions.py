@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.workload import Ended
-from .rules.lanes import Item
+from .rules.flow import Item
 from .rules.leases import Granted, HeldFlights, Requests
 from .rules.placement import Pool
 
