@@ -28,7 +28,7 @@ NOBODY = 65534
 AS_NOBODY = f"""
 import contextlib, encodings.idna, importlib, os, pkgutil, sys
 import tailrace.cli
-for part in ("gateway", "scheduler", "sdk"):
+for part in ("gateway", "scheduler", "sdk", "wire", "foundation", "model"):
     folder = importlib.import_module("tailrace." + part)
     for each in pkgutil.walk_packages(folder.__path__, folder.__name__ + "."):
         with contextlib.suppress(ImportError):
