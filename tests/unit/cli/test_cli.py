@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tailrace
 from tailrace import cli
+from tailrace.foundation import terminal
 from tailrace.gateway.commands.workloads import arguments_of
 from tailrace.model.errors import (
     AlreadyInUse,
@@ -24,7 +25,6 @@ from tailrace.model.errors import (
     Unavailable,
     WorkloadFailed,
 )
-from tailrace.sdk import terminal
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.foundation import gunzip
 from tailrace.foundation.gunzip import FIRST, MOST_EMPTY, SLACK, Gunzip, Undecodable
-from tailrace.sdk import gunzip
 
 
 def content_of(data, feed=7, most=5, ratio=200):

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.foundation import notices as rules
 from tailrace.foundation.notices import Posted, dialable, notices
 from tailrace.foundation.run_dir import VARIABLE, RunDir
-from tailrace.sdk import notices as rules
 
 #: Tells an address, says so, and lives until it is killed.
 TELLS = """

@@ -9,10 +9,10 @@ import pytest
 from obstore.exceptions import GenericError
 from obstore.store import MemoryStore
 
+from tailrace.foundation import objects
 from tailrace.foundation.object_places import Place
 from tailrace.foundation.objects import ObjectStore
 from tailrace.model.errors import NotConnected
-from tailrace.sdk import objects
 
 LIST = "Error performing list request: Error performing GET http://127.0.0.1:1/box in 4ms - "
 LIST += "Server returned non-2xx status code:"

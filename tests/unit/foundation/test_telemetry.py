@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.foundation import telemetry
 from tailrace.foundation.logger import Logger
 from tailrace.model.errors import ConfigError
-from tailrace.sdk import telemetry
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.foundation import run_dir
 from tailrace.foundation.notices import Posted
 from tailrace.foundation.run_dir import VARIABLE, RunDir
 from tailrace.model.errors import ConfigError
-from tailrace.sdk import discovery, run_dir
+from tailrace.sdk import discovery
 from tailrace.sdk.discovery import Found, find_gateway, find_gateways, find_scheduler, look_again
 
 Post = Callable[..., Posted]
