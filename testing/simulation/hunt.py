@@ -29,8 +29,20 @@ TURN = 5
 #: What runs beside the mistakes: the platform as it is. What is wrong there is nobody's find.
 NONE = ""
 #: Folders of the source whose change makes another platform of it.
-_SOURCE = ("assembly", "delay_service", "foundation", "gateway", "model", "runtime", "scheduler", "sdk", "stores")
-_SOURCE += ("tailers", "testing", "wire")
+_SOURCE = (
+    "assembly",
+    "delay_service",
+    "foundation",
+    "gateway",
+    "model",
+    "runtime",
+    "scheduler",
+    "sdk",
+    "stores",
+    "tailers",
+    "testing",
+    "wire",
+)
 
 
 class HuntLine(msgspec.Struct):
