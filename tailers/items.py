@@ -56,6 +56,13 @@ class Items(msgspec.Struct, frozen=True):
         """The bytes of all payloads."""
         return sum(map(len, self.batch.payloads))
 
+    def dues(self) -> Sequence[float]:
+        """When each was due, wall clock seconds: its record's time, or what the delay service was told."""
+        if not self.mapped.due:
+            return self.batch.times
+        due = self.mapped.due.get
+        return [due(index) or time for index, time in enumerate(self.batch.times)]
+
     def chosen(self, indexes: Sequence[int]) -> Items:
         """Some of them, by rising index."""
         return self if len(indexes) == len(self.batch.positions) else self._copied(indexes)
@@ -85,6 +92,7 @@ class Items(msgspec.Struct, frozen=True):
             extras=mapped.extras,
             wants_result=wants_result,
             owned=owned,
+            dues=self.dues(),
         )
 
     def hand_out(self) -> None:

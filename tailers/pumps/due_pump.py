@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -39,6 +39,8 @@ from .stream_pump import StreamPump
 #: again, so checkpoints may wait for each other, and longer after one of many functions: 10 s for 200 of them.
 COMMIT_EVERY = 1.0
 POLICY = StreamPolicy(starts=True, detaches=False, commit_every=COMMIT_EVERY, commit_of_each=0.05)
+#: Ends of items that did not run, or of which it is not known: they come again.
+_AGAIN = (Outcome.HELD, Outcome.LOST, Outcome.THROTTLED)
 #: Batches of copies that start together.
 START_TOGETHER = 256
 #: What is read of many functions goes as one from so many items on, or so many bytes: a flight holds twice as many.
@@ -124,6 +126,7 @@ class DuePump(StreamPump):
 
     def _first(self, items: Items) -> None:
         """What was read of one function goes with what is read of the others."""
+        self.counts.ageing.seen(items.mapped.parked.values())
         self._found.append(items)
         self._together += len(items)
         self._together_bytes += items.size
@@ -199,6 +202,7 @@ class DuePump(StreamPump):
             those = counts if flight.mapped is items.mapped else Counter(flight.mapped.cells)
             self._core.handed_out(flight)
             self._hand_out(flight, those, step.fence)
+            self.counts.ageing.started(flight.mapped.ids)
 
     def _flights(self, items: Items) -> Iterator[Items]:
         """As few as may be: one, but for a scheduler that knows only flights of one partition."""
@@ -242,6 +246,16 @@ class DuePump(StreamPump):
         else:  # its row went on without it, or this is another copy: the store was put back, and its place given again
             self._adopted_lost(record, 0.0)
         self.wake()
+
+    def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
+        """What did not fail waits again."""
+        parked = out.place.mapped.parked
+        self.counts.ageing.seen([parked[index] for index, end in ends.items() if end.outcome in _AGAIN])
+        super().ended(out, ends)
+
+    async def close(self) -> None:
+        self.counts.ageing.clear()
+        await super().close()
 
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
         """Each row says so before its copy is settled."""

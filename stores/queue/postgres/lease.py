@@ -16,7 +16,7 @@ from ..ids import id_text
 from ..kinds import Kinds
 from ..turns import ReadyLane, limits_in_turn
 from .bounds import LookBounds
-from .statements import ATTEMPTS, CRASHES, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
+from .statements import ATTEMPTS, CRASHES, DUE_AT, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
 
@@ -118,5 +118,6 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
         payloads=[row[PAYLOAD] for row in rows],
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
+        dues=[row[DUE_AT] / 1e6 if row[DUE_AT] else 0.0 for row in rows],
     )
     return PostgresClaimed(number, moment, ids, leased, expired)
