@@ -43,7 +43,7 @@ class Leased:
     payloads: list[bytes]
     attempts: list[int]
     extras: dict[int, Extra] = field(default_factory=dict)
-    dues: Sequence[float] = ()  # when each was due, wall clock seconds; empty: this store does not say
+    dues: Sequence[float] = ()  # when a few of them were due, wall clock seconds (`due_times.py`); empty: not known
 
 
 class Settle(NamedTuple):

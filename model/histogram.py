@@ -40,14 +40,14 @@ class Counts:
         return sum(self.buckets)
 
 
-def count_sorted(buckets: list[int], bounds: Sequence[float], ordered: Sequence[float]) -> None:
-    """Counts values that rise: a look for each bound, and none for each value."""
+def count_sorted(buckets: list[int], bounds: Sequence[float], ordered: Sequence[float], each: int = 1) -> None:
+    """Counts values that rise, each so many times: a look for each bucket that has some, and none for each value."""
     before = 0
-    for at, bound in enumerate(bounds):
-        upto = bisect_right(ordered, bound, before)
-        buckets[at] += upto - before
+    while before < len(ordered):
+        at = bisect_left(bounds, ordered[before])
+        upto = bisect_right(ordered, bounds[at], before) if at < len(bounds) else len(ordered)
+        buckets[at] += each * (upto - before)
         before = upto
-    buckets[-1] += len(ordered) - before
 
 
 #: Label values, in the order of their names.
@@ -87,11 +87,12 @@ class Histograms:
         found.sum += value * count
         return bucket
 
-    def record_all(self, labels: Labels, values: Iterable[float]) -> None:
-        """Counts values of one kind."""
-        found, ordered = self.of(labels), sorted(values)
-        count_sorted(found.buckets, self.bounds, ordered)
-        found.sum += sum(ordered)
+    def record_all(self, labels: Labels, values: Iterable[float], each: int = 1) -> None:
+        """Counts values of one kind, each so many times; none make no histogram."""
+        if ordered := sorted(values):
+            found = self.of(labels)
+            count_sorted(found.buckets, self.bounds, ordered, each)
+            found.sum += each * sum(ordered)
 
     def add(self, labels: Labels, buckets: Sequence[int], total: float, exemplars: dict[int, Exemplar]) -> None:
         """Adds what was counted elsewhere, with the same bounds."""

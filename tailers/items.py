@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ..model.due_times import few
 from ..model.workload import Extra, Flight, Owned
 from ..sdk.source import StreamBatch
 from .mapping.mapping import Mapped
@@ -57,11 +58,11 @@ class Items(msgspec.Struct, frozen=True):
         return sum(map(len, self.batch.payloads))
 
     def dues(self) -> Sequence[float]:
-        """When each was due, wall clock seconds: its record's time, or what the delay service was told."""
+        """When a few of them were due, wall clock seconds: a record's time, or what the delay service was told."""
+        times, due = self.batch.times, self.mapped.due.get
         if not self.mapped.due:
-            return self.batch.times
-        due = self.mapped.due.get
-        return [due(index) or time for index, time in enumerate(self.batch.times)]
+            return few(times)
+        return [due(index) or times[index] for index in few(range(len(times)))]
 
     def chosen(self, indexes: Sequence[int]) -> Items:
         """Some of them, by rising index."""

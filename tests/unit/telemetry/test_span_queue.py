@@ -117,7 +117,7 @@ def test_the_environment_says_how_much_is_sampled() -> None:
 @pytest.mark.parametrize("module", ["assembly.node", "runtime.executor_main", "scheduler.server", "cli"])
 def test_off_means_that_nothing_of_it_is_imported(module: str) -> None:
     code = (
-        f"import sys; import tailrace.{module}; from tailrace.sdk import otel, telemetry, tracing;"
+        f"import sys; import tailrace.{module}; from tailrace.foundation import otel, telemetry, tracing;"
         "telemetry.set_up('node', environment={});"
         "print([m for m in sys.modules if m.startswith(('opentelemetry', 'requests'))], tracing.spans(), otel.queue())"
     )
@@ -127,7 +127,7 @@ def test_off_means_that_nothing_of_it_is_imported(module: str) -> None:
 
 def test_without_the_extra_it_says_what_to_install() -> None:
     code = (
-        "import sys; sys.modules['opentelemetry'] = None; from tailrace.sdk import telemetry\n"
+        "import sys; sys.modules['opentelemetry'] = None; from tailrace.foundation import telemetry\n"
         "try: telemetry.set_up('node', environment={'OTEL_EXPORTER_OTLP_ENDPOINT': 'http://127.0.0.1:4318'})\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
