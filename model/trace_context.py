@@ -24,9 +24,9 @@ TRACE_SIZE = len(TRACEPARENT) + 55 + len(TRACESTATE) + TRACESTATE_LENGTH
 
 #: version, trace id, parent id, flags; a later version may say more behind a further hyphen.
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
-#: Multiplies a check sum, so that ids which differ in their last digit fall far apart.
-_SPREAD = 2_654_435_761
-_WHOLE = 1 << 32
+#: A prime: what a check sum leaves when it is divided by it is as likely to be any number below, also of ids that differ
+#: in their last digit alone.
+_SHARES = 1_000_003
 
 
 class TraceContext(NamedTuple):
@@ -71,8 +71,12 @@ def sampled_by_id(ids: Sequence[str], ratio: float) -> list[int]:
     higher one."""
     if ratio <= 0:
         return []
-    most = int(ratio * _WHOLE)
-    return [at for at, id in enumerate(ids) if crc32(id.encode("utf-8", "replace")) * _SPREAD % _WHOLE < most]
+    most = ratio * _SHARES
+    try:
+        checks = list(map(crc32, map(str.encode, ids)))
+    except UnicodeEncodeError:  # a lone surrogate
+        checks = [crc32(id.encode("utf-8", "replace")) for id in ids]
+    return [at for at, check in enumerate(checks) if check % _SHARES < most]
 
 
 def context_of_id(id: str) -> TraceContext:
