@@ -40,6 +40,7 @@ from .rules.window import FULL, Room, Window
 from .stream_policy import StreamPolicy
 from .surroundings import Decisions, Push, Surroundings
 from .takeover.inherited import Inherited, Record
+from .takeover.orphans import Orphans
 
 
 class StreamCore:
@@ -84,6 +85,8 @@ class StreamCore:
         self.detaching = Detaching(
             detach_after(config, policy), self.departures, self.inherited, flights, seen, decided
         )
+        to_care = (self.departures, self.inherited, self.detaching)
+        self.orphans = Orphans(config.name, self.target, seen, *to_care)
         ends_by = (self.ordering, self.departures, self.holding, self.expiring, self.detaching)
         self._settlements = Settlements(settlement, seen, *ends_by)
         self.accounts = Accounts(config.name, self.partitions, self.holding, self.inherited)

@@ -66,7 +66,7 @@ class StreamPump(Pump):
         self._read_wake, self._held_wake = self.new_wake(), self.new_wake()
         self._tick_wake = asyncio.Event()
         reread = self.reread if source.capabilities.rereads else None
-        self._left_running = LeftRunning(core, name, self._rows, clock, reread)
+        self._left_running = LeftRunning(self._rows, self._see, self._carry_out, reread)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
         to_commit = (self._epoch, core.partitions, clock, self._commit_wake, self._moved)
@@ -127,7 +127,6 @@ class StreamPump(Pump):
         self._core.given(part)
         if self._epoch.left_behind:
             await mark_suspects(self._rows, self.config.name, part, self._epoch.number)
-        self._see()
         await self._left_running.found(part)
         self._carry_out()
         return part
@@ -152,7 +151,7 @@ class StreamPump(Pump):
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         loops = [self._read(), self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run()]
-        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._left_running.run(self._carry_out)]
+        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._left_running.run()]
 
     # Read.
 

@@ -168,7 +168,10 @@ CORE = ("stream_core", "holding", "ordering", "reading", "items", "partition", "
 DEPARTING = ("departure", "departures", "detaching", "expiring", "settlements", "letters", "copies")
 
 
-@pytest.mark.parametrize("file", [*CORE, *[f"departures/{name}" for name in DEPARTING]])
+TAKEN_OVER = ("takeover/inherited", "takeover/orphans")
+
+
+@pytest.mark.parametrize("file", [*CORE, *[f"departures/{name}" for name in DEPARTING], *TAKEN_OVER])
 def test_the_core_awaits_nothing_and_asks_no_clock(file: str) -> None:
     text = (Path(tailrace.tailers.__path__[0]) / f"{file}.py").read_text()
     assert not re.search(r"\bawait\b|\basync\b|^import (asyncio|time)\b|sdk\.clock", text, re.MULTILINE), file
