@@ -16,10 +16,12 @@ from itertools import chain
 from ..model.audit import Audit, Fate
 from ..model.demand import Cell
 from ..model.function_spec import FunctionSpec
+from ..model.ledger import LedgerEntry
 from ..model.workload import Ended
 from ..sdk.source import Capabilities, StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .accounts import Accounts
+from .copy_starts import CopyStarts, StartStep
 from .counts import Counts
 from .departures.departure import Departure, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
@@ -29,7 +31,8 @@ from .departures.settlements import Settle, Settlements
 from .hand_out import HandOut
 from .holding import Holding
 from .items import Items, chosen
-from .ledger.suspicion import wait_out
+from .ledger.rows import RowHome
+from .ledger.suspicion import remember, wait_out
 from .mapping.target import Target
 from .ordering import Ordering
 from .partition import Partition
@@ -40,12 +43,16 @@ from .rules.window import FULL, Room, Window
 from .stream_policy import StreamPolicy
 from .surroundings import Decisions, Push, Surroundings
 from .takeover.inherited import Inherited, Record
+from .takeover.orphans import Orphans
 
 
 class StreamCore:
     """The state of one stream tailer. `flights` are out; `settlement` says what becomes of an item that ended
     (Pump.settlement). `adopted` hears of an adopted item that did, `lost` of one whose session is gone, and before
     which time it must not start.
+
+    batches  how many were read
+    copies   those that are not handed out yet, of one that reads copies; None: it reads none
 
     Invariant: `window` counts the payloads in memory: in flight, kept although held, on their way into a store.
     """
@@ -75,7 +82,8 @@ class StreamCore:
         self._window = window
         self._flights = flights
         self._counts = counts
-        self._starts = policy.starts
+        self._jump = policy.jump
+        self.batches = 0
         self.departures = Departures(config.name, counts, seen, decided, self._stayed)
         self.expiring = Expiring(setup, self.departures, counts, seen)
         self.holding = Holding(config, self.partitions, seen, decided, rereads=capabilities.rereads)
@@ -84,6 +92,10 @@ class StreamCore:
         self.detaching = Detaching(
             detach_after(config, policy), self.departures, self.inherited, flights, seen, decided
         )
+        to_start = (counts.ageing, self.departures, self.holding, seen, decided)
+        self.copies = CopyStarts(setup.sizes.heartbeat, *to_start) if policy.copies else None
+        to_care = (self.departures, self.inherited, self.detaching)
+        self.orphans = Orphans(config.name, self.target, seen, *to_care)
         ends_by = (self.ordering, self.departures, self.holding, self.expiring, self.detaching)
         self._settlements = Settlements(settlement, seen, *ends_by)
         self.accounts = Accounts(config.name, self.partitions, self.holding, self.inherited)
@@ -92,7 +104,8 @@ class StreamCore:
 
     def partition(self, name: str, mark: Mark) -> Partition:
         """One that came into being, or that the checkpoint knows; of this tailer once it is `given`."""
-        return Partition(name, mark, self._window, self._sparse)
+        window = self._window if self.copies is None else self._config.window.rule()
+        return Partition(name, mark, window, self._sparse)
 
     def given(self, part: Partition) -> None:
         """It is this tailer's from now on."""
@@ -104,24 +117,35 @@ class StreamCore:
     @property
     def room(self) -> Room:
         """How much may be read now."""
-        if not self.seen.active or not self.ordering.may_read:
+        if self._waits_to_jump or not self.seen.active or not self.ordering.may_read:
             return FULL
         return self.holding.within_look_ahead(self.reading.room(len(self.holding)))
 
     def cannot_read(self) -> None:
         """There is no room: what was adopted and cannot be read before something is handed out runs again."""
+        if self._waits_to_jump:
+            self.decided.commit = True  # which advances the frontiers
         if self.seen.active and (self.seen.credit.clogs or not self._window.room(self.reading.span()).items):
             self.inherited.give_up(self.seen.monotonic)
+
+    @property
+    def _waits_to_jump(self) -> bool:
+        """Whether a gap comes next that is wider than the window, and something before it is not settled."""
+        if self._jump is None or self._sparse:
+            return False
+        ends = {name: part.frontier.end for name, part in self.partitions.items()}
+        return self._jump(ends) > self._config.window.positions and self.reading.span() > 0
 
     def items(self, part: Partition, batch: StreamBatch) -> Items:
         """Records as items."""
         return Items(part, batch, self.target.mapping.map(batch))
 
-    def read(self, part: Partition, batch: StreamBatch, first: Callable[[Items], None]) -> bool:
-        """Items read for the first time in this epoch; `first` gets those that it may hand out. Those whose row says
-        that they are elsewhere are not run. Returns whether the frontier may have moved."""
+    def read(self, part: Partition, batch: StreamBatch) -> None:
+        """Items read for the first time in this epoch. Those whose row says that they are elsewhere are not run."""
+        self.batches += 1
         run = part.read(batch, self._gap)
-        moved = run is not None or bool(batch.absent or batch.lost) or not batch.positions
+        if run is not None or batch.absent or batch.lost or not batch.positions:
+            self.decided.commit = True
         items = self.items(part, chosen(batch, run) if run is not None else batch)
         self._counts.read += len(items)
         self._counts.unreadable += items.mapped.unreadable
@@ -129,20 +153,24 @@ class StreamCore:
         if part.rows:
             self.detaching.read(items)
         if not self.inherited.awaits_some:
-            self._first(items, first)
-            return moved
+            self._first(items)
+            return
         for piece in self.ordering.pieces(items) if self.inherited.pending else (items,):
-            self._first(self.inherited.took(piece), first)
+            self._first(self.inherited.took(piece))
         self.inherited.passed(part)
         self.decided.wake = True  # what had ended before it was read may be held by now, and nothing else may offer it
-        return moved
 
-    def _first(self, items: Items, first: Callable[[Items], None]) -> None:
+    def _first(self, items: Items) -> None:
+        """Items that this epoch may hand out."""
         part, positions = items.partition, items.batch.positions
         if positions and part.rows and part.is_troubled(positions):
             items = self.departures.to_run(items)
-        if items:
-            first(items)
+        if not items:
+            return
+        if self.copies is None:
+            self.push_or_hold(items, new=True)
+        else:
+            self.copies.read(items)
 
     # Push.
 
@@ -166,8 +194,11 @@ class StreamCore:
         if going:
             self._push(going, counts if going is items else Counter(going.mapped.cells))
 
-    def push_together(self, items: Items) -> None:
+    def push_together(self) -> None:
         """Copies that were read of many functions: those with credit are pushed, others held."""
+        items = None if self.copies is None else self.copies.gather()
+        if items is None:
+            return
         mapped = items.mapped  # what cannot be read names no function, so it stays
         credit, counts = self.seen.credit, Counter(mapped.cells)
         all_due = max(mapped.due.values(), default=0.0) <= self.seen.wall
@@ -180,14 +211,23 @@ class StreamCore:
 
     def _push(self, items: Items, counts: Counter[Cell]) -> None:
         self.seen.credit.take(counts)
-        if not self._starts:
-            self.handed_out(items)
-        self.decided.pushes.append(Push(items, counts))
+        if self.copies is not None:
+            self.copies.begin(items, counts)
+            return
+        if items.partition.is_troubled(items.batch.positions):
+            remember(items)
+        self._hand_out(Push(items, counts))
 
-    def handed_out(self, items: Items) -> None:
-        """These are on their way to the scheduler."""
-        items.hand_out()
-        self.ordering.handed_out(items)
+    def started(self, steps: Sequence[StartStep]) -> None:
+        """The first copies that were to start took these steps."""
+        assert self.copies is not None
+        for push in self.copies.started(steps):
+            self._hand_out(push)
+
+    def _hand_out(self, push: Push) -> None:
+        push.items.hand_out()
+        self.ordering.handed_out(push.items)
+        self.decided.pushes.append(push)
 
     def offer(self) -> None:
         """Offers what is held when credit, a gate or its time allows it."""
@@ -209,7 +249,10 @@ class StreamCore:
     # Settle.
 
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
-        """Passed by the frontier; nothing is written, but of what it passed before."""
+        """Passed by the frontier; nothing is written, but of what it passed before, and of copies."""
+        if self.copies is not None:
+            self.copies.succeeded(out, indexes)
+            return
         items: Items = out.place
         part, positions = items.partition, items.batch.positions
         indexes = self.detaching.succeeded(out, indexes)
@@ -221,11 +264,28 @@ class StreamCore:
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
         """Items that did not plainly succeed."""
+        if self.copies is not None:
+            self.copies.ended(out, ends)
         for index, ended in ends.items():
             self._settlements.ended(ended_of(out, index, ended))
 
     def adopted_ended(self, record: Record, ended: Ended) -> None:
         """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
+        if self.copies is None:
+            self._adopted_ended(record, ended)
+        else:
+            self.copies.adopted_ended(record, ended)
+
+    def adopted_row(self, home: RowHome | None, row: LedgerEntry | None) -> None:
+        """The row of the first adopted copy that has ended, as it was read; where it is."""
+        assert self.copies is not None
+        record, ended, settles = self.copies.settles(home, row)
+        if settles:
+            self._adopted_ended(record, ended)
+        else:
+            self.adopted_lost(record, 0.0)
+
+    def _adopted_ended(self, record: Record, ended: Ended) -> None:
         self._settlements.ended(ended_item(record.items, 0, self.seen.wall, record.fence, ended))
 
     def adopted_lost(self, record: Record, not_before: float) -> None:
@@ -284,13 +344,14 @@ class StreamCore:
     # What people see.
 
     def leaving(self, departing: Iterator[Departure]) -> Iterator[Spot]:
-        """What is on its way into a store, and nowhere else."""
-        return chain([(each.partition, each.position) for each in departing if not each.runs], self.detaching)
+        """What is on its way to a worker or into a store, and nowhere else."""
+        gone = [(each.partition, each.position) for each in departing if not each.runs]
+        return chain(gone, self.detaching, self.copies or ())
 
     @property
     def going(self) -> int:
         """How many that are."""
-        return len(self.departures) + len(self.detaching)
+        return len(self.departures) + len(self.detaching) + len(self.copies or ())
 
     def audits(
         self, leaving: Iterator[Spot], partition: str | None = None, span: tuple[int, int] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..model.audit import Fate
@@ -14,13 +15,17 @@ class StreamPolicy(NamedTuple):
     """The policy of one stream tailer.
 
     gap       what positions are that do not come; None: as its source says
-    starts    what is pushed starts by its row, and is handed out then
+    copies    it reads copies of many functions (copy_starts.py): each function has a window of its own and no rows, and
+              what is pushed starts by its row, which is its source's
+    jump      how far what comes next lies behind what was read, by the ends of the partitions: further than the window
+              is wide, it is read when all before it is settled, and takes no memory; None: it never is
     detaches  what runs long is passed while it runs, where the configuration says after how long
     commit_every  seconds between two checkpoints, at least, and `commit_of_each` for each partition of the last one
     """
 
     gap: Fate | None = None
-    starts: bool = False
+    copies: bool = False
+    jump: Callable[[Mapping[str, int]], int] | None = None
     detaches: bool = True
     commit_every: float = COMMIT_EVERY
     commit_of_each: float = 0.0

@@ -20,6 +20,8 @@ class Surroundings:
     credit  of the session that is up, or was last
     idle    nothing is pushed: paused, draining, or the row does not name the scheduler yet
     active  items are read and offered, as far as there is credit
+    may_push     the row names the scheduler of the session
+    reads_parts  that one knows flights of several partitions
     """
 
     monotonic: float = 0.0
@@ -27,13 +29,17 @@ class Surroundings:
     credit: Credit = field(default_factory=Credit)
     idle: bool = True
     active: bool = False
+    may_push: bool = False
+    reads_parts: bool = False
 
 
 class Push(NamedTuple):
-    """Items to be pushed, and how many there are of each cell; their credit is taken."""
+    """Items to be pushed, under this fence (0: the epoch's next one), and how many there are of each cell. Their credit
+    is taken."""
 
     items: Items
     counts: Counter[Cell]
+    fence: int = 0
 
 
 @dataclass(slots=True)
@@ -42,6 +48,8 @@ class Decisions:
 
     pushes      as the core chose them, in this order
     departures  on their way out, each with the seconds until it is due again (None: it never is)
+    commit      a frontier may have moved
+    start       copies wait for their rows
     look        what is held may be offered before the time that was waited for
     tick        likewise, something waits for a time
     wake        anything may go on
@@ -49,6 +57,8 @@ class Decisions:
 
     pushes: list[Push] = field(default_factory=list)
     departures: list[tuple[Departure, float | None]] = field(default_factory=list)
+    commit: bool = False
+    start: bool = False
     look: bool = False
     tick: bool = False
     wake: bool = False

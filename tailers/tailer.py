@@ -225,11 +225,11 @@ class Tailer:
 
     def _build(self) -> TailerPump:
         self._failure = ""
-        pump = self._pump_over(self._setup)
+        pump = self.pump_over(self._setup)
         pump.pause(self._paused)
         return pump
 
-    def _pump_over(self, setup: Setup) -> TailerPump:
+    def pump_over(self, setup: Setup) -> TailerPump:
         """A pump for the kind of its source."""
         kind = self._kind
         source = kind.build(self._options, setup.environment)

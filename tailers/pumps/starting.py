@@ -1,52 +1,23 @@
-"""Starts of copies that came due: by compare-and-set of their rows, in batches (L16 to L19).
+"""Reads and writes of the rows of copies that came due, which start by compare-and-set, in batches (L16 to L19).
 
 The rows of what this process parked a moment ago are known (remembered.py), the others are read; those that may start
-are written under one new fence. What became of each is a Step; rules/ledger.py decides it.
+are written under one new fence. What became of each is a step that copy_starts.py takes; rules/ledger.py decides it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import msgspec
 
 from ...foundation.clock import Clock
-from ...model.demand import Cell
 from ...model.errors import StaleFence
 from ...model.ledger import LedgerEntry
-from ...model.workload import Extra
-from ..departures.departure import EndedItem, ended_item
-from ..departures.departures import NOT_RUN
-from ..items import Items
+from ..copy_starts import Starting, StartStep
 from ..ledger.remembered import Remembered
 from ..ledger.rows import RowChange, RowHome, Rows, by_place, home_of
-from ..rules.credit import Credit
 from ..rules.ledger import Due, is_suspect, may_start_unread, starts
 from ..takeover.epoch import Epoch
-
-
-class Starting(NamedTuple):
-    """Copies on their way to a push. Their credit is taken, with the session of that time."""
-
-    items: Items
-    counts: Counter[Cell]
-    credit: Credit
-
-    def not_run(self, now: float) -> list[EndedItem]:
-        """Each of them as one that was not run, at `now`, wall clock."""
-        return [ended_item(self.items, index, now, 0, NOT_RUN) for index in range(len(self.items))]
-
-    def as_row_says(self, index: int, change: RowChange) -> None:
-        """A copy starts with what its row says, not with what its record said when it was parked."""
-        row, mapped = change.after, self.items.mapped
-        self.items.part(index).rows[self.items.position(index)] = row
-        mapped.attempts[index] = row.attempts + 1
-        if row.crashes or (change.before is not None and is_suspect(change.before, row.epoch)):
-            extra = mapped.extras.setdefault(index, Extra())
-            extra.crashes, extra.alone = row.crashes, True
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -56,23 +27,6 @@ class Copy(msgspec.Struct, frozen=True):
     place: int
     home: RowHome
     due: Due
-
-
-@dataclass(slots=True)
-class StartStep:
-    """A step of the start of a batch of copies, by index: `start` are the rows to write, of which those in `going` were
-    won (beside copies without a row) and for those in `again` another write came between; `later` may be adopted, and
-    `wait` are to wait until a time, wall clock."""
-
-    fence: int
-    going: list[int] = field(default_factory=list)
-    start: dict[int, RowChange] = field(default_factory=dict)
-    append: dict[int, LedgerEntry] = field(default_factory=dict)
-    guard: dict[int, LedgerEntry] = field(default_factory=dict)
-    over: list[int] = field(default_factory=list)
-    later: list[int] = field(default_factory=list)
-    wait: dict[int, float] = field(default_factory=dict)
-    again: list[int] = field(default_factory=list)
 
 
 class Starter:

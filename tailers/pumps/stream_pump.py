@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -23,15 +23,13 @@ from ..checkpoint import Checkpoint
 from ..counts import Counts
 from ..departures.departure import Departure
 from ..departures.destinations import Destinations
-from ..departures.detaching import Spot
 from ..hand_out import HandOut
 from ..items import Items
 from ..ledger.rows import Rows
-from ..ledger.suspicion import mark_suspects, remember
+from ..ledger.suspicion import mark_suspects
 from ..losses import Losses
 from ..partition import Partition
 from ..resources import Setup
-from ..rules.window import Room
 from ..session import Renewal
 from ..stream_core import StreamCore
 from ..stream_policy import StreamPolicy
@@ -63,10 +61,11 @@ class StreamPump(Pump):
         self._destinations = Destinations(setup, self._rows, self._arrived)
         self._losses = Losses(setup.config, stores.drops, clock, counts)
         self._marks: dict[str, Mark] = {}
+        self._start_wake = asyncio.Event()
         self._read_wake, self._held_wake = self.new_wake(), self.new_wake()
         self._tick_wake = asyncio.Event()
         reread = self.reread if source.capabilities.rereads else None
-        self._left_running = LeftRunning(core, name, self._rows, clock, reread)
+        self._left_running = LeftRunning(self._rows, self._see, self._carry_out, reread)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
         to_commit = (self._epoch, core.partitions, clock, self._commit_wake, self._moved)
@@ -79,7 +78,8 @@ class StreamPump(Pump):
         seen, session = self._core.seen, self.session
         seen.monotonic, seen.wall = self.clock.monotonic(), self.clock.wall()
         seen.credit = session.credit
-        seen.idle = self.paused or self.draining or not self._succession.may_push
+        seen.may_push, seen.reads_parts = self._succession.may_push, session.reads_parts
+        seen.idle = self.paused or self.draining or not seen.may_push
         seen.active = session.connected and not seen.idle
         return self._core
 
@@ -90,9 +90,15 @@ class StreamPump(Pump):
 
     def _carry_out(self) -> None:
         decided = self._core.decided
+        if decided.commit:
+            decided.commit = False
+            self._commit_wake.set()
         pushes, decided.pushes = decided.pushes, []
-        for items, counts in pushes:
-            self._push(items, counts)
+        for items, counts, fence in pushes:
+            self._push(items, counts, fence or self._epoch.next_fence())
+        if decided.start:
+            decided.start = False
+            self._start_wake.set()
         departures, decided.departures = decided.departures, []
         for departing, due_in in departures:
             self._destinations.add(departing, due_in)
@@ -123,11 +129,13 @@ class StreamPump(Pump):
     async def _add(self, name: str) -> Partition:
         """A partition that came into being, or that the checkpoint knows."""
         part = self._core.partition(name, self._marks.get(name, Mark(0)))
+        if self._core.copies is not None:  # their rows are their sources', and are read when they start
+            self._core.given(part)
+            return part
         await self._rows.open(part)
         self._core.given(part)
         if self._epoch.left_behind:
             await mark_suspects(self._rows, self.config.name, part, self._epoch.number)
-        self._see()
         await self._left_running.found(part)
         self._carry_out()
         return part
@@ -151,15 +159,19 @@ class StreamPump(Pump):
                 await self._succession.leave(self.flights)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
-        loops = [self._read(), self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run()]
-        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._left_running.run(self._carry_out)]
+        return [self._read(), *self.loops()]
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops beside the one that reads."""
+        loops = [self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run()]
+        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._left_running.run()]
 
     # Read.
 
     async def _read(self) -> None:
         while True:
             self._read_wake.clear()
-            room = self._room()
+            room = self._see().room
             if not room.items:
                 self._core.cannot_read()
                 self._carry_out()
@@ -174,18 +186,10 @@ class StreamPump(Pump):
                     await self._losses.read(part, batch)
                 self._took(part, batch)
 
-    def _room(self) -> Room:
-        return self._see().room
-
     def _took(self, part: Partition, batch: StreamBatch) -> None:
         """Items read for the first time in this epoch."""
-        if self._see().read(part, batch, self._first):
-            self._commit_wake.set()
+        self._see().read(part, batch)
         self._carry_out()
-
-    def _first(self, items: Items) -> None:
-        """Items that this epoch may hand out."""
-        self._core.push_or_hold(items, new=True)
 
     async def _measure(self) -> None:
         """Measures how far behind the source's end it is, for ever."""
@@ -228,13 +232,8 @@ class StreamPump(Pump):
         """Items that were read before, those of them that the source still has."""
         return await self.connecting(partial(self.source.reread, part.name, positions), self._reopen)
 
-    def _push(self, items: Items, counts: Counter[Cell]) -> None:
+    def _push(self, items: Items, counts: Counter[Cell], fence: int) -> None:
         """One hand-out under a new fence."""
-        if items.partition.is_troubled(items.batch.positions):
-            remember(items)
-        self._hand_out(items, counts, self._epoch.next_fence())
-
-    def _hand_out(self, items: Items, counts: Counter[Cell], fence: int) -> None:
         flight = items.flight(self.next_flight(), fence, self._succession.owned(items), self.config.results)
         self.push(flight, items.mapped.cells, counts, items, taken=True)
 
@@ -274,14 +273,6 @@ class StreamPump(Pump):
             self._tick_wake.clear()
             self._see().tick()
             self._carry_out()
-
-    def leaving(self) -> Iterator[Spot]:
-        """What is on its way to a worker or into a store, and nowhere else."""
-        return self._core.leaving(iter(self._destinations))
-
-    def going(self) -> int:
-        """How many that are."""
-        return self._core.going
 
     def _moved(self) -> None:
         self._read_wake.set()
@@ -323,15 +314,15 @@ class StreamPump(Pump):
         """It has a checkpoint."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        return self._see().audits(self.leaving(), partition, span)
+        return self._see().audits(self._core.leaving(iter(self._destinations)), partition, span)
 
     @property
     def unaccounted(self) -> int:
-        return self._core.accounts.unaccounted(self.in_flight, self.going())
+        return self._core.accounts.unaccounted(self.in_flight, self._core.going)
 
     @property
     def classes(self) -> dict[str, int]:
-        return self._core.accounts.classes(self.in_flight, self.going())
+        return self._core.accounts.classes(self.in_flight, self._core.going)
 
     @property
     def starting(self) -> str:
@@ -340,7 +331,7 @@ class StreamPump(Pump):
     @property
     def busy(self) -> bool:
         running = self.flights or self._core.inherited.running
-        return bool(running or self._core.holding.reading_again or self.going())
+        return bool(running or self._core.holding.reading_again or self._core.going)
 
     @property
     def held(self) -> int:
@@ -350,7 +341,7 @@ class StreamPump(Pump):
     def clogged(self) -> str:
         if self.store_failing:
             return self.store_failing
-        if self._room().items:
+        if self._see().room.items:
             return ""
         if why := self._core.target.why_no_credit(self.session.credit, self.session.functions):
             return why

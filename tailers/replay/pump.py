@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from ...model.audit import Fate
 from ...model.replay import Replay
-from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ..counts import Counts
-from ..partition import Partition
 from ..pumps.stream_pump import StreamPump
 from ..resources import Setup
-from ..rules.window import FULL, Room
 from ..stream_policy import StreamPolicy
 from .source import ReplaySource
 
@@ -25,10 +22,9 @@ class ReplayPump(StreamPump):
     """Reads the chosen positions and no others; where its checkpoint says, when it was begun before."""
 
     def __init__(self, setup: Setup, counts: Counts, source: ReplaySource, replay: Replay) -> None:
-        super().__init__(setup, counts, source, POLICY)
+        super().__init__(setup, counts, source, POLICY._replace(jump=source.jump))
         self._replay = replay
         self._chosen = source
-        self._noted = 0  # batches that the frontiers know
 
     async def open(self) -> None:
         """Takes its own row. Where each partition begins is durable before anything is read."""
@@ -43,19 +39,6 @@ class ReplayPump(StreamPump):
             await self._add(name)
         await self.connecting(self._open_source, self._reopen)
 
-    def _room(self) -> Room:
-        """A gap wider than the window is passed when everything before it is settled: then it takes no memory."""
-        ends = {name: part.frontier.end for name, part in self._partitions.items()}
-        dense = not self.source.capabilities.sparse
-        if dense and self._chosen.jump(ends) > self.config.window.positions and self._core.reading.span():
-            self._commit_wake.set()  # which advances the frontiers
-            return FULL
-        return super()._room()
-
-    def _took(self, part: Partition, batch: StreamBatch) -> None:
-        super()._took(part, batch)
-        self._noted += 1
-
     @property
     def owns(self) -> bool:
         """Whether it has the replay's row: another process may be the one that reads, and this one stands by."""
@@ -65,5 +48,5 @@ class ReplayPump(StreamPump):
     def settled(self) -> bool:
         """Whether all of it was read, and has ended or is durably in the delay service."""
         parts = self._partitions.values()
-        read = self._chosen.over and self._noted == self._chosen.handed
+        read = self._chosen.over and self._core.batches == self._chosen.handed
         return read and not self.busy and not any(part.frontier.unsettled for part in parts)

@@ -31,7 +31,7 @@ class ReplayTailer(Tailer):
         self._stopped_at: float | None = None
         self._reading: ReplayPump | None = None
 
-    def _pump_over(self, setup: Setup) -> TailerPump:
+    def pump_over(self, setup: Setup) -> TailerPump:
         reader = reader_of(self._kind, self._live, self._live_environment)
         source = ReplaySource(reader, self._replay, setup.clock)
         self._reading = ReplayPump(setup, self._counts, source, self._replay)

@@ -64,7 +64,7 @@ class Book:
         self.missing_count = self.doubled_count = 0
         self._fates = bytearray(ahead.rstrip(_OPEN))
         if saved:
-            self._load(saved)
+            self.load(saved)
 
     def read(self, positions: Sequence[int], absent: Sequence[int] = (), gap: Fate = Fate.ABSENT) -> None:
         """Takes note of positions just read, rising: `absent` ones hold nothing, and those between that did not come
@@ -193,7 +193,8 @@ class Book:
         ahead = bytes(self._fates).rstrip(_OPEN)
         return text + b"\n" + zlib.compress(ahead, 1) if ahead else text
 
-    def _load(self, saved: bytes) -> None:
+    def load(self, saved: bytes) -> None:
+        """Goes on from what `encode` returned."""
         text, _, ahead = saved.partition(b"\n")
         start, tally, missing_count, missing, doubled_count, doubled, *told = json.loads(text)
         self.start, self.told = start, told[0] if told else self.position  # an older book kept no endings

@@ -115,7 +115,7 @@ class SparseBook(Book):
         ended = [pair for pair in (*self._fates_of.items(), *self._before.items()) if pair[1]]
         return head + b"\n" + zlib.compress(json.dumps(ended).encode(), 1) if ended else head
 
-    def _load(self, saved: bytes) -> None:
+    def load(self, saved: bytes) -> None:
         head, _, ended = saved.partition(b"\n")
         self.start, tally, *counts = json.loads(head)
         self.missing_count, self.missing, self.doubled_count, self.doubled = counts

@@ -8,21 +8,24 @@ from ....delay_service.mover import Mover, Rung
 from ....stores.checkpoints import sqlite as checkpoints_
 from ....stores.checkpoints.checkpoints import Mark
 from ....tailers.checkpoint import Checkpoint
-from ....tailers.pumps.due_pump import DuePump
+from ....tailers.copy_starts import CopyStarts
 from ....tailers.supervisor import DUE
+from ....tailers.surroundings import Push
 from ..planting import Bug, breaks, bug, instead
 
 
 @bug
 def _a_copy_that_runs_is_passed() -> Bug:
-    real = DuePump._apply
+    real = CopyStarts.started
 
-    def apply(self: DuePump, starting: Any, step: Any) -> None:
-        real(self, starting, step)
-        for index in step.going:
-            starting.parts[index].frontier.settle([starting.batch.positions[index]])
+    def started(self: CopyStarts, steps: Any) -> list[Push]:
+        pushes = real(self, steps)
+        for items, *_ in pushes:
+            for index, position in items.places():
+                items.part(index).frontier.settle([position])
+        return pushes
 
-    return instead(DuePump, "_apply", apply)
+    return instead(CopyStarts, "started", started)
 
 
 @bug

@@ -54,7 +54,7 @@ def _a_guard_starts_whatever_its_row_says() -> Bug:
 
 @bug
 def _what_a_dead_owner_had_detached_is_forgotten() -> Bug:
-    async def run(self: LeftRunning, decided: Any) -> None:
+    async def run(self: LeftRunning) -> None:
         """Looks at nothing."""
 
     return instead(LeftRunning, "run", run)

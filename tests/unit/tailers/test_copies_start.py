@@ -16,13 +16,14 @@ from tailrace.model.parked import Parked, due_stream, parked_headers
 from tailrace.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
+from tailrace.tailers.copy_starts import Starting, StartStep
 from tailrace.tailers.items import Items
 from tailrace.tailers.ledger import remembered
 from tailrace.tailers.ledger.remembered import Remembered
 from tailrace.tailers.ledger.rows import RowChange, RowHome
 from tailrace.tailers.mapping.mapping import ParkedMapping
 from tailrace.tailers.partition import Partition
-from tailrace.tailers.pumps.starting import Starter, Starting, StartStep
+from tailrace.tailers.pumps.starting import Starter
 from tailrace.tailers.rules.credit import Credit
 from tailrace.tailers.rules.ledger import CopyVerdict, copy_finds, may_start_unread
 

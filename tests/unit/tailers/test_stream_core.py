@@ -60,13 +60,13 @@ class World:
     def read(self, *positions: int) -> None:
         size = len(positions)
         batch = StreamBatch("0", list(positions), [0.0] * size, [""] * size, [()] * size, [b"{}"] * size)
-        self.core.read(self.part, batch, lambda items: self.core.push_or_hold(items, new=True))
+        self.core.read(self.part, batch)
 
     def pushed(self) -> list[HandOut]:
         """What was decided to be pushed is handed out."""
         pushes, self.core.decided.pushes = self.core.decided.pushes, []
         outs = []
-        for items, counts in pushes:
+        for items, counts, _ in pushes:
             number = len(self.flights) + 1
             flight = items.flight(number, number, cast(Any, None), wants_result=False)
             self.flights[number] = HandOut(flight, items.mapped.cells, counts, self.core.seen.wall, items)
@@ -164,11 +164,24 @@ def test_what_is_not_in_memory_any_more_is_read_again_with_its_credit_taken() ->
 
 
 #: The files of the core, which neither await nor ask a clock.
-CORE = ("stream_core", "holding", "ordering", "reading", "items", "partition", "accounts", "surroundings")
+CORE = (
+    "stream_core",
+    "copy_starts",
+    "holding",
+    "ordering",
+    "reading",
+    "items",
+    "partition",
+    "accounts",
+    "surroundings",
+)
 DEPARTING = ("departure", "departures", "detaching", "expiring", "settlements", "letters", "copies")
 
 
-@pytest.mark.parametrize("file", [*CORE, *[f"departures/{name}" for name in DEPARTING]])
+TAKEN_OVER = ("takeover/inherited", "takeover/orphans")
+
+
+@pytest.mark.parametrize("file", [*CORE, *[f"departures/{name}" for name in DEPARTING], *TAKEN_OVER])
 def test_the_core_awaits_nothing_and_asks_no_clock(file: str) -> None:
     text = (Path(tailrace.tailers.__path__[0]) / f"{file}.py").read_text()
     assert not re.search(r"\bawait\b|\basync\b|^import (asyncio|time)\b|sdk\.clock", text, re.MULTILINE), file

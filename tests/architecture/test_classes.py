@@ -1,0 +1,55 @@
+"""Classes over the source: what a subclass may change of another class."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import NamedTuple
+
+import tailrace
+
+ROOT = Path(tailrace.__path__[0])
+#: The rooms whose classes are looked at.
+ROOMS = ("tailers",)
+
+
+class ClassFound(NamedTuple):
+    """A class: where it is, its bases, and the functions that are its own."""
+
+    file: str
+    bases: list[str]
+    functions: set[str]
+
+
+def classes() -> dict[str, ClassFound]:
+    found: dict[str, ClassFound] = {}
+    for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                functions = {
+                    each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+                }
+                bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+                found[node.name] = ClassFound(path.relative_to(ROOT).as_posix(), bases, functions)
+    return found
+
+
+def inherited(name: str, known: dict[str, ClassFound]) -> set[str]:
+    return {
+        function
+        for base in known[name].bases
+        if base in known
+        for function in known[base].functions | inherited(base, known)
+    }
+
+
+def test_no_subclass_overrides_what_is_private_to_another_class() -> None:
+    known = classes()
+    assert inherited("DuePump", known) >= {"_carry_out", "vitals"}, "both of its bases are seen"
+    wrong = [
+        f"{each.file}: {name}.{function}: make what differs a value that is given, or a public method"
+        for name, each in known.items()
+        for function in sorted(each.functions & inherited(name, known))
+        if function.startswith("_") and not function.startswith("__")
+    ]
+    assert not wrong
