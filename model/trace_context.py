@@ -24,7 +24,7 @@ TRACE_SIZE = len(TRACEPARENT) + 55 + len(TRACESTATE) + TRACESTATE_LENGTH
 
 #: version, trace id, parent id, flags; a later version may say more behind a further hyphen.
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
-#: A prime. What a check sum leaves when it is divided by it is as likely to be any number below, whatever ids look like.
+#: A prime. What a check sum leaves when divided by it is as likely to be any number below, whatever ids look like.
 _SHARES = 1_000_003
 
 
