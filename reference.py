@@ -128,14 +128,16 @@ def _metrics() -> str:
     ]
     parts = {
         "Stores, delay service and tailers": metrics.NODE,
+        "A gateway": metrics.GATEWAY,
+        "Stores that are served apart": metrics.STORE,
         "A scheduler": metrics.SCHEDULER,
         "A worker": metrics.WORKER,
-        "A scheduler or a worker": (metrics.PART_FAILURES,),
+        "Every process": metrics.PROCESS,
     }
     for part, catalogue in parts.items():
         lines += [f"## {part}", "", "| name | in Prometheus | kind | unit | |", "|---|---|---|---|---|"]
         for metric in catalogue:
-            kind = "counter" if metric.rises else "gauge"
+            kind = metric.kind
             lines.append(f"| `{metric.name}` | `{metric.prometheus}` | {kind} | `{metric.unit}` | {metric.help} |")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"

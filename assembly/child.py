@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from ..foundation import loop, telemetry
+from ..foundation import loop, otel, telemetry
 from ..foundation.lifecycle import Part
 from ..model.errors import TailraceError, UserError
 from ..sdk.discovery import GATEWAY_VARIABLE
@@ -51,7 +51,11 @@ def main() -> None:
             settings = from_data(told["settings"])
             enter(name, settings.directory)
             part = settings.build(guard)
-        loop.run(serve(part, told))
+        otel.start()
+        try:
+            loop.run(serve(part, told))
+        finally:
+            otel.close()
     except TailraceError as error:
         print(f"tailrace {name}: {error}", file=sys.stderr, flush=True)
         sys.exit(2 if isinstance(error, UserError) else 1)

@@ -4,6 +4,7 @@ server that they use, which gateways ask."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -20,6 +21,9 @@ from ..wire.gateway import GatewayClient
 
 #: Seconds that a store server gets to say what it was told; it is asked with all that operators ask.
 ANSWER_WITHIN = 3.0
+
+#: Function, level, and how many in each bucket.
+StartDelays = tuple[str, str, list[int]]
 
 _LOG = logging.getLogger("tailrace.parts")
 
@@ -38,6 +42,36 @@ async def tell_failure(gateway: str, part: str, why: str, times: int) -> None:
                 return
             else:
                 return
+
+
+class TellingStartDelays:
+    """A Part: tells a gateway how many items of a scheduler started after which delay, by `rows`, while that says
+    something. A gateway that is away hears it the next time; an earlier version knows no such call."""
+
+    def __init__(self, gateway: str, name: Callable[[], str], rows: Callable[[], list[StartDelays]]) -> None:
+        self._gateway = gateway
+        self._name = name
+        self._rows = rows
+        self.duties = Duties("telling of start delays")
+
+    async def start(self) -> None:
+        """Tells from now on."""
+        self.duties.begin(self._tell_on(), "telling of start delays")
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    async def stop(self) -> None:
+        """Tells no more."""
+        await self.duties.end()
+
+    async def _tell_on(self) -> None:
+        async with GatewayClient(self._gateway) as client:
+            while True:
+                await asyncio.sleep(TELL_EVERY)
+                if rows := self._rows():
+                    with contextlib.suppress(TailraceError):
+                        await client.tell_start_delays(self._name(), rows)
 
 
 class TellingTroubles:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..foundation import loop, telemetry
+from ..foundation import loop, otel, telemetry
 from ..foundation.lifecycle import Part
 from .files import addresses, read_all
 from .interpreter import loading, settle_in
@@ -60,7 +60,11 @@ def _run(part: Part, started: Callable[[], None]) -> int:
         signals.install()
         await run(part, started=started, signals=signals)
 
-    loop.run(main())
+    otel.start()
+    try:
+        loop.run(main())
+    finally:
+        otel.close()
     return 0
 
 

@@ -13,6 +13,7 @@ from ..gateway.config import GatewayConfig
 from ..gateway.environment import Neighbours
 from ..gateway.replay_orders import ReplayOrders
 from ..gateway.server import GatewayServer
+from ..model.metrics import Sample
 from ..model.overview import Overview
 from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
@@ -28,6 +29,7 @@ from .embedded import EmbeddedStores
 from .environments import declared, gateway_stores, tailers_environment
 from .movers import movers
 from .private_process import run_dir_of
+from .runners import AskedRunners
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, gateway_part, wanted
 
@@ -66,6 +68,7 @@ class Node:
         stores_config = merged(directory.read("stores.yaml", StoresConfig), listen=listen["store"])
         gateway_config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen["gateway"])
         delay_config = merged(directory.read("delay.yaml", DelayConfig), listen=listen["delay"])
+        self.metrics_listen = gateway_config.metrics_listen
         stores = self._stores = EmbeddedStores(
             data,
             stores_config,
@@ -93,7 +96,14 @@ class Node:
         self._gateway = GatewayServer(
             gateway_config,
             gateway_stores(stores, self._spool),
-            Neighbours(self._overview, self._tailers.audits, self._tailers, self._replays, board.all),
+            Neighbours(
+                self._overview,
+                self._tailers.audits,
+                self._tailers,
+                self._replays,
+                board.all,
+                AskedRunners(scheduler),
+            ),
             declared(directory),
         )
         self._delay_server = DelayServer(self._delay, delay_config)
@@ -110,6 +120,10 @@ class Node:
                 self._tailers,
             ]
         )
+
+    async def samples(self) -> list[Sample]:
+        """The numbers of all that is in it now."""
+        return await self._gateway.samples()
 
     async def _overview(self) -> Overview:
         """What the gateway cannot count by itself."""

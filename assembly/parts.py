@@ -75,7 +75,16 @@ class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"
             return SchedulerServer(merged(config, **known), sizes, watcher)
 
         home = "without a gateway" if gateway is None else f"gateway at {gateway}"
-        told = WithNotice(run_dir_of(directory), "scheduler", home, Remade(make, _telling(gateway)))
+        remade = Remade(make, _telling(gateway))
+        told = WithNotice(run_dir_of(directory), "scheduler", home, remade)
+        if gateway is not None:
+            from .failure_reports import StartDelays, TellingStartDelays
+
+            def delays() -> list[StartDelays]:
+                rows: list[StartDelays] = remade.part.delays.rows()
+                return rows
+
+            told.also(TellingStartDelays(gateway, lambda: str(remade.part.id), delays))
         return measured(told, config.metrics_listen)
 
 
@@ -134,7 +143,7 @@ class NodeSettings(PartSettings, frozen=True, kw_only=True, tag="node"):
     def build(self, guard: Guarding | None = None) -> Part:
         from .node import Node
 
-        return Node(
+        node = Node(
             self.data,
             self.directory,
             scheduler=self.scheduler,
@@ -142,6 +151,7 @@ class NodeSettings(PartSettings, frozen=True, kw_only=True, tag="node"):
             tailers=self.tailers,
             heartbeat=self.heartbeat,
         )
+        return measured(node, node.metrics_listen)
 
 
 class StoreSettings(PartSettings, frozen=True, kw_only=True, tag="store"):
@@ -153,7 +163,8 @@ class StoreSettings(PartSettings, frozen=True, kw_only=True, tag="store"):
     def build(self, guard: Guarding | None = None) -> Part:
         from .separate import SeparateStore
 
-        return SeparateStore(self.data, self.directory, self.listen)
+        part = SeparateStore(self.data, self.directory, self.listen)
+        return measured(part, part.metrics_listen)
 
 
 class GatewaySettings(PartSettings, frozen=True, kw_only=True, tag="gateway"):
@@ -166,7 +177,8 @@ class GatewaySettings(PartSettings, frozen=True, kw_only=True, tag="gateway"):
     def build(self, guard: Guarding | None = None) -> Part:
         from .separate import SeparateGateway
 
-        return SeparateGateway(self.store, self.directory, self.listen, self.data)
+        part = SeparateGateway(self.store, self.directory, self.listen, self.data)
+        return measured(part, part.metrics_listen)
 
 
 class DelaySettings(PartSettings, frozen=True, kw_only=True, tag="delay"):
@@ -178,7 +190,8 @@ class DelaySettings(PartSettings, frozen=True, kw_only=True, tag="delay"):
     def build(self, guard: Guarding | None = None) -> Part:
         from .separate import SeparateDelay
 
-        return SeparateDelay(self.store, self.directory, self.listen)
+        part = SeparateDelay(self.store, self.directory, self.listen)
+        return measured(part, part.metrics_listen)
 
 
 class TailersSettings(PartSettings, frozen=True, kw_only=True, tag="tailers"):

@@ -37,6 +37,11 @@ class Remade:
         return self._part.duties
 
     @property
+    def part(self) -> Any:
+        """The part as it is now."""
+        return self._part
+
+    @property
     def address(self) -> str:
         """Where it listens, if it does."""
         return str(getattr(self._part, "address", ""))

@@ -19,6 +19,7 @@ from ..gateway.environment import Neighbours
 from ..gateway.replay_orders import ReplayOrders
 from ..gateway.rules.alerts import of_a_tailer
 from ..gateway.server import GatewayServer
+from ..model import metrics
 from ..model.metrics import Sample, of_tailers
 from ..model.overview import Overview
 from ..model.reopening import Trouble
@@ -47,11 +48,18 @@ class SeparateStore(Group):
 
     def __init__(self, data: Path, directory: ConfigDirectory, listen: str | None) -> None:
         config = merged(directory.read("stores.yaml", StoresConfig), listen=listen)
+        self.metrics_listen = config.metrics_listen
         sizes, run_dir = directory.lease_sizes(None), run_dir_of(directory).path
-        stores = EmbeddedStores(data, config, sizes=sizes, reads_log=True, run_dir=run_dir)
+        stores = self._stores = EmbeddedStores(data, config, sizes=sizes, reads_log=True, run_dir=run_dir)
         board = TroubleBoard(lambda: named([*self.troubles(), *stores.troubles()]))
         self._server = StoreServer(config.listen, stores.engines() | {"troubles": board}, config.peers)
         super().__init__([stores, self._server])
+
+    async def samples(self) -> list[Sample]:
+        """Its numbers now."""
+        found = [Sample(metrics.STORE_TROUBLES, (), len([*self.troubles(), *self._stores.troubles()]))]
+        held = self._stores.held_logs.items()
+        return [*found, *(Sample(metrics.STORE_HELD_LOG, (("database", name),), each.size) for name, each in held)]
 
     @property
     def address(self) -> str:
@@ -65,6 +73,7 @@ class SeparateGateway(Group):
 
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None, data: Path | None = None) -> None:
         config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen)
+        self.metrics_listen = config.metrics_listen
         spool = SpoolFile(data, config, own=True) if data is not None and wanted(data, config, apart=True) else None
         stores = self._stores = RemoteStores(store)
         progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
@@ -77,6 +86,10 @@ class SeparateGateway(Group):
         )
         posting = Posting(run_dir_of(directory), "gateway", f"store at {store}", self._server)
         super().__init__([stores, gateway_part(self._server, spool), posting])
+
+    async def samples(self) -> list[Sample]:
+        """The platform's numbers now, as far as this gateway knows them."""
+        return await self._server.samples()
 
     async def _overview(self) -> Overview:
         """What rests in the stores; tailers and delay streams are other processes'."""
@@ -97,10 +110,18 @@ class SeparateDelay(Group):
 
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None) -> None:
         config = merged(directory.read("delay.yaml", DelayConfig), listen=listen)
+        self.metrics_listen = config.metrics_listen
         stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig))
-        self._server = DelayServer(DelayService(stores.delay_log, config, queue=stores.delay_queue), config)
+        self._service = DelayService(stores.delay_log, config, queue=stores.delay_queue)
+        self._server = DelayServer(self._service, config)
         telling = TellingTroubles(stores.troubles, self.troubles)
         super().__init__([stores, *movers(stores, stores.delay_queue, config), self._server, telling])
+
+    async def samples(self) -> list[Sample]:
+        """Its numbers now."""
+        return [
+            Sample(metrics.DELAY, (("stream", depth.stream),), depth.items) for depth in await self._service.depth()
+        ]
 
     @property
     def address(self) -> str:

@@ -1,10 +1,12 @@
-"""A part with its numbers over HTTP, where its configuration says so."""
+"""A part with its numbers over HTTP, where its configuration says so, and sent to a collector, where its environment
+names one."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from ..foundation import otel
 from ..foundation.lifecycle import Group, Part
 from ..model.metrics import Sample
 
@@ -16,14 +18,27 @@ class Measurable(Part, Protocol):
 
 
 class WithMetrics(Group):
-    """A Part: first what answers `GET /metrics`, since a port that is taken should be known at once, then the part."""
+    """A Part: first what answers `GET /metrics` at `listen` (empty: nowhere), since a port that is taken should be
+    known at once, then the part, then what sends them."""
 
     def __init__(self, part: Measurable, listen: str) -> None:
-        from ..foundation.metrics_server import MetricsServer
-
         self._part: Any = part
-        self._server = MetricsServer(listen, part.samples)
-        super().__init__([self._server, part])
+        self._server: Any = None
+        parts: list[Part] = [part]
+        if listen:
+            from ..foundation.metrics_server import MetricsServer
+
+            self._server = MetricsServer(listen, self.samples)
+            parts.insert(0, self._server)
+        if (settings := otel.settings()) is not None and otel.wants_metrics():
+            from ..foundation.metrics_push import MetricsPush
+
+            parts.append(MetricsPush(settings, self.samples))
+        super().__init__(parts)
+
+    async def samples(self) -> list[Sample]:
+        """Its numbers now, and those of its process's telemetry."""
+        return [*await self._part.samples(), *otel.samples()]
 
     @property
     def address(self) -> str:
@@ -31,9 +46,15 @@ class WithMetrics(Group):
         return str(getattr(self._part, "address", ""))
 
     @property
+    def addresses(self) -> Mapping[str, str]:
+        """Where each part of it listens, if there are several."""
+        found: Mapping[str, str] = getattr(self._part, "addresses", {})
+        return found
+
+    @property
     def metrics_address(self) -> str:
-        """Where its numbers are."""
-        return self._server.address
+        """Where its numbers are; empty: nowhere."""
+        return "" if self._server is None else str(self._server.address)
 
     async def attached(self) -> None:
         """Waits until the part is attached, if it has to be."""
@@ -43,5 +64,5 @@ class WithMetrics(Group):
 
 
 def measured(part: Measurable, listen: str) -> Part:
-    """The part, with its numbers at `listen`; empty: nowhere."""
-    return WithMetrics(part, listen) if listen else part
+    """The part, with its numbers at `listen` (empty: nowhere), and sent where the environment says."""
+    return WithMetrics(part, listen) if listen or otel.wants_metrics() else part

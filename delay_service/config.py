@@ -25,6 +25,7 @@ class DelayConfig(BaseModel):
     max_bytes    their payload bytes, about (1 GiB)
     batch_items  items that the mover reads and appends at once (1024, one row of the embedded log)
     batch_bytes  their payload bytes (1 MiB)
+    metrics_listen  host:port on loopback that answers GET /metrics with its numbers where it runs apart (none)
     peers        what its listener grants a connection, and how long it waits for one
     """
 
@@ -37,6 +38,7 @@ class DelayConfig(BaseModel):
     max_bytes: Bytes = Field(1 << 30, ge=1)
     batch_items: int = Field(1024, ge=1, le=10_000)
     batch_bytes: Bytes = Field(1 << 20, ge=1, le=16 << 20)
+    metrics_listen: str = ""
     peers: PeerBounds = USUAL
 
     @model_validator(mode="after")

@@ -32,6 +32,7 @@ from .parcels import packed, unpacked
 from .records import UNREADABLE, rung_stream, rung_wait
 from .rules.head import Head, behind, gathers
 from .rules.ladder import Ladder
+from .tracing import tracing
 from .turn import SOURCE, MoverTurn
 
 #: A trim while more moves: after so many items, or a share of what may be held at once, since what is not trimmed is
@@ -70,6 +71,7 @@ class Rung:
         self._release = Ladder((wait,)).release_at
         self._streams = [rung_stream(each) for each in ladder.rungs]
         self._head = Head(wait)
+        self._tracing = tracing()
 
     async def move(self) -> tuple[int, float | None]:
         """Appends what has waited its time to where it goes next. Returns the position to commit, and how long until
@@ -105,6 +107,8 @@ class Rung:
             self._ahead = (position, more) if more.positions else None
         else:
             await self._append_all(grouped)
+        if self._tracing is not None:
+            self._tracing.moved(self.stream, map(ours, found.times), inside[:count], self._clock.wall())
         return position, sleep
 
     def _released(self, entered: float, tickets: list[Ticket | None]) -> float:

@@ -7,10 +7,13 @@ that `asyncio.to_thread` starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Any, Protocol
+
+from ..model.trace_context import attempt_span, context_in
 
 
 class Wait(Protocol):
@@ -33,6 +36,37 @@ class Run(Protocol):
 
 
 RUN: ContextVar[Run | None] = ContextVar("tailrace_run", default=None)
+
+#: A run's function, the id of its item, the attempt, and the item's headers.
+Identity = tuple[str, str, int, Sequence[tuple[str, str]]]
+#: The item that is run, for log lines: also in tasks that the function starts.
+ITEM: ContextVar[Any] = ContextVar("tailrace_item", default=None)
+_describe: Callable[[Any], Identity] | None = None
+
+
+def describe_by(describe: Callable[[Any], Identity]) -> None:
+    """Says what an executor's `ITEM` means; it is only looked at when something is logged."""
+    global _describe  # noqa: PLW0603 - of a process there is one, as of its logs
+    _describe = describe
+
+
+def facts() -> dict[str, str | int]:
+    """The run that this is inside of, as log lines name it; nothing outside of functions."""
+    item = ITEM.get()
+    if item is None or _describe is None:
+        return {}
+    function, id, attempt, headers = _describe(item)
+    found: dict[str, str | int] = {"tailrace_function": function, "tailrace_id": id, "tailrace_attempt": attempt}
+    context = context_in(headers)
+    if context is not None:
+        found["trace_id"] = f"{context.trace_id:032x}"
+        found["span_id"] = f"{attempt_span(context, id, attempt) if context.sampled else context.span_id:016x}"
+    with suppress(Exception):  # of the API, or of somebody's own implementation of it
+        if (api := sys.modules.get("opentelemetry.trace")) is not None:
+            current = api.get_current_span().get_span_context()
+            if current.is_valid and current.trace_flags.sampled:
+                found |= {"trace_id": f"{current.trace_id:032x}", "span_id": f"{current.span_id:016x}"}
+    return found
 
 
 @contextmanager

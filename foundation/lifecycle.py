@@ -125,6 +125,10 @@ class Group:
         self._parts = [kept_open(part) for part in parts]
         self._started: list[Part] = []
 
+    def also(self, part: Part) -> None:
+        """One more part, the last; before the start."""
+        self._parts.append(kept_open(part))
+
     async def start(self) -> None:
         for part in self._parts:
             try:

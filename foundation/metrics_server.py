@@ -10,10 +10,14 @@ from aiohttp import web
 
 from ..model.address import listening_address
 from ..model.errors import ConfigError, TailraceError
-from ..model.metrics import Sample, prometheus_text
+from ..model.exposition import openmetrics_text, prometheus_text
+from ..model.metrics import Sample
 
 #: Prometheus' text format, by its name in HTTP.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+#: OpenMetrics, likewise: whoever asks for it gets exemplars too.
+OPENMETRICS = "application/openmetrics-text"
+OPENMETRICS_TYPE = f"{OPENMETRICS}; version=1.0.0; charset=utf-8"
 
 
 #: Connections at once, since anybody may ask; and seconds that each may last: who scrapes connects anew.
@@ -109,4 +113,7 @@ class MetricsServer:
             found = await self._ask()
         except TailraceError as error:
             return web.Response(status=503, text=f"{error}\n")
-        return web.Response(body=prometheus_text(found).encode(), headers={"Content-Type": CONTENT_TYPE})
+        wants_openmetrics = OPENMETRICS in request.headers.get("Accept", "")
+        text = openmetrics_text(found) if wants_openmetrics else prometheus_text(found)
+        kind = OPENMETRICS_TYPE if wants_openmetrics else CONTENT_TYPE
+        return web.Response(body=text.encode(), headers={"Content-Type": kind})

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from ..model.errors import ConfigError
+from . import current_run, otel
 from .logger import facts_of
 
 FORMAT_VARIABLE = "TAILRACE_LOG"
@@ -56,6 +57,7 @@ def set_up(
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("tailrace").setLevel(_LEVELS[level])
+    otel.set_up(part, environment, number)
 
 
 class _Json(logging.Formatter):
@@ -69,7 +71,7 @@ class _Json(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        line = facts_of(record)
+        line = current_run.facts() | facts_of(record)
         line["event"] = record.getMessage()
         line["level"] = record.levelname.lower()
         line["logger"] = record.name
@@ -92,7 +94,7 @@ class _Text(logging.Formatter):
         """The line."""
         moment = _moment(record).strftime("%H:%M:%S.%f")[:12]
         mark = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
-        said = hide_secrets({**facts_of(record), "event": record.getMessage()})
+        said = hide_secrets({**current_run.facts(), **facts_of(record), "event": record.getMessage()})
         text = said.pop("event")
         rest = "".join(f"  {name}={value}" for name, value in said.items())
         trace = _trace(self, record)

@@ -12,10 +12,12 @@ from ..model.reopening import Trouble
 from ..stores.queue.lifecycle import WAITING
 from ..stores.queue.queue import Ageing
 from .config import GatewayConfig
+from .objectives import Objectives
 from .rules.alerts import SeenBeside, alerts, dated, since_when
 from .rules.forecast import Growth
 from .rules.refusals import Refusals
 from .rules.service_levels import judged
+from .submissions_seen import SubmissionsSeen
 
 #: Name of the queue's own backlog.
 QUEUE = "queue"
@@ -28,6 +30,8 @@ class Attention:
     """
 
     def __init__(self, config: GatewayConfig, clock: Clock) -> None:
+        self.submissions = SubmissionsSeen(clock)
+        self.objectives = Objectives(config.service_levels.objectives(), self.submissions, clock)
         self._config = config
         self._clock = clock
         self._growth: dict[str, Growth] = {}
@@ -46,7 +50,9 @@ class Attention:
     ) -> Overview:
         """The overview with levels, backlogs and alerts. `ages` None: the queue's store does not answer."""
         now, wall = self._clock.monotonic(), self._clock.wall()
-        whole = replace(overview, levels=[] if ages is None else judged(ages, self._config.service_levels.rule()))
+        aged = [*(ages or ()), *(age for tailer in overview.tailers for age in tailer.ages)]
+        levels = [] if ages is None else judged(aged, self._config.service_levels.rule())
+        whole = replace(overview, levels=levels, objectives=self.objectives.observed())
         sizes = {tailer.name: tailer.lag for tailer in whole.tailers if tailer.lag >= 0 and tailer.kind != QUEUE}
         new_letters = 0
         if ages is not None:

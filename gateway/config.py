@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,40 +12,58 @@ from ..model.priority import Priority
 from ..sdk.call import LARGEST_PAYLOAD
 from ..sdk.discovery import DEFAULT_GATEWAY
 from ..wire.bounds import USUAL, PeerBounds
+from .rules.objectives import Objective
 from .rules.service_levels import ServiceLevel
 
 
 class Level(BaseModel):
     """The service level of one priority, beyond which somebody should look: seconds that it waits when it is due, and
-    attempts. None: as usual for its priority."""
+    attempts; and its objectives: the share (`start_share`) that starts within `start` seconds of its due time, and the
+    share of submissions that is accepted. None: as usual for its priority."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     wait: Annotated[Seconds, Field(gt=0)] | None = None
     attempts: int | None = Field(default=None, ge=0)
+    start: Annotated[Seconds, Field(gt=0)] | None = None
+    start_share: float | None = Field(default=None, gt=0, lt=1)
+    accepted_share: float | None = Field(default=None, gt=0, lt=1)
 
 
 class ServiceLevels(BaseModel):
     """For each priority how long a due workload may wait and how many attempts it may spend. Defaults: 30 s and 2 for
     interactive work, 2.5 h and 8 for eventual work; between and beyond them 5 and 10 attempts, with the time that
-    a backoff of n^4 + 5 s takes to get there (17 min, 7 h)."""
+    a backoff of n^4 + 5 s takes to get there (17 min, 7 h). Objectives by default: 95 % start within 5 s, 30 s, 5 min
+    and 1 h (shares are counted in buckets, so other delays than those of the metric count as the next lower one), and
+    99.9 % of submissions are accepted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    interactive: Level = Level(wait=30, attempts=2)
-    user_visible: Level = Level(wait=17 * 60, attempts=5)
-    eventual: Level = Level(wait=2.5 * 3600, attempts=8)
-    reporting: Level = Level(wait=7 * 3600, attempts=10)
+    interactive: Level = Level(wait=30, attempts=2, start=5, start_share=0.95, accepted_share=0.999)
+    user_visible: Level = Level(wait=17 * 60, attempts=5, start=30, start_share=0.95, accepted_share=0.999)
+    eventual: Level = Level(wait=2.5 * 3600, attempts=8, start=300, start_share=0.95, accepted_share=0.999)
+    reporting: Level = Level(wait=7 * 3600, attempts=10, start=3600, start_share=0.95, accepted_share=0.999)
 
     def rule(self) -> Mapping[Priority, ServiceLevel]:
         """As the rule takes them: what a file leaves out is as usual."""
-        usual = ServiceLevels()
-        levels = {}
-        for priority in Priority:
-            given = getattr(usual, priority.label).model_dump()
-            given |= getattr(self, priority.label).model_dump(exclude_none=True)
-            levels[priority] = ServiceLevel(given["wait"], given["attempts"])
-        return levels
+        return {
+            priority: ServiceLevel(given["wait"], given["attempts"])
+            for priority in Priority
+            if (given := self._given(priority))
+        }
+
+    def objectives(self) -> Mapping[str, Objective]:
+        """The objectives by level, likewise."""
+        return {
+            priority.label: Objective(given["start"], given["start_share"], given["accepted_share"])
+            for priority in Priority
+            if (given := self._given(priority))
+        }
+
+    def _given(self, priority: Priority) -> dict[str, Any]:
+        usual: dict[str, Any] = getattr(ServiceLevels(), priority.label).model_dump()
+        given: dict[str, Any] = getattr(self, priority.label).model_dump(exclude_none=True)
+        return usual | given
 
 
 class GatewayConfig(BaseModel):
@@ -75,6 +93,8 @@ class GatewayConfig(BaseModel):
                          the one part that sees the queue, the tailers and itself, and answers for them
     look_every           seconds between looks for alerts and forecasts (5 s: a few reads; 0: only when somebody asks)
     peers                what each listener grants a connection, and how long it waits for one (see there)
+    metrics_listen       host:port on loopback that answers GET /metrics with the numbers of the platform; of a node it
+                         answers for all of it (none)
     max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """
 
@@ -96,6 +116,7 @@ class GatewayConfig(BaseModel):
     spool_bytes: Bytes = Field(default=512 << 20, ge=1)
     spool_retention: Seconds = Field(default=7 * 86400.0, ge=0)
     store_patience: Seconds = Field(default=2.0, gt=0)
+    metrics_listen: str = ""
     max_redrives: int = Field(default=10, ge=0)
     peers: PeerBounds = USUAL
     service_levels: ServiceLevels = ServiceLevels()

@@ -16,6 +16,7 @@ from ..stores.schedules.schedules import Schedules
 from ..stores.spool.spool import Spool
 from .overview import Parts, Troubles, no_parts, no_troubles
 from .replay_desk import ReplayControl
+from .status import Runners, no_runners
 from .tailer_desk import Audits, TailerControl, no_audits
 
 
@@ -46,6 +47,7 @@ class Neighbours:
     tailers   those that operators may pause and move
     replays   what operators do with replays; None: this gateway has no store of them
     troubles  what failed of those parts
+    runners   who runs items, as the scheduler that is beside it says
     """
 
     overview: Parts = no_parts
@@ -53,6 +55,7 @@ class Neighbours:
     tailers: TailerControl | None = None
     replays: ReplayControl | None = None
     troubles: Troubles = no_troubles
+    runners: Runners = no_runners
 
 
 #: A gateway with no other part beside it.

@@ -95,6 +95,10 @@ class OverviewDesk:
         """A part that runs apart was opened again."""
         self._failures.tell(part, why, times)
 
+    async def tell_start_delays(self, scheduler: str, rows: list[tuple[str, str, list[int]]]) -> None:
+        """A scheduler tells of start delays."""
+        self._attention.objectives.tell(scheduler, rows)
+
     async def overview(self) -> Overview:
         """Everything now. With a spool, or when a part failed, also while the store is away: then without what only the
         store knows."""

@@ -8,6 +8,7 @@ from functools import partial
 from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import each_of
+from ..model.metrics import Sample
 from ..wire import gateway as wire
 from ..wire import operators
 from ..wire.carriers import serve_streams
@@ -66,6 +67,10 @@ class GatewayServer:
             direct, _ = await serve_streams(self._desks.direct, {SUBMISSIONS: self._desks.submissions}, peers, endings)
             self._servers.append(direct)
         await self._health.set(True)
+
+    async def samples(self) -> list[Sample]:
+        """The numbers of the platform, as this gateway knows them. Raises what a store that is away does."""
+        return await self._desks.samples()
 
     async def set_health(self, name: str, serving: bool) -> None:
         """Also answers health checks for a part of this process that has no server of its own."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
+from ..model.metrics import Sample, samples, sorted_samples
 from ..wire.bounds import Endings
 from ..wire.submissions import answer_submissions, new_name, possible
 from ..wire.v1 import gateway_pb2 as pb
@@ -41,8 +42,8 @@ class GatewayService:
         spooler: Spooler | None = None
         if spool is not None:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
-        submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler)
-        status = StatusDesk(config, queue, stores.results, clock, spooler, duties)
+        submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler, attention.submissions)
+        status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
         control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties)
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
         overview = OverviewDesk(
@@ -76,6 +77,7 @@ class GatewayService:
         self._spooler = spooler
         self._submitter, self._status, self._control = submitter, status, control
         self._dead, self._overview = dead, overview
+        self._attention = attention
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
         """Stores all workloads, and tells who asks where to go without gRPC."""
@@ -92,6 +94,11 @@ class GatewayService:
     def inside(self) -> int:
         """Workloads that are being stored."""
         return self._submitter.inside
+
+    async def samples(self) -> list[Sample]:
+        """The platform's numbers, as far as this gateway knows them, and those of its own."""
+        whole, seen = await self._overview.overview(), self._attention
+        return sorted_samples([*samples(whole), *seen.submissions.samples(), *seen.objectives.samples()])
 
     async def start(self, declared: DeclaredFiles) -> None:
         """Applies what files say, and goes on with what an earlier run left."""

@@ -9,13 +9,14 @@ import asyncio
 import contextlib
 import logging
 import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
-from ..model.status import SUCCESS, WorkloadStatus
+from ..model.status import CREATED_BY, HANDED_OUT, SPOOLED, SUCCESS, WorkloadStatus
 from ..stores.queue.lookup import QueueLookup
 from ..stores.queue.queue import Status as StoredStatus
 from ..stores.results.results import Results
@@ -30,6 +31,17 @@ from .spooling import Spooler
 _LOG = logging.getLogger("tailrace.gateway")
 
 
+#: Who runs items: of each id that runs the worker's name, and when it was last heard of (wall clock seconds).
+Runners = Callable[[Sequence[str]], Awaitable[Mapping[str, tuple[str, float]]]]
+#: Ids whose runner is asked for in one request: a scheduler looks through all that it has for each.
+MOST_RUNNERS = 20
+
+
+async def no_runners(ids: Sequence[str]) -> Mapping[str, tuple[str, float]]:
+    """For a gateway that knows of no scheduler."""
+    return {}
+
+
 class StatusDesk:
     """Answers Status, Result and Cancel."""
 
@@ -41,8 +53,10 @@ class StatusDesk:
         clock: Clock,
         spooler: Spooler | None,
         duties: Duties,
+        runners: Runners = no_runners,
     ) -> None:
         self._duties = duties
+        self._runners = runners
         self._config = config
         self._queue = queue
         self._results = results
@@ -87,7 +101,34 @@ class StatusDesk:
         if request.tries and asked:
             tries = await self._queue.tries(asked)
             statuses = [each if each is None else replace(each, tries=tries.get(each.id, ())) for each in statuses]
+            statuses = await self._with_creators(await self._with_runners(statuses))
         return pb.StatusReply(statuses=[status_to_wire(name, each) for name, each in zip(names, statuses, strict=True)])
+
+    async def _with_runners(self, statuses: list[WorkloadStatus | None]) -> list[WorkloadStatus | None]:
+        """The same, with who runs those that are handed out. A scheduler that does not answer tells nothing."""
+        out = [each.id for each in statuses if each is not None and each.state in HANDED_OUT][:MOST_RUNNERS]
+        if not out:
+            return statuses
+        try:
+            running = await self._runners(out)
+        except TailraceError:
+            return statuses
+        return [
+            replace(each, worker=running[each.id][0], heard_at=running[each.id][1])
+            if each is not None and each.id in running
+            else each
+            for each in statuses
+        ]
+
+    async def _with_creators(self, statuses: list[WorkloadStatus | None]) -> list[WorkloadStatus | None]:
+        """The same, with who submitted those that have not ended and say so."""
+        live = [each.id for each in statuses if each is not None and not each.ended and each.state != SPOOLED]
+        found = await self._queue.headers(live) if live else {}
+        creators = {id: dict(headers).get(CREATED_BY, "") for id, headers in found.items()}
+        return [
+            each if each is None or not creators.get(each.id) else replace(each, created_by=creators[each.id])
+            for each in statuses
+        ]
 
     async def find(self, request: pb.FindRequest) -> pb.FindReply:
         """A page of what fits."""

@@ -16,6 +16,7 @@ from ..model.function_spec import FunctionSpec
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import Priority
 from ..model.reference import BY_REFERENCE
+from ..model.trace_context import TRACE_SIZE, carries
 from ..model.units import duration_text
 from ..model.workload import Kind
 from ..stores.queue.admission import SUBMISSION_PREFIX
@@ -148,7 +149,7 @@ class SubmissionRule:
     def _headers(self, workload: pb.NewWorkload) -> tuple[tuple[str, str], ...]:
         headers = headers_from_wire(workload.headers)
         size = sum(len(name.encode()) + len(value.encode()) for name, value in headers)
-        if size > self._config.max_headers:
+        if size > self._config.max_headers + (TRACE_SIZE if carries(headers) else 0):
             raise InvalidRequest(f"the headers have {size} bytes: at most {self._config.max_headers} are taken")
         return headers
 

@@ -16,6 +16,7 @@ from .known_functions import KnownFunctions
 from .rules.refusals import Refusals
 from .spooling import Spooler
 from .submission import SubmissionRule
+from .submissions_seen import ACCEPTED, REFUSED, SubmissionsSeen
 
 #: Workloads of one request that are checked in one turn of the event loop, about a millisecond: one by one, and in
 #: columns.
@@ -34,6 +35,7 @@ class Submitter:
         clock: Clock,
         refusals: Refusals,
         spooler: Spooler | None = None,
+        seen: SubmissionsSeen | None = None,
     ) -> None:
         self._queue = queue
         self._clock = clock
@@ -42,6 +44,7 @@ class Submitter:
         self._rule = SubmissionRule(config, functions)
         self._admission = Admission(config.submitting_items, config.submitting_bytes)
         self._closed = False
+        self.seen = SubmissionsSeen(clock) if seen is None else seen
 
     @property
     def inside(self) -> int:
@@ -60,11 +63,15 @@ class Submitter:
         if not items:
             return pb.SubmitReply()
         count, size = len(items), sum([len(item.payload) for item in items])
+        began = self._clock.monotonic()
         try:
             stored, spooled = await self._admitted(items, count, size)
-        except (Overloaded, StoreFull) as error:
-            self._refusals.note(str(error), self._clock.wall())
+        except Unavailable as error:
+            self.seen.ended(items, (), self._clock.monotonic() - began, REFUSED)
+            if isinstance(error, Overloaded | StoreFull):
+                self._refusals.note(str(error), self._clock.wall())
             raise
+        self.seen.ended(items, [each.id for each in stored], self._clock.monotonic() - began, ACCEPTED)
         reply = pb.SubmitReply(ids=[each.id for each in stored], spooled=spooled)
         # A submission id that was known means that this very call was heard before: nobody's duplicate.
         workloads = request.workloads

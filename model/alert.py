@@ -34,6 +34,20 @@ class LevelOverview:
 
 
 @dataclass(slots=True)
+class ObjectiveOverview:
+    """One objective (`start_delay` or `accepted`) of a function and priority: the share that is to meet it, the share
+    that did in the last minutes, of how many `items`; `allowed`: the start delay in seconds that counts as met."""
+
+    objective: str
+    function: str
+    priority: str
+    target: float
+    observed: float
+    items: int
+    allowed: float = 0.0
+
+
+@dataclass(slots=True)
 class Backlog:
     """A backlog: what waits in one place (the queue, or a tailer's source), by how much a second it grew over the last
     `watched` seconds (below 0: it shrinks), and in how many seconds it is empty if that goes on; below 0: not

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -42,6 +43,7 @@ class Leased:
     payloads: list[bytes]
     attempts: list[int]
     extras: dict[int, Extra] = field(default_factory=dict)
+    dues: Sequence[float] = ()  # when a few of them were due, wall clock seconds (`due_times.py`); empty: not known
 
 
 class Settle(NamedTuple):

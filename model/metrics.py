@@ -1,26 +1,35 @@
 """The numbers of the platform, each under one name: THE catalogue, and what an overview says in it.
 
-Names, kinds and units are those of OpenTelemetry; `prometheus_text` writes them in Prometheus' text format, which names
-the same thing with `_`, its unit, and `_total` for what only rises.
+Names, kinds and units are those of OpenTelemetry; where its conventions have a name it is theirs (`faas.`). Prometheus
+names the same thing with `_`, its unit, and `_total` for what only rises (`exposition.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .alert import Backlog, LevelOverview
+from .histogram import Counts, Histograms
 from .overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 
 
 class Metric(NamedTuple):
-    """A number that is exported. `rises`: a counter, from 0 when its part starts; else a gauge. `unit` is UCUM's."""
+    """A number that is exported. `rises`: a counter, from 0 when its part starts; else a gauge, or with `bounds` of its
+    buckets a histogram. `unit` is UCUM's; `labels` are named where a histogram is made by them."""
 
     name: str
     rises: bool
     unit: str
     help: str
+    bounds: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Its kind, as Prometheus calls it."""
+        return "histogram" if self.bounds else "counter" if self.rises else "gauge"
 
     @property
     def prometheus(self) -> str:
@@ -28,13 +37,18 @@ class Metric(NamedTuple):
         unit = {"s": "_seconds", "By": "_bytes"}.get(self.unit, "")
         return self.name.replace(".", "_") + unit + ("_total" if self.rises else "")
 
+    def histograms(self) -> Histograms:
+        """New histograms of it, by label values."""
+        return Histograms(self.bounds, self.labels)
+
 
 class Sample(NamedTuple):
-    """A metric's value for one set of labels."""
+    """A metric's value for one set of labels; of a histogram it is how many values there were."""
 
     metric: Metric
     labels: tuple[tuple[str, str], ...]
     value: float
+    counts: Counts | None = None
 
 
 def _counter(name: str, help: str) -> Metric:
@@ -44,6 +58,16 @@ def _counter(name: str, help: str) -> Metric:
 def _gauge(name: str, help: str, unit: str = "{item}") -> Metric:
     return Metric(f"tailrace.{name}", False, unit, help)
 
+
+def _histogram(name: str, help: str, labels: tuple[str, ...], bounds: tuple[float, ...]) -> Metric:
+    return Metric(name, False, "s", help, bounds, labels)
+
+
+#: Those that the conventions for functions as a service ask for, and some below and above: functions here may take a
+#: millisecond, or minutes.
+RUN_BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 300, 1800)
+#: Of waits: 5 s is what an urgent item may take, and an hour is what a reporting one may.
+WAIT_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600)
 
 READ = _counter("tailer.read", "Items read from the source.")
 SETTLED = _counter("tailer.settled", "Items over: done, dropped, expired, cancelled.")
@@ -74,6 +98,24 @@ DELAY = _gauge("delay.items", "Items in the delay service, by stream.")
 ENDED_PEERS = _counter(
     "gateway.ended_peers", "Connections and calls that the gateway refused or ended at its bounds for peers, by which."
 )
+SUBMIT_DURATION = _histogram(
+    "tailrace.gateway.submit_duration",
+    "From when a gateway was asked until all of a request was durable, or refused, by result.",
+    ("result",),
+    RUN_BOUNDS,
+)
+SUBMISSIONS = _counter(
+    "gateway.submissions",
+    "Workloads that somebody submitted, by function, priority and result: accepted, or refused for want of room or of "
+    "the store. What its submitter did wrong is not counted.",
+)
+OBJECTIVE = _gauge(
+    "objective.target", "The share that is to meet an objective (start_delay, accepted), by priority.", "1"
+)
+OBJECTIVE_DELAY = _gauge("objective.start_delay", "The start delay that the objective of a priority allows.", "s")
+OBSERVED = _gauge(
+    "objective.observed", "The share that met an objective in the last minutes, by function and priority.", "1"
+)
 SPOOLED = _gauge("spool.items", "Workloads that the gateway took while its store was away and still has.")
 SPOOL_SIZE = _gauge("spool.size", "Their payloads.", "By")
 SPOOL_AGE = _gauge("spool.age", "How long the oldest of them has waited.", "s")
@@ -93,9 +135,19 @@ EMPTY_IN = _gauge(
 ALERTS = _gauge("alerts", "Things to look at, by code: what `tailrace alerts` says.", "1")
 LETTERS = _gauge("dead_letters", "Dead letters that are kept.")
 
+SPANS_EXPORTED = Metric("tailrace.telemetry.spans_exported", True, "{span}", "Spans that a process exported.")
+SPANS_DROPPED = Metric(
+    "tailrace.telemetry.spans_dropped",
+    True,
+    "{span}",
+    "Spans that a process dropped: its queue was full, or their endpoint was away, slow or refused.",
+)
 PART_FAILURES = _counter(
     "part.failures", "How often a part was closed, and opened again, because something in it failed."
 )
+
+STORE_TROUBLES = _gauge("store.troubles", "Things that are not as they should be with a store server.", "1")
+STORE_HELD_LOG = _gauge("store.held_log", "Write-ahead log of a database that somebody's transaction holds.", "By")
 
 READY = _gauge("scheduler.ready", "1 while it knows gates and quotas and admits items, else 0.", "1")
 WORKERS = _gauge("scheduler.workers", "Workers that are connected.", "{worker}")
@@ -105,9 +157,27 @@ RUNNING = _gauge("scheduler.running", "Items that workers have, by function and 
 CLOGGED = _gauge(
     "scheduler.clogged", "1 for each function whose circuit breaker is open, because nearly all of it fails.", "1"
 )
+START_DELAY = _histogram(
+    "tailrace.start.delay",
+    "From when items were due until a worker was sent them, by function and priority; where the source says that.",
+    ("function", "priority"),
+    WAIT_BOUNDS,
+)
+WAIT = _histogram(
+    "tailrace.scheduler.wait",
+    "How long items waited in a scheduler, by priority and by how that ended: started, or the reason they went back.",
+    ("priority", "reason"),
+    WAIT_BOUNDS,
+)
 ENDED = _counter("scheduler.ended", "Items by how they ended; held: handed back unstarted.")
 REASONS = _counter("scheduler.reasons", "Ends that the scheduler itself gave, by reason code.")
 
+RUN_DURATION = _histogram(
+    "faas.invoke_duration",
+    "How long functions ran, by function and outcome, in all executors of a worker.",
+    ("function", "outcome"),
+    RUN_BOUNDS,
+)
 SESSIONS = _gauge("worker.sessions", "Schedulers that it is attached to.", "{session}")
 WORKER_ENDED = _counter("worker.ended", "Items by how they ended there.")
 SLOTS = _gauge("worker.slots", "How many items a pool runs at once.")
@@ -138,6 +208,7 @@ NODE = (
     QUEUE,
     DELAY,
     ENDED_PEERS,
+    OBSERVED,
     SPOOLED,
     SPOOL_SIZE,
     SPOOL_AGE,
@@ -153,9 +224,15 @@ NODE = (
     ALERTS,
     LETTERS,
 )
-SCHEDULER = (READY, WORKERS, TAILERS, WAITING, RUNNING, CLOGGED, ENDED, REASONS)
-WORKER = (SESSIONS, WORKER_ENDED, SLOTS, ASSIGNED, EXECUTORS, DEATHS)
-CATALOGUE = (*NODE, *SCHEDULER, *WORKER, PART_FAILURES)
+#: Of a gateway itself.
+GATEWAY = (SUBMIT_DURATION, SUBMISSIONS, OBJECTIVE, OBJECTIVE_DELAY)
+#: Of stores that are served apart.
+STORE = (STORE_TROUBLES, STORE_HELD_LOG)
+SCHEDULER = (READY, WORKERS, TAILERS, WAITING, RUNNING, CLOGGED, START_DELAY, WAIT, ENDED, REASONS)
+WORKER = (RUN_DURATION, SESSIONS, WORKER_ENDED, SLOTS, ASSIGNED, EXECUTORS, DEATHS)
+#: Of every process.
+PROCESS = (PART_FAILURES, SPANS_EXPORTED, SPANS_DROPPED)
+CATALOGUE = (*NODE, *GATEWAY, *STORE, *SCHEDULER, *WORKER, *PROCESS)
 
 _PLACES = {metric: place for place, metric in enumerate(CATALOGUE)}
 
@@ -169,6 +246,14 @@ def samples(overview: Overview) -> list[Sample]:
     found += [sample for replay in overview.replays for sample in _of_replay(replay)]
     found += [sample for level in overview.levels for sample in _of_level(level)]
     found += [sample for backlog in overview.backlogs for sample in _of_backlog(backlog)]
+    found += [
+        Sample(
+            OBSERVED,
+            (("objective", each.objective), ("function", each.function), ("priority", each.priority)),
+            each.observed,
+        )
+        for each in overview.objectives
+    ]
     codes = Counter(alert.code for alert in overview.alerts)
     found += [Sample(ALERTS, (("code", code),), count) for code, count in codes.items()]
     return sorted_samples([*found, *_of_spool(overview.spool), *of_tailers(overview.tailers)])
@@ -177,6 +262,14 @@ def samples(overview: Overview) -> list[Sample]:
 def of_tailers(tailers: Iterable[TailerOverview]) -> list[Sample]:
     """What tailers say of themselves."""
     return sorted_samples(sample for tailer in tailers for sample in _of_tailer(tailer))
+
+
+def of_histograms(metric: Metric, found: Histograms) -> list[Sample]:
+    """What was measured so far, by label values."""
+    return [
+        Sample(metric, tuple(zip(found.names, labels, strict=True)), counts.count, counts)
+        for labels, counts in found.by_labels.items()
+    ]
 
 
 def sorted_samples(found: Iterable[Sample]) -> list[Sample]:
@@ -245,21 +338,3 @@ def _of_replay(replay: ReplayOverview) -> Iterator[Sample]:
         yield Sample(REPLAY_ITEMS, labels, replay.items)
     for name, count in replay.counts.items():
         yield Sample(REPLAY_PROGRESS, (*labels, ("class", name)), count)
-
-
-def prometheus_text(found: Sequence[Sample]) -> str:
-    """In Prometheus' text format 0.0.4. Samples of one metric stand together."""
-    lines: list[str] = []
-    told: Metric | None = None
-    for metric, labels, value in found:
-        if metric is not told:
-            told = metric
-            kind = "counter" if metric.rises else "gauge"
-            lines += [f"# HELP {metric.prometheus} {metric.help}", f"# TYPE {metric.prometheus} {kind}"]
-        inside = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels)
-        lines.append(f"{metric.prometheus}{{{inside}}} {value:.15g}" if inside else f"{metric.prometheus} {value:.15g}")
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

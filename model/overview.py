@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .alert import Alert, Backlog, LevelOverview
+from .alert import Alert, Backlog, LevelOverview, ObjectiveOverview
 
 
 @dataclass(slots=True)
@@ -40,6 +40,7 @@ class TailerOverview:
     unreadable: int = 0  # records with a priority or a deadline that cannot be read: the default counted
     unaccounted: int = 0
     classes: dict[str, int] = field(default_factory=dict)
+    ages: list[tuple[str, int, float, int]] = field(default_factory=list)  # of retries: see tailers/ageing.py
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ class Overview:
     """The platform at one moment. `queue` counts by state, and is empty while the store does not answer a gateway with
     a spool; `delay` counts by delay stream. `levels`: each priority against its service level, the most urgent first;
     empty like `queue`. `ended_peers` counts what the gateway refused or ended at its bounds for peers, by which.
+    `objectives`: the shares that met each in the last minutes.
     `held_logs`: of each database whose write-ahead log somebody keeps from being begun anew, the log's bytes and other
     processes that have it open; only the node itself knows, others are told by the alerts."""
 
@@ -88,3 +90,4 @@ class Overview:
     alerts: list[Alert] = field(default_factory=list)
     ended_peers: dict[str, int] = field(default_factory=dict)
     held_logs: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    objectives: list[ObjectiveOverview] = field(default_factory=list)

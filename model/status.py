@@ -9,6 +9,8 @@ from .tries import Try
 from .workload import Kind
 
 SUCCESS = State.SUCCESS.label
+#: The header that says who submitted an item.
+CREATED_BY = "created-by"
 #: On a gateway's disk and not in the queue yet.
 SPOOLED = "spooled"
 #: The names of those in which a tailer holds it under a lease, whose end is `due_at` then.
@@ -27,7 +29,9 @@ class WorkloadStatus:
     attempts  runs that failed; crashes: runs whose process died
     reason    of the last failure
     progress  the function's last progress note
-    tries     the last attempts after which it came back: when, how and why; only where they were asked for
+    tries     the last attempts after which it came back: when, how and why; only where they were asked for, as are
+    worker    the one that runs it now, and `heard_at`, when that was last heard of; where the gateway can tell
+    created_by  who submitted it, as that said; known until it has ended
     """
 
     id: str
@@ -41,6 +45,9 @@ class WorkloadStatus:
     reason: str = ""
     progress: str = ""
     tries: tuple[Try, ...] = ()
+    worker: str = ""
+    heard_at: float = 0.0
+    created_by: str = ""
 
     @property
     def function(self) -> str:

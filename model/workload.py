@@ -88,6 +88,8 @@ class Flight:
     attempts: list[int]  # 1 for a first attempt
     extras: dict[int, Extra] = field(default_factory=dict)
     wants_result: bool = False
+    dues: Sequence[float] = ()  # when a few of them were due, wall clock seconds (`due_times.py`), 0: not known
+    waited: Sequence[float] = ()  # the same as seconds before it was pushed, below 0: not known; it came over the wire
     owned: Owned | None = None
 
     def __len__(self) -> int:

@@ -45,6 +45,7 @@ class AssignedFlight:
                 if flight.extras
                 else {},
                 flight.wants_result,
+                any(extra.expires_at for extra in flight.extras.values()),
             )
         )
 

@@ -12,10 +12,11 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import repeat
+from time import perf_counter
 from typing import Any
 
 from ..foundation.clock import SYSTEM_CLOCK, Clock
-from ..foundation.current_run import RUN
+from ..foundation.current_run import ITEM, RUN
 from ..model.outcome import EXPIRED_WHY, Outcome
 from ..model.workload import Ended
 from ..sdk.function import Function
@@ -26,17 +27,18 @@ from .blame import Blame
 from .board import Board
 from .deadman import Deadman
 from .entry import Item, PreparedKind, Runner, is_late, make_context
-from .frames import Assign, Done, EndRow, Notes, StopItems, Waits, row_of
+from .frames import Assign, Done, EndRow, StopItems, Waits, row_of
+from .notebook import Notebook
+from .observing import observing
 from .parents import FULL, Parents
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.dispatch import SlotQueue
 from .threads import ThreadRun, Threads
+from .tracing import RunTracing
 
 #: Items that one runner takes before others get a turn of the loop.
 TURN = 64
-#: Seconds between two frames of progress notes.
-NOTES_EVERY = 0.1
 #: Seconds between two looks at what threads have ended, while more waits for them.
 POLL = 0.001
 #: How an item ends whose time to start has passed.
@@ -67,6 +69,8 @@ class Engine:
         spent: Callable[[], None] = lambda: None,
         places: Places | None = None,
         waiting: int = 0,
+        traces: RunTracing | None = None,
+        timed: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._functions = functions
@@ -89,8 +93,7 @@ class Engine:
         self._runners: list[Runner] = []
         self._idle: list[Runner] = []
         self._cells = list(range(slots + waiting, 0, -1))  # those that no runner has
-        self._crowd = False  # there are more runners than slots
-        self._spreading = False
+        self._crowd = self._spreading = False  # there are more runners than slots; some are being woken
         #: The item whose code the event loop is in; 0: it cannot be told. Safe from any thread.
         self.culprit = Blame(self._loop, self._runners).culprit
         shift, flush = partial(self._from_thread, self._shift), partial(self._from_thread, self.flush)
@@ -98,9 +101,9 @@ class Engine:
         self._threads = Threads(threads, slots + waiting + 1, board, self._parents, self._run_plain, flush)
         self._succeeded: list[int] = []
         self._ended: list[EndRow] = []
-        self._flushing = False
-        self._polling = False
-        self._notes: dict[int, str] = {}
+        self._flushing = self._polling = False
+        self._notes = Notebook(self._loop, board, send, alone=self._alone)
+        self._observing = observing(traces, timed, self._loop, send, clock)
         self._sweep: asyncio.TimerHandle | None = None
         #: Runs with a timeout: key → (when the process must end, the timeout). The control thread reads it.
         self.hard: dict[int, tuple[float, float]] = {}
@@ -117,7 +120,8 @@ class Engine:
             return
         chosen = [entries[number] for number in frame.kinds]
         items: list[Item] = list(zip(keys, chosen, frame.payloads, repeat(frame), strict=False))
-        if frame.extras and any(extra[3] for extra in frame.extras.values()):
+        frame.payloads = []  # a task that a run leaves behind holds the batch, by its context, but no payload of it
+        if frame.dated and frame.extras:
             items = self._without_expired(items)
         one = {(entry.is_async, entry.priority) for entry in set(chosen)}
         if one == {(True, chosen[0].priority)}:
@@ -221,7 +225,7 @@ class Engine:
 
     async def _runner(self, runner: Runner, clean: contextvars.Context) -> None:  # noqa: PLR0912, PLR0915 - the hot path
         loop, pop, cells, cell = self._loop, self._waiting.pop, self._board.cells, runner.cell
-        copy = contextvars.copy_context
+        copy, seen = contextvars.copy_context, self._observing
         task = asyncio.current_task()
         assert task is not None
         turn = 0
@@ -237,7 +241,7 @@ class Engine:
                     return self._replace(runner)
                 continue
             key, entry, payload, frame = item
-            if frame.extras and is_late(item, self._clock.wall()):  # it expired while it waited here
+            if frame.dated and is_late(item, self._clock.wall()):  # it expired while it waited here
                 self._end(key, LATE)
                 continue
             runner.entry = entry
@@ -245,13 +249,16 @@ class Engine:
                 self._end(key, FULL)
                 continue
             cells[cell] = runner.key = key
+            named = ITEM.set((entry, key, frame))
+            began = perf_counter() if seen is not None else 0.0
+            span = seen.begin(item) if seen is not None and key - frame.first in frame.extras else None
             try:
                 if entry.timeout is not None:
                     self._watch(key, entry.timeout, runner)
                 arguments = entry.decode(payload)
                 if entry.context:
                     arguments[entry.context] = runner.context = make_context(
-                        item, runner.deadline, self._note, self._places
+                        item, runner.deadline, self._notes.take, self._places
                     )
                 value = await entry.call(**arguments)
                 if forked.child:
@@ -260,6 +267,9 @@ class Engine:
                 ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
             except BaseException as error:
                 ended = self._raised(key, error, runner.stop, entry.timeout)
+            if seen is not None:
+                seen.end(entry, ended, perf_counter() - began, span)
+            ITEM.reset(named)
             if ended is None or (ended.result is not None and not frame.wants_result):
                 self._succeeded.append(key)
                 if not self._flushing:
@@ -269,8 +279,7 @@ class Engine:
                 self._end(key, ended)
             if runner.counted:
                 self._parents.ended(runner)
-            runner.key = 0
-            runner.context = None
+            runner.key, runner.context = 0, None
             if entry.timeout is not None:
                 runner.deadline = None
                 self.hard.pop(key, None)
@@ -286,11 +295,16 @@ class Engine:
 
     def _run_plain(self, item: Item, run: ThreadRun) -> Ended | None:
         key, entry, payload, frame = item
-        if frame.extras and is_late(item, self._clock.wall()):
+        if frame.dated and is_late(item, self._clock.wall()):
             return LATE
         if entry.waits and not self._parents.admit(run):
             return FULL
-        deadline = None
+        deadline, seen = None, self._observing
+        context = self._clean.copy()
+        context.run(RUN.set, run)
+        context.run(ITEM.set, (entry, key, frame))
+        span = context.run(seen.begin, item) if seen is not None and frame.extras else None
+        began = perf_counter()
         try:
             if entry.timeout is not None:
                 run.deadline = deadline = self._clock.monotonic() + entry.timeout
@@ -298,10 +312,8 @@ class Engine:
             arguments = entry.decode(payload)
             if entry.context:
                 arguments[entry.context] = run.context = make_context(
-                    item, deadline, self._note_from_thread, self._places
+                    item, deadline, self._notes.from_thread, self._places
                 )
-            context = self._clean.copy()
-            context.run(RUN.set, run)
             value = context.run(entry.call, **arguments)
             if forked.child:
                 forked.end()
@@ -309,14 +321,11 @@ class Engine:
             ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
         except BaseException as error:
             ended = self._raised(key, error, run.stop, entry.timeout)
+        if seen is not None:
+            seen.end_in_thread(entry, ended, perf_counter() - began, span, context)
         if deadline is not None:
             self.hard.pop(key, None)
         return None if ended is not None and ended.result is not None and not frame.wants_result else ended
-
-    def _note_from_thread(self, key: int, note: str) -> None:
-        if self._alone:
-            self._board.write_note(key, note)
-        self._from_thread(self._note, key, note)
 
     def _raised(self, key: int, error: BaseException, stop: Stop, timeout: float | None) -> Ended:
         if forked.child:
@@ -364,6 +373,8 @@ class Engine:
         """Sends everything that ended, in one frame."""
         self._flushing = False
         succeeded, ended = self.unreported()
+        if self._observing is not None:
+            self._observing.collect()
         if not self._polling and not self._threads.rest():
             self._polling = True
             self._loop.call_later(POLL, self._poll)
@@ -387,14 +398,3 @@ class Engine:
             else:
                 self._ended.append(row_of(key, ended))
         return self._succeeded, self._ended
-
-    def _note(self, key: int, note: str) -> None:
-        if self._alone:
-            self._board.write_note(key, note)
-        if not self._notes:
-            self._loop.call_later(NOTES_EVERY, self._flush_notes)
-        self._notes[key] = note
-
-    def _flush_notes(self) -> None:
-        notes, self._notes = self._notes, {}
-        self._send(Notes(list(notes.items())))

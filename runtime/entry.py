@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from ..foundation.current_run import Identity
 from ..sdk.context import Context
 from ..sdk.function import Function
 from ..sdk.opened_content import Places
@@ -25,6 +26,7 @@ class PreparedKind:
         "is_async",
         "name",
         "priority",
+        "ran",
         "results",
         "tenant",
         "timeout",
@@ -43,10 +45,19 @@ class PreparedKind:
         self.collection = collection
         self.tenant = tenant
         self.waits = False  # a run of it has waited for other work here
+        self.ran: list[float] = []  # seconds of plain successes that were not told yet
 
 
 #: key, kind, payload, and the batch it came in, which holds the rest by index (key - first).
 Item = tuple[int, PreparedKind, bytes, Assign]
+
+
+def described(running: Any) -> Identity:
+    """An item that runs, as log lines name it: of its kind, its key and its batch."""
+    entry, key, frame = running
+    index = key - frame.first
+    extra = frame.extras.get(index) if frame.extras else None
+    return entry.name, frame.ids[index], frame.attempts[index], extra[1] if extra is not None else ()
 
 
 def make_context(item: Item, deadline: float | None, note: Callable[[int, str], None], places: Places) -> Context:

@@ -18,7 +18,8 @@ import threading
 import time
 from typing import Any
 
-from ..foundation import telemetry
+from ..foundation import otel, telemetry
+from ..foundation.current_run import describe_by
 from ..model.errors import TailraceError
 from ..model.units import size_text
 from ..sdk.opened_content import Places
@@ -26,6 +27,7 @@ from . import forked, memory
 from .board import Board
 from .deadman import Deadman
 from .engine import Engine
+from .entry import described
 from .frames import (
     Assign,
     Dying,
@@ -50,6 +52,7 @@ from .rules.ending import Ward
 from .rules.overdue import Overdue
 from .rules.suspicion import EXHAUSTED
 from .threads import THREAD
+from .tracing import tracing
 from .watch import WatchPage
 
 #: What everything that this process starts has in its environment. Functions may change that of the process.
@@ -58,6 +61,8 @@ MARK = os.environ.get(VARIABLE, "")
 CULPRIT = 70
 #: Seconds that what it started has to end, when its supervisor has gone, before it ends itself.
 PATIENCE = 1.0
+#: Seconds that its last spans get to be exported.
+LAST_SPANS = 0.5
 #: The loop's heartbeat, seconds.
 BEAT = 1.0
 #: Name of the thread that listens to the control socket.
@@ -141,6 +146,8 @@ class Executor:
             spent=self._spent,
             places=Places.revealed(setup.places),
             waiting=setup.waiting,
+            traces=tracing(),
+            timed=setup.timed,
         )
         self._beat()
         threading.Thread(target=self._listen, args=(setup, self._engine), name=CONTROL, daemon=True).start()
@@ -217,6 +224,8 @@ def end_process(code: int) -> None:
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
+        if (spans := otel.queue()) is not None and code == 0:
+            spans.close(LAST_SPANS)
     os._exit(code)
 
 
@@ -237,6 +246,7 @@ def end_group() -> None:
 def main() -> None:
     """The process."""
     work_fd, control_fd, board_fd, cells, watch_fd, page, *known_as = map(int, sys.argv[1:])
+    describe_by(described)
     telemetry.set_up("executor", number=known_as[0] if known_as else 0)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the supervisor drains; a handler, unlike SIG_IGN, is not inherited

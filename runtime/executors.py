@@ -23,7 +23,21 @@ from typing import Any
 from ..model.workload import Ended, Kind
 from . import bare, pid_namespacing
 from .board import Board
-from .frames import Done, Dying, ExecutorSetup, Failed, Frames, Notes, Quit, Ready, Timer, Waits, encode, ended_of
+from .frames import (
+    Done,
+    Dying,
+    ExecutorSetup,
+    Failed,
+    Frames,
+    Notes,
+    Quit,
+    Ready,
+    RunTimes,
+    Timer,
+    Waits,
+    encode,
+    ended_of,
+)
 from .pid_namespace import END
 from .process_table import VARIABLE, listed, look_up, until_none_is_left
 from .rules.ending import Ward, theirs
@@ -80,7 +94,7 @@ class ExecutorProcess:
     memory that its worker's guard reads. `pid_namespace`: it gets one of its own, and what is its process here is the
     launcher of that, which ends as it does (pid_namespace.py).
 
-    on_frame  Ready, Failed, Done, Notes or Waits from it
+    on_frame  Ready, Failed, Done, Notes, Waits or RunTimes from it
     on_death  it was reaped, and what it started has ended: everything it had said was handed to on_frame before
 
     Invariant: its number is its own, and its group's, until `_dead` is set, under the lock.
@@ -178,7 +192,7 @@ class ExecutorProcess:
         self._sockets = list(ours)
         self._connecting = True
         try:
-            for end, kind in zip(ours, (Ready | Failed | Done | Notes | Waits, Dying), strict=True):
+            for end, kind in zip(ours, (Ready | Failed | Done | Notes | Waits | RunTimes, Dying), strict=True):
                 await self._connect(end, kind)
         finally:
             self._connecting = False

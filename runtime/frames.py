@@ -43,6 +43,7 @@ class ExecutorSetup(msgspec.Struct, array_like=True, tag="setup"):
     memory_from: str = ""
     places: list[str] = []
     waiting: int = 0  # runs that may wait for other work at once
+    timed: bool = False  # somebody wants to know how long runs take
 
     @property
     def cells(self) -> int:
@@ -64,6 +65,7 @@ class Assign(msgspec.Struct, array_like=True, tag="assign"):
     fences: list[int]
     extras: dict[int, ExtraRow]
     wants_result: bool
+    dated: bool = True  # some of them may expire before they start; an older supervisor does not say
 
 
 class StopItems(msgspec.Struct, array_like=True, tag="stop"):
@@ -118,6 +120,13 @@ class Waits(msgspec.Struct, array_like=True, tag="waits"):
     goes_on: list[int]
 
 
+class RunTimes(msgspec.Struct, array_like=True, tag="times"):
+    """Run times since the last such frame: of each function and outcome the counts by bucket, their sum, and
+    by bucket an example of a sampled trace."""
+
+    rows: list[tuple[str, int, list[int], float, dict[int, tuple[str, float, float]]]]
+
+
 class Dying(msgspec.Struct, array_like=True, tag="dying"):
     """On control, the last words of a process that ends itself: why, whose doing it was (0: unknown), and what had
     ended but was not yet reported."""
@@ -129,7 +138,7 @@ class Dying(msgspec.Struct, array_like=True, tag="dying"):
 
 
 ToExecutor = ExecutorSetup | Assign | StopItems | Release | Quit | Timer
-ToSupervisor = Ready | Failed | Done | Notes | Waits | Dying
+ToSupervisor = Ready | Failed | Done | Notes | Waits | RunTimes | Dying
 
 _encoder = msgspec.msgpack.Encoder()
 

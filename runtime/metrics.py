@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..model import metrics
-from ..model.metrics import Sample, sorted_samples
+from ..model.histogram import Histograms
+from ..model.metrics import Sample, of_histograms, sorted_samples
 from ..model.outcome import Outcome
 from .pool import Pool
 
 
-def samples(pools: Iterable[Pool], ended: Mapping[int, int], sessions: int) -> list[Sample]:
-    """Those of its pools, how many items ended by outcome, and how many schedulers it is attached to; in the order of
-    the catalogue."""
+def samples(
+    pools: Iterable[Pool], ended: Mapping[int, int], sessions: int, times: Histograms | None = None
+) -> list[Sample]:
+    """Those of its pools, how many items ended by outcome, how long they ran, and how many schedulers it is attached
+    to; in the order of the catalogue."""
     found = [Sample(metrics.SESSIONS, (), sessions)]
+    if times is not None:
+        found += of_histograms(metrics.RUN_DURATION, times)
     found += [
         Sample(metrics.WORKER_ENDED, (("outcome", Outcome(outcome).name.lower()),), count)
         for outcome, count in sorted(ended.items())

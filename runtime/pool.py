@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from ..foundation import otel
 from ..foundation.lifecycle import end_all
 from ..model.errors import UserError
+from ..model.histogram import Histograms
+from ..model.metrics import RUN_DURATION
 from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .batch import AssignedFlight, Row, row_key
 from .executors import ExecutorProcess
-from .frames import Done, ExecutorSetup, Failed, Notes, Ready, Release, StopItems, Waits
+from .frames import Done, ExecutorSetup, Failed, Notes, Ready, Release, RunTimes, StopItems, Waits
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import PrefetchDepth
 from .rules.dispatch import SlotQueue, restart_pause, shares
 from .rules.suspicion import ProcessDeath, cause, explained, verdicts
+from .run_times import take
 
 LOG = logging.getLogger("tailrace.runtime")
 #: An executor that lived this long died of something new: the next one starts at once.
@@ -30,6 +35,8 @@ LINGER = 5.0
 #: One in so many processes of suspects starts at a time, two at least (by default one per processor). Starting keeps a
 #: processor busy: if more did, all of them would be ready later, and so would the one that runs everything else.
 STARTING = 4
+#: Seconds that processes of a pool that ends get to export their last spans.
+LAST_SPANS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,7 @@ class Reports:
     notes    progress notes
     waits    who waits for other work from now on, and who goes on
     limits   the pool's limit changed
+    times    takes how long runs took, by function and outcome
     """
 
     earliest: Callable[[Iterable[int]], float]
@@ -47,6 +55,7 @@ class Reports:
     notes: Callable[[list[tuple[int, str]]], None]
     waits: Callable[[list[int], list[int]], None]
     limits: Callable[[], None]
+    times: Histograms = field(default_factory=RUN_DURATION.histograms)
 
 
 class Pool:
@@ -112,10 +121,22 @@ class Pool:
         """Ends all processes and waits until they are reaped."""
         self._stopping = True
         await end_all(self._starting)
+        if otel.queue() is not None:
+            await self._export_last()
         for executor in list(self.executors):
             executor.kill(why)
         for executor in list(self.executors):
             await executor.dead.wait()
+
+    async def _export_last(self) -> None:
+        """Lets processes that run nothing export their last spans."""
+        idle = [executor for executor in self.executors if executor.ready and not executor.live]
+        for executor in idle:
+            executor.quit()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_SPANS):
+                for executor in idle:
+                    await executor.dead.wait()
 
     def _spawn(self, pause: float) -> None:
         if not self._stopping:
@@ -249,6 +270,8 @@ class Pool:
                 self._reports.waits(waits, goes_on)
                 if self._fresh:
                     self.fill()
+            case RunTimes():
+                take(self._reports.times, frame, self.functions)
             case Ready():
                 executor.ready = self._ever_ready = True
                 self._changed.set()

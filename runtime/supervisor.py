@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from ..foundation import otel
 from ..foundation.together import together
 from ..model.errors import UserError
+from ..model.metrics import RUN_DURATION
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Flight
 from . import pid_namespacing
@@ -69,7 +71,8 @@ class Supervisor:
         self._config = config
         self._loaded = loaded
         self._by_pool = by_pool
-        self._reports = Reports(earliest, ended, notes, waits, limits)
+        self.times = RUN_DURATION.histograms()
+        self._reports = Reports(earliest, ended, notes, waits, limits, self.times)
         self._pools: dict[str, Pool] = {}
         self._quarantine: dict[str, Pool] = {}
 
@@ -214,5 +217,6 @@ class Supervisor:
             memory=memory,
             memory_from=memory_from,
             waiting=waiting,
+            timed=bool(config.metrics_listen) or otel.wants_metrics(),
             places=[place.reveal() for place in config.objects],
         )

@@ -159,7 +159,7 @@ class Worker:
     async def samples(self) -> list[Sample]:
         """Its numbers now."""
         sessions = sum(attachment.connected for attachment in self._attachments)
-        return samples(self._supervisor.all_pools(), self._counts, sessions)
+        return samples(self._supervisor.all_pools(), self._counts, sessions, self._supervisor.times)
 
     async def attached(self) -> None:
         """Waits until a session with every scheduler is up, and the gateway knows the functions."""

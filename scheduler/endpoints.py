@@ -25,8 +25,10 @@ from ..wire.convert import (
 )
 from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
+from .delays import Delays
 from .rules.placement import PoolLimits
 from .sessions import Adoption, Assignment, TailerSession, WorkerSession
+from .tracing import SchedulerTracing
 
 #: A frame takes no more payload once it has this many bytes.
 FRAME_BYTES = 1 << 20
@@ -35,8 +37,18 @@ FRAME_BYTES = 1 << 20
 class TailerEnd:
     """A tailer's session. `turn` is called after events that may let something start or be said."""
 
-    def __init__(self, core: Core, tailer: TailerSession, clock: Clock, turn: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        tailer: TailerSession,
+        clock: Clock,
+        turn: Callable[[], None],
+        delays: Delays | None = None,
+        tracing: SchedulerTracing | None = None,
+    ) -> None:
         self.tailer = tailer
+        self._delays = Delays() if delays is None else delays
+        self._tracing = tracing
         self._core = core
         self._clock = clock
         self._turn = turn
@@ -84,6 +96,9 @@ class TailerEnd:
                 )
             if flight.owned is None:
                 self._saw(push.fence, now)
+            if self._tracing is not None and flight.extras:
+                self._tracing.pushed(tailer, flight, self._clock.wall())
+            self._delays.pushed(tailer, flight, now)
             core.push(tailer, flight, push.lease_request, push.lease, now)
         if frame.cancel:
             core.cancel(tailer, frame.cancel)
@@ -100,14 +115,24 @@ class TailerEnd:
 
     def compose(self) -> pb.TailerReply | None:
         tailer = self.tailer
-        outcomes, credit = self.has_outcomes, self._has_credit()
+        has_outcomes, credit = self.has_outcomes, self._has_credit()
         if not (
-            outcomes or credit or tailer.request_due or tailer.adoptions or tailer.barred or tailer.height is not None
+            has_outcomes
+            or credit
+            or tailer.request_due
+            or tailer.adoptions
+            or tailer.barred
+            or tailer.height is not None
         ):
             return None
         reply = pb.TailerReply()
-        if outcomes:
-            write_outcomes(reply.outcomes, take_outcomes(tailer))
+        if has_outcomes:
+            outcomes = take_outcomes(tailer)
+            if outcomes.ended:
+                self._delays.ended(tailer, outcomes.ended, self._clock.monotonic())
+                if self._tracing is not None:
+                    self._tracing.ended(tailer, outcomes.ended, self._clock.wall())
+            write_outcomes(reply.outcomes, outcomes)
             if not self.has_outcomes:
                 tailer.held.ended.clear()
         if credit:
@@ -152,8 +177,18 @@ class TailerEnd:
 class WorkerEnd:
     """A worker's session."""
 
-    def __init__(self, core: Core, worker: WorkerSession, clock: Clock, turn: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        worker: WorkerSession,
+        clock: Clock,
+        turn: Callable[[], None],
+        delays: Delays | None = None,
+        tracing: SchedulerTracing | None = None,
+    ) -> None:
         self.worker = worker
+        self._delays = Delays() if delays is None else delays
+        self._tracing = tracing
         self.announced: tuple[list[FunctionSpec], list[PoolLimits]] = ([], [])  # by the hello that is about to open
         self._core = core
         self._clock = clock
@@ -175,6 +210,7 @@ class WorkerEnd:
         core, worker = self._core, self.worker
         if not worker.connected or core.workers.get(worker.session) is not worker:
             raise SessionLost(f"session {worker.session} was replaced")
+        worker.heard_at = self._clock.wall()
         if frame.HasField("outcomes"):
             core.report(worker, read_outcomes(frame.outcomes), self._clock.monotonic(), self._clock.wall())
         if frame.waits or frame.goes_on:
@@ -221,6 +257,9 @@ class WorkerEnd:
         _, _, ids, payloads, kinds, attempts, fences, extras = zip(*made.items, strict=True)
         few = {index: extra for index, extra in enumerate(extras) if extra is not None} if any(extras) else {}
         write_items(assign.items, self._kinds, (kinds, ids, payloads, attempts), few)
+        self._delays.assigned(made.items, self._clock.monotonic())
+        if few and self._tracing is not None:
+            self._tracing.assigned(made.items, few, self.worker.name, self._clock.wall())
         assign.fence.extend(fences)
         assign.items.wants_result = made.tailer.wants_result
 

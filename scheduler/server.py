@@ -14,7 +14,7 @@ from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.duties import Duties
 from ..model.errors import InvalidRequest, Overloaded, TailraceError
 from ..model.lease import LeaseSizes
-from ..model.metrics import Sample
+from ..model.metrics import Sample, sorted_samples
 from ..wire.carriers import serve_streams
 from ..wire.channel import serve
 from ..wire.convert import function_from_wire
@@ -27,9 +27,11 @@ from ..wire.v1 import scheduler_pb2 as pb
 from .calls import Calls
 from .config import AUTO, SchedulerConfig
 from .core import Core
+from .delays import Delays
 from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire
 from .metrics import samples
 from .sessions import Adoption
+from .tracing import tracing
 from .view import explain, inspect
 
 #: Started with a callback that takes snapshots (.version, .gates, .quotas, .functions); runs until cancelled.
@@ -62,6 +64,8 @@ class SchedulerServer:
         self._sizes = sizes
         self._watch = watch
         self._clock = clock
+        self._tracing = tracing()
+        self.delays = Delays()
         self._health = Health(SERVICE)
         self._servers: list[Listener] = []
         self._sessions: dict[str, Served] = {}
@@ -140,7 +144,7 @@ class SchedulerServer:
 
     async def samples(self) -> list[Sample]:
         """Its numbers now."""
-        return samples(await self.inspect())
+        return sorted_samples([*samples(await self.inspect()), *self.delays.samples()])
 
     async def explain(self, id: str) -> pb.ExplainReply:
         return explain(self.core, id, self._clock.monotonic(), self._clock.wall())
@@ -153,7 +157,9 @@ class SchedulerServer:
         if served is None:
             now = self._clock.monotonic()
             tailer = self.core.attach_tailer(hello.session, hello.name, now, through_outages=hello.through_outages)
-            served = self._sessions[hello.session] = Served(TailerEnd(self.core, tailer, self._clock, self._soon))
+            served = self._sessions[hello.session] = Served(
+                TailerEnd(self.core, tailer, self._clock, self._soon, self.delays, self._tracing)
+            )
         await self._serve(served, connection, first, pb.TailerReply(welcome=welcome), pb.TailerReply)
 
     async def attach_worker(self, connection: Stream) -> None:
@@ -167,7 +173,9 @@ class SchedulerServer:
         welcome = self._welcome(hello, served)
         if served is None:
             worker = self.core.attach_worker(hello.session, hello.name, self._clock.monotonic())
-            served = self._sessions[hello.session] = Served(WorkerEnd(self.core, worker, self._clock, self._soon))
+            served = self._sessions[hello.session] = Served(
+                WorkerEnd(self.core, worker, self._clock, self._soon, self.delays, self._tracing)
+            )
         assert isinstance(served.endpoint, WorkerEnd)
         served.endpoint.announced = (specs, pools_from_wire(hello.pools))
         await self._serve(served, connection, first, pb.WorkerReply(welcome=welcome), pb.WorkerReply)

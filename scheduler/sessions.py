@@ -117,6 +117,7 @@ class WorkerSession:
         self.connected = False
         self.away_since = hello_at
         self.draining = False
+        self.heard_at = 0.0  # wall clock seconds
         self.revoked: set[int] = set()
         self.parents: set[int] = set()  # those that wait for other work: counted neither in pools nor in limits
         # The outbox.

@@ -76,6 +76,7 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
                     reason=Reason.RUNNING.value,
                     detail=PARENT if ref in worker.parents else SENTENCES[Reason.RUNNING],
                     worker=worker.name,
+                    heard_at=worker.heard_at,
                 )
     for function in core.roster.functions.values():
         for lane in function.rooms:

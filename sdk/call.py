@@ -8,10 +8,12 @@ from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..foundation.tracing import headers_of_a_call
 from ..model.errors import InvalidPayload, InvalidRequest
 from ..model.name import NAME_LENGTH
 from ..model.priority import Priority
 from ..model.reference import BY_REFERENCE, REFERENCE, Reference
+from ..model.status import CREATED_BY
 from ..model.units import seconds
 from ..model.workload import Headers
 from .payload import Arguments, RawArguments, encode_arguments
@@ -38,6 +40,7 @@ class Call:
     dedupe_key     a second submission with a known one is the first one
     headers        text pairs that the function finds in its Context
     expires_after  seconds or "1h" from when it is due; then it is not started any more
+    created_by     who submits it, for `status`; a header of its own (`created-by`)
     arguments      arguments by name, for those whose names clash with the ones above. Where a declared function has a
                    parameter of such a name, an option of that name needs `arguments` beside it (perhaps empty), since
                    else nobody could know which of the two was meant
@@ -76,6 +79,7 @@ class Call:
         dedupe_key: str = "",
         headers: Mapping[str, str] | None = None,
         expires_after: float | str | None = None,
+        created_by: str = "",
         arguments: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -90,6 +94,7 @@ class Call:
             "dedupe_key": dedupe_key or None,
             "headers": headers,
             "expires_after": expires_after,
+            "created_by": created_by or None,
         }
         if isinstance(function, str):
             if args:
@@ -129,6 +134,9 @@ class Call:
         self.headers: Headers = () if not headers else _pairs(headers)
         if reference is not None:
             self.headers = (*self.headers, REFERENCE)
+        if created_by:
+            self.headers = (*self.headers, (CREATED_BY, _text("created_by", created_by)))
+        self.headers = headers_of_a_call(self.headers)
         self.expires_after = None if expires_after is None else duration("expires_after", expires_after)
 
     def __repr__(self) -> str:

@@ -21,6 +21,10 @@ class StoresConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: str = Field("127.0.0.1:8790", description="host:port to serve the stores on; port 0 takes any free one")
+    metrics_listen: str = Field(
+        "",
+        description="host:port on loopback that answers GET /metrics where they are served apart; empty: none",
+    )
     durability: Literal["durable", "relaxed"] = Field(
         "durable", description="durable: what was answered survives a power cut; relaxed: it survives a process crash"
     )

@@ -39,6 +39,7 @@ class RemoteQueue(StoreClient):
     cancel = remote(Queue.cancel)
     find = remote(Queue.find)
     tries = remote(Queue.tries)
+    headers = remote(Queue.headers)
     tally = remote(Queue.tally)
     counts = remote(Queue.counts)
     due = remote(Queue.due)

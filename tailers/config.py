@@ -106,6 +106,9 @@ class TailerConfig(BaseModel):
     on_outage   clog: when nearly all first attempts of a function fail, its items wait where they are until it works.
                 park: they run all the same, and what fails goes to the delay service
     results     keep what the functions return
+    trace_ratio share of items, 0 to 1, that is traced where neither their submission nor their record says so; the same
+                ones each time, by their ids. Default: OTEL_TRACES_SAMPLER_ARG, else one in a hundred, once an endpoint
+                of OpenTelemetry is set
     allow_loss  what may be lost without anybody's word; retention: records that the source forgets before they are
                 done (else the tailer stops there)
     """
@@ -129,6 +132,7 @@ class TailerConfig(BaseModel):
     stalled_after: Seconds = Field(60.0, gt=0)
     on_outage: OnOutage = OnOutage.CLOG
     results: bool = False
+    trace_ratio: float | None = Field(None, ge=0, le=1)
     allow_loss: tuple[Literal["retention"], ...] = ()
 
     @classmethod

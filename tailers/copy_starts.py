@@ -9,7 +9,7 @@ row says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from ..model.ledger import LedgerEntry
 from ..model.ledger import LedgerPlace as Where
 from ..model.outcome import Outcome
 from ..model.workload import Ended, Extra
+from .ageing import Ageing
 from .departures.departure import EndedItem, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
 from .departures.detaching import Spot
@@ -31,6 +32,9 @@ from .rules.credit import Credit
 from .rules.ledger import is_suspect
 from .surroundings import Decisions, Push, Surroundings
 from .takeover.inherited import Record
+
+#: Ends of items that did not run, or of which it is not known: they come again.
+_AGAIN = (Outcome.HELD, Outcome.LOST, Outcome.THROTTLED)
 
 
 class Starting(NamedTuple):
@@ -83,13 +87,20 @@ class CopyStarts:
     """
 
     def __init__(
-        self, later: float, departures: Departures, holding: Holding, seen: Surroundings, decided: Decisions
+        self,
+        later: float,
+        ageing: Ageing,
+        departures: Departures,
+        holding: Holding,
+        seen: Surroundings,
+        decided: Decisions,
     ) -> None:
         self.starting: list[Starting] = []
         self.ends: list[tuple[Record, Ended]] = []
         self.found = self.found_bytes = 0
         self._found: list[Items] = []
         self._later = later
+        self._ageing = ageing
         self._departures = departures
         self._holding = holding
         self._seen = seen
@@ -106,6 +117,7 @@ class CopyStarts:
 
     def read(self, items: Items) -> None:
         """What was read of one function goes with what is read of the others."""
+        self._ageing.seen(items.mapped.parked.values())
         self._found.append(items)
         self.found += len(items)
         self.found_bytes += items.size
@@ -157,6 +169,7 @@ class CopyStarts:
             counts = going
         for flight in self._flights(items) if items else ():
             those = counts if flight.mapped is items.mapped else Counter(flight.mapped.cells)
+            self._ageing.started(flight.mapped.ids)
             yield Push(flight, those, step.fence)
 
     def _flights(self, items: Items) -> Iterator[Items]:
@@ -176,6 +189,11 @@ class CopyStarts:
             self._holding.hold(starting.items, index, not_before)
 
     # How they end.
+
+    def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
+        """Did not plainly succeed; what did not fail either waits again."""
+        parked = out.place.mapped.parked
+        self._ageing.seen([parked[index] for index, end in ends.items() if end.outcome in _AGAIN])
 
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
         """Each row says so before its copy is settled."""

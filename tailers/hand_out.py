@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..model.demand import Cell, Closed
+from ..model.trace_context import TraceContext
 from ..model.workload import Flight
 
 _OPEN = re.compile(b"\x01")
@@ -25,6 +26,7 @@ class HandOut:
     pushed_at: float  # wall clock
     place: Any  # where the items are in their source; the family knows
     clogs: Mapping[str, Closed] = field(default_factory=dict)  # the functions that were clogged then
+    traced: dict[int, TraceContext] = field(default_factory=dict)  # sampled items that are open
     open: bytearray = field(default_factory=bytearray)
     left: int = 0
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ..model.due_times import few
 from ..model.workload import Extra, Flight, Owned
 from ..sdk.source import StreamBatch
 from .mapping.mapping import Mapped
@@ -56,6 +57,13 @@ class Items(msgspec.Struct, frozen=True):
         """The bytes of all payloads."""
         return sum(map(len, self.batch.payloads))
 
+    def dues(self) -> Sequence[float]:
+        """When a few of them were due, wall clock seconds: a record's time, or what the delay service was told."""
+        times, due = self.batch.times, self.mapped.due.get
+        if not self.mapped.due:
+            return few(times)
+        return [due(index) or times[index] for index in few(range(len(times)))]
+
     def chosen(self, indexes: Sequence[int]) -> Items:
         """Some of them, by rising index."""
         return self if len(indexes) == len(self.batch.positions) else self._copied(indexes)
@@ -85,6 +93,7 @@ class Items(msgspec.Struct, frozen=True):
             extras=mapped.extras,
             wants_result=wants_result,
             owned=owned,
+            dues=self.dues(),
         )
 
     def hand_out(self) -> None:

@@ -246,6 +246,9 @@ class SchedulerSession:
             columns = (flight.kinds, flight.ids, flight.payloads, flight.attempts)
             write_items(push.items, self._kinds, columns, flight.extras)
             push.items.wants_result = flight.wants_result
+            if flight.dues:
+                now = self._clock.wall()
+                push.items.waited.extend([max(0.0, now - due) if due else -1.0 for due in flight.dues])
             if flight.owned is not None:
                 push.owned.CopyFrom(owned_to_wire(flight.owned))
             size += sum(map(len, flight.payloads))

@@ -92,7 +92,7 @@ class StreamCore:
         self.detaching = Detaching(
             detach_after(config, policy), self.departures, self.inherited, flights, seen, decided
         )
-        to_start = (self.departures, self.holding, seen, decided)
+        to_start = (counts.ageing, self.departures, self.holding, seen, decided)
         self.copies = CopyStarts(setup.sizes.heartbeat, *to_start) if policy.copies else None
         to_care = (self.departures, self.inherited, self.detaching)
         self.orphans = Orphans(config.name, self.target, seen, *to_care)
@@ -264,6 +264,8 @@ class StreamCore:
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
         """Items that did not plainly succeed."""
+        if self.copies is not None:
+            self.copies.ended(out, ends)
         for index, ended in ends.items():
             self._settlements.ended(ended_of(out, index, ended))
 

@@ -201,6 +201,7 @@ class Tailer:
             why=verdict.why,
             stale_writes=counts.stale_writes,
             unreadable=counts.unreadable,
+            ages=counts.ageing.ages(self._setup.clock.wall()),
         )
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:

@@ -17,16 +17,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 from dealing import deal
 from in_memory import rest_in_memory
 from long_tests import LongProgress, bound
+from servers.collector import collector
 from servers.kafka import expect_kafka, guarded_kafka, kafka, own_kafka
 from servers.kafka_sockets import close_what_is_left_behind
 from servers.moto_s3 import moto, moto_server
 from servers.object_emulators import azurite, fake_gcs
 from servers.postgres import own_postgres, postgres_pooler, postgres_schema, postgres_server
+from servers.prometheus import prometheus, prometheus_programs
 from servers.redis import own_redis, redis_server
 from servers.redis_cluster import redis_cluster
 
 __all__ = [
     "azurite",
+    "collector",
     "fake_gcs",
     "guarded_kafka",
     "kafka",
@@ -36,6 +39,8 @@ __all__ = [
     "own_postgres",
     "postgres_pooler",
     "own_redis",
+    "prometheus",
+    "prometheus_programs",
     "postgres_schema",
     "postgres_server",
     "redis_cluster",

@@ -116,6 +116,7 @@ def read_items(items: pb.Items, kinds: KindReader, number: int, fence: int) -> F
         attempts=list(items.attempt) or [1] * len(ids),
         extras={extra.index: _extra_from_wire(extra) for extra in items.extra} if items.extra else {},
         wants_result=items.wants_result,
+        waited=list(items.waited) if items.waited else (),
     )
 
 

@@ -92,6 +92,9 @@ def status_to_wire(id: str, status: WorkloadStatus | None) -> pb.WorkloadStatus:
         reason=status.reason,
         progress=status.progress,
         tries=[pb.Try(**each._asdict()) for each in status.tries],
+        worker=status.worker,
+        heard_at=status.heard_at,
+        created_by=status.created_by,
     )
 
 
@@ -111,6 +114,9 @@ def status_from_wire(message: pb.WorkloadStatus) -> WorkloadStatus | None:
         reason=message.reason,
         progress=message.progress,
         tries=tuple(Try(each.at, each.outcome, each.reason) for each in message.tries),
+        worker=message.worker,
+        heard_at=message.heard_at,
+        created_by=message.created_by,
     )
 
 

@@ -93,6 +93,7 @@ class OperatorClient:
 
     overview = remote(OverviewPort.overview, named)
     tell_failure = remote(OverviewPort.tell_failure, named)
+    tell_start_delays = remote(OverviewPort.tell_start_delays, named)
 
     replays = remote(ReplayPort.replays, named)
     change_replay = remote(ReplayPort.change_replay, named)

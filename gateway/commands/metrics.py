@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...foundation import terminal
-from ...model.metrics import prometheus_text, samples
+from ...model.exposition import prometheus_text
+from ...model.metrics import samples
 from ...sdk import found_gateway
 
 
@@ -11,7 +12,7 @@ def show_metrics(gateway: str | None, as_json: bool) -> None:
     """The platform's numbers now."""
     found = samples(found_gateway.ask(gateway, lambda client: client.overview()))
     if as_json:
-        rows = [{"name": metric.name, "labels": dict(labels), "value": value} for metric, labels, value in found]
+        rows = [{"name": metric.name, "labels": dict(labels), "value": value} for metric, labels, value, _ in found]
         terminal.show_json(rows)
     else:
         terminal.say(prometheus_text(found).rstrip("\n"))

@@ -40,6 +40,7 @@ def submit(
     tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf: a label to find it by.")] = "",
     key: Annotated[str, typer.Option("--key", help="The ordering key.")] = "",
     dedupe_key: Annotated[str, typer.Option("--dedupe-key", help="The same key submits once.")] = "",
+    created_by: Annotated[str, typer.Option("--created-by", metavar="NAME", help="Default: user@host.")] = "",
     count: Annotated[int, typer.Option("--count", min=1, max=MOST_COPIES, help="So many copies.")] = 1,
     gateway: GatewayAddress = None,
     as_json: Json = False,
@@ -48,6 +49,7 @@ def submit(
     given = arguments_of(arguments or [], json_arguments)
     if dedupe_key and count > 1:
         raise InvalidRequest("--dedupe-key with --count would submit one workload only: leave one of them out")
+    from ...foundation.identity import whoami
     from ...sdk.call import Call
     from ...sdk.client import Client
 
@@ -59,6 +61,7 @@ def submit(
         tenant=tenant,
         key=key,
         dedupe_key=dedupe_key,
+        created_by=created_by or whoami(),
         arguments=given,
     )
     ids: list[dict[str, Any]] = []
@@ -175,6 +178,9 @@ def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
         "due_at": terminal.moment(status.due_at),
         "ended_at": terminal.moment(status.ended_at),
         "progress": status.progress,
+        "worker": status.worker,
+        "heard_at": terminal.moment(status.heard_at),
+        "created_by": status.created_by,
         "reason": status.reason,
         "tries": [{"at": terminal.moment(each.at), "outcome": each.outcome, "reason": each.reason} for each in tries],
     }

@@ -3,6 +3,8 @@
     code          it is there while
     waiting       the oldest due item of a priority has waited longer than its service level allows
     attempts      a live item of a priority has spent more attempts than its service level allows
+    start_delay   fewer items of a function and priority start within the allowed delay than is their objective
+    accepted      fewer submissions of a function and priority are accepted than is their objective
     store         the queue's store does not answer
     spool         submissions rest on the gateway's disk, since the store is away; with how full it is
     spool_refused the store will never take some of what was spooled
@@ -25,11 +27,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...model.alert import Alert, LevelOverview
+from ...model.alert import Alert, LevelOverview, ObjectiveOverview
 from ...model.limits import Gate
 from ...model.overview import Overview, TailerOverview
 from ...model.reopening import Trouble
 from ...model.units import duration_text
+from .objectives import START_DELAY, is_missed
 
 CODES = (
     "store",
@@ -44,6 +47,8 @@ CODES = (
     "audit",
     "waiting",
     "attempts",
+    "start_delay",
+    "accepted",
     "dead_letters",
 )
 
@@ -74,6 +79,7 @@ def alerts(overview: Overview, seen: SeenBeside, now: float) -> list[Alert]:
         *(each for tailer in overview.tailers for each in of_a_tailer(tailer, now)),
         *map(_of_a_part, seen.troubles),
         *(each for level in overview.levels for each in _of_a_level(level, seen.gates, now)),
+        *(_of_an_objective(each) for each in overview.objectives if is_missed(each)),
     ]
     if seen.new_letters > 0:
         what = f"{seen.new_letters} new in the last minutes, {overview.dead_letters} in all"
@@ -158,6 +164,17 @@ def of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
     if tailer.unaccounted:
         what = f"{tailer.unaccounted} positions are missing or counted twice"
         yield Alert("audit", tailer.name, 0.0, what, f"see which: tailrace audit {tailer.name}")
+
+
+def _of_an_objective(one: ObjectiveOverview) -> Alert:
+    share = f"{one.observed:.1%} of {one.items} in the last minutes, the objective is {one.target:.4g}"
+    if one.objective == START_DELAY:
+        what = f"started within {duration_text(one.allowed)} of its due time: {share}"
+        todo = f"see what holds it up: tailrace inspect; more workers for {one.function}, or a higher priority"
+    else:
+        what = f"submissions were accepted: {share}"
+        todo = "see why others are refused: the alerts refusing, store and spool say it"
+    return Alert(one.objective, f"{one.function} ({one.priority})", 0.0, what, todo)
 
 
 def _of_a_part(trouble: Trouble) -> Alert:

@@ -9,7 +9,7 @@ from typing import Protocol
 from ...model.claim import State
 from ...model.search import Search
 from ...model.tries import Try
-from ...model.workload import Kind
+from ...model.workload import Headers, Kind
 
 
 @dataclass(slots=True)
@@ -50,6 +50,9 @@ class QueueLookup(Protocol):
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         """How the attempts went after which each item came back, the last ones; those without any are left out."""
+
+    async def headers(self, ids: Sequence[str]) -> dict[str, Headers]:
+        """The headers of the live items of these that have any."""
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         """Of each id: `cancelled` (had not started), `requested` (a lease holder will be told), `ended`, `unknown`."""

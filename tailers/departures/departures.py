@@ -119,6 +119,8 @@ class Departures:
             tries = item.tries(settlement.reason, now)
             row = parking(item.row, home.position, settlement, due, item.fence, item.first_seen, tries)
         copy = copy_of(item, self._origin(item), home, settlement, due, item.first_seen, row)
+        if item.former is not None:
+            self._counts.ageing.seen((copy,))
         self._add(departure(item, Fate.DELAYED, begin(Way.PARK, item.row, row), home, copy), settlement.delay)
 
     def append_again(self, item: EndedItem, row: LedgerEntry) -> None:
@@ -173,6 +175,7 @@ class Departures:
     def _end(self, way: Way, item: EndedItem, place: LedgerPlace, fate: Fate, load: Any) -> None:
         """The last write of a row is that of a copy, or of what was detached; the row of any other item of the source
         itself goes with the checkpoint."""
+        self._counts.ageing.over(item.id)
         row, home = item.row, None
         if row is not None and (item.former is not None or row.is_detached):
             home = self._home(item)
@@ -211,6 +214,7 @@ class Departures:
     def skip(self, items: list[EndedItem], fate: Fate) -> None:
         """Items that are over or elsewhere, as their rows say."""
         if items:
+            self._counts.ageing.over(*[item.id for item in items])
             self._gone([departure(item, fate, begin(Way.END)) for item in items])
 
     def release(self, item: EndedItem, row: LedgerEntry) -> None:

@@ -24,6 +24,7 @@ from ..partition import Partition
 from ..resources import Setup
 from ..rules.departure_steps import Event, Step, Way, follow
 from ..rules.detached import FIRST_LOOK
+from ..tracing import tracing_of
 from .copies import as_row_says
 from .departure import Departure
 from .durable import DurableWriter
@@ -44,6 +45,7 @@ class Destinations:
         self._remembered = setup.remembered
         self._parking = setup.parking
         self._clock = setup.clock
+        self._tracing = tracing_of(setup.config.name, 0.0)
         self._rows = rows
         self._done = done
         many = setup.config.order == "none"  # in order, the next one waits until the one before it is gone
@@ -130,6 +132,7 @@ class Destinations:
 
     async def _park(self, batch: list[Departure]) -> None:
         """Into the delay service. What it refuses for good, such as a delay beyond its bound, goes another way."""
+        began = self._clock.wall()
         try:
             await self._parking.park([cast(Parked, each.load) for each in batch])
         except UserError:
@@ -137,6 +140,9 @@ class Destinations:
                 await self._park_alone(each)
         else:
             self._appended(batch)
+        if self._tracing is not None:
+            copies = [cast(Parked, each.load) for each in batch if each.leg.way is Way.PARK]
+            self._tracing.parked(copies, began, self._clock.wall())
         soon: list[tuple[RowHome, LedgerEntry]] = [
             (each.home, each.leg.row)
             for each in batch

@@ -33,6 +33,7 @@ from ..rules.reconnect import Reconnect
 from ..rules.settlement import Action, Family, History, Settlement, settle
 from ..rules.watchdog import WatchdogFacts
 from ..session import Renewal, SchedulerSession
+from ..tracing import tracing_of
 from ..vitals import Vitals, state_of
 
 log = Logger("tailrace.tailer")
@@ -63,6 +64,7 @@ class Pump(ABC):
             greeting=self.greeting,
         )
         self.flights: dict[int, HandOut] = {}
+        self.tracing = tracing_of(setup.config.name, setup.config.trace_ratio)
         self.paused = False
         self.draining = False
         self.lag = -1
@@ -261,10 +263,14 @@ class Pump(ABC):
         returned: list[tuple[HandOut, Mapping[Cell, int]]] = []
         for out, indexes in self._closed(outcomes.succeeded, returned):
             self.counts.completed += len(indexes)
+            if out.traced and self.tracing is not None:
+                self.tracing.ended(out, {}, self.clock.wall())
             self.succeeded(out, indexes)
         for out, indexes in self._closed(outcomes.ended, returned):
             first = out.flight.number << INDEX_BITS
             ends = {index: outcomes.ended[first | index] for index in indexes}
+            if out.traced and self.tracing is not None:
+                self.tracing.ended(out, ends, self.clock.wall())
             well = [index for index, ended in ends.items() if ended.outcome == Outcome.SUCCESS]
             self.counts.completed += len(well)
             if plain := [index for index in well if ends[index].result is None]:
@@ -299,6 +305,8 @@ class Pump(ABC):
         """Hands a flight out; takes its credit, unless that was done."""
         out = HandOut(flight, cells, counts, self.clock.wall(), place, self.session.credit.clogs)
         self.flights[flight.number] = out
+        if self.tracing is not None:
+            out.traced = self.tracing.pushed(flight, place, out.pushed_at)
         if not taken:
             self.session.credit.take(counts)
         self.session.push(flight)

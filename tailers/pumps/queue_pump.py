@@ -146,6 +146,7 @@ class QueuePump(Pump):
             attempts=leased.attempts,
             extras=leased.extras,
             wants_result=self.config.results,
+            dues=leased.dues,
         )
         for extra in leased.extras.values():
             extra.alone = extra.alone or extra.crashes > 0
@@ -164,7 +165,7 @@ class QueuePump(Pump):
         ids = out.flight.ids
         done = ids if len(ours) == len(ids) else [ids[index] for index in ours]
         extras = out.flight.extras
-        keyed = any((extra := extras.get(index)) is not None and extra.key for index in indexes) if extras else False
+        keyed = any(extra.key and index in indexes for index, extra in extras.items()) if extras else False
         self._settling.succeed(out.flight.fence, done, len(indexes), out.release(indexes), awaited=keyed)
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:

@@ -163,6 +163,23 @@ class SettlingLaws:
         assert [each.reason for each in tries[one]] == [f'no. {n} said "é"' for n in range(2, KEPT + 2)]
         assert [each.at for each in tries[one]] == sorted(each.at for each in tries[one])
 
+    async def test_the_headers_of_live_items_are_told(self, engine: QueueEngine) -> None:
+        told = (("created-by", "ann@host"), ("é", '"\\\n'))
+        one, other, done = await put(
+            engine, NewItem(MAIL, b"", headers=told), NewItem(MAIL, b""), NewItem(MAIL, b"", headers=told)
+        )
+        leased = await take(engine)
+        await engine.queue.settle(leased.fence, [done], [])
+        assert await engine.queue.headers([one, other, done, "00000000000000ff", "none"]) == {one: told}
+        assert await engine.queue.headers([]) == {}
+
+    async def test_when_an_item_was_due_is_told_if_at_all_rightly(self, engine: QueueEngine) -> None:
+        [one] = await put(engine, NewItem(MAIL, b"", due=engine.now() + 10))
+        await engine.pass_time(15)
+        leased = await take(engine)
+        assert leased.ids == [one]
+        assert [*leased.dues] in ([], [pytest.approx(engine.now() - 5, abs=1.0)])
+
     async def test_an_item_handed_back_costs_nothing_and_may_run_at_once(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))
         first = await take(engine)

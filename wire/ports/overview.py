@@ -16,3 +16,6 @@ class OverviewPort(Protocol):
     async def tell_failure(self, part: str, why: str, times: int) -> None:
         """A part, such as "worker host:4711", was opened again after a failure, so many times since its process
         began."""
+
+    async def tell_start_delays(self, scheduler: str, rows: list[tuple[str, str, list[int]]]) -> None:
+        """A scheduler's start delays since it began: of each function and priority how many in each bucket."""

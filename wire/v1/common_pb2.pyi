@@ -49,7 +49,7 @@ class Extra(_message.Message):
     def __init__(self, index: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., crashes: _Optional[int] = ..., expires_at: _Optional[float] = ..., alone: _Optional[bool] = ..., progress: _Optional[str] = ..., again: _Optional[bool] = ...) -> None: ...
 
 class Items(_message.Message):
-    __slots__ = ("new_kinds", "kind", "id", "payload", "attempt", "extra", "wants_result")
+    __slots__ = ("new_kinds", "kind", "id", "payload", "attempt", "extra", "wants_result", "waited")
     NEW_KINDS_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +57,7 @@ class Items(_message.Message):
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     EXTRA_FIELD_NUMBER: _ClassVar[int]
     WANTS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    WAITED_FIELD_NUMBER: _ClassVar[int]
     new_kinds: _containers.RepeatedCompositeFieldContainer[Kind]
     kind: _containers.RepeatedScalarFieldContainer[int]
     id: _containers.RepeatedScalarFieldContainer[str]
@@ -64,7 +65,8 @@ class Items(_message.Message):
     attempt: _containers.RepeatedScalarFieldContainer[int]
     extra: _containers.RepeatedCompositeFieldContainer[Extra]
     wants_result: bool
-    def __init__(self, new_kinds: _Optional[_Iterable[_Union[Kind, _Mapping]]] = ..., kind: _Optional[_Iterable[int]] = ..., id: _Optional[_Iterable[str]] = ..., payload: _Optional[_Iterable[bytes]] = ..., attempt: _Optional[_Iterable[int]] = ..., extra: _Optional[_Iterable[_Union[Extra, _Mapping]]] = ..., wants_result: _Optional[bool] = ...) -> None: ...
+    waited: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, new_kinds: _Optional[_Iterable[_Union[Kind, _Mapping]]] = ..., kind: _Optional[_Iterable[int]] = ..., id: _Optional[_Iterable[str]] = ..., payload: _Optional[_Iterable[bytes]] = ..., attempt: _Optional[_Iterable[int]] = ..., extra: _Optional[_Iterable[_Union[Extra, _Mapping]]] = ..., wants_result: _Optional[bool] = ..., waited: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Owned(_message.Message):
     __slots__ = ("source", "partition", "epoch", "part", "positions", "parts", "counts")

@@ -134,7 +134,7 @@ class FindReply(_message.Message):
     def __init__(self, statuses: _Optional[_Iterable[_Union[WorkloadStatus, _Mapping]]] = ..., after: _Optional[str] = ...) -> None: ...
 
 class WorkloadStatus(_message.Message):
-    __slots__ = ("id", "known", "state", "function", "attempts", "crashes", "created_at", "due_at", "ended_at", "reason", "progress", "priority", "collection", "tenant", "tries")
+    __slots__ = ("id", "known", "state", "function", "attempts", "crashes", "created_at", "due_at", "ended_at", "reason", "progress", "priority", "collection", "tenant", "tries", "worker", "heard_at", "created_by")
     ID_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -150,6 +150,9 @@ class WorkloadStatus(_message.Message):
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     TRIES_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    HEARD_AT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BY_FIELD_NUMBER: _ClassVar[int]
     id: str
     known: bool
     state: str
@@ -165,7 +168,10 @@ class WorkloadStatus(_message.Message):
     collection: str
     tenant: str
     tries: _containers.RepeatedCompositeFieldContainer[Try]
-    def __init__(self, id: _Optional[str] = ..., known: _Optional[bool] = ..., state: _Optional[str] = ..., function: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., created_at: _Optional[float] = ..., due_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., reason: _Optional[str] = ..., progress: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., tries: _Optional[_Iterable[_Union[Try, _Mapping]]] = ...) -> None: ...
+    worker: str
+    heard_at: float
+    created_by: str
+    def __init__(self, id: _Optional[str] = ..., known: _Optional[bool] = ..., state: _Optional[str] = ..., function: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., created_at: _Optional[float] = ..., due_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., reason: _Optional[str] = ..., progress: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., tries: _Optional[_Iterable[_Union[Try, _Mapping]]] = ..., worker: _Optional[str] = ..., heard_at: _Optional[float] = ..., created_by: _Optional[str] = ...) -> None: ...
 
 class StatusReply(_message.Message):
     __slots__ = ("statuses",)

@@ -476,17 +476,19 @@ class ExplainRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("known", "state", "reason", "detail", "worker", "ahead")
+    __slots__ = ("known", "state", "reason", "detail", "worker", "ahead", "heard_at")
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
     AHEAD_FIELD_NUMBER: _ClassVar[int]
+    HEARD_AT_FIELD_NUMBER: _ClassVar[int]
     known: bool
     state: str
     reason: str
     detail: str
     worker: str
     ahead: int
-    def __init__(self, known: _Optional[bool] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., detail: _Optional[str] = ..., worker: _Optional[str] = ..., ahead: _Optional[int] = ...) -> None: ...
+    heard_at: float
+    def __init__(self, known: _Optional[bool] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., detail: _Optional[str] = ..., worker: _Optional[str] = ..., ahead: _Optional[int] = ..., heard_at: _Optional[float] = ...) -> None: ...

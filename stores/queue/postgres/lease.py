@@ -9,6 +9,7 @@ import msgspec
 
 from ....model.claim import Leased
 from ....model.demand import Cell, Demand
+from ....model.due_times import few
 from ....model.workload import FLIGHT_ITEMS, Extra
 from ...postgres.arrays import numbers
 from ..gates import ShutLanes
@@ -16,7 +17,7 @@ from ..ids import id_text
 from ..kinds import Kinds
 from ..turns import ReadyLane, limits_in_turn
 from .bounds import LookBounds
-from .statements import ATTEMPTS, CRASHES, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
+from .statements import ATTEMPTS, CRASHES, DUE_AT, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
 
@@ -118,5 +119,6 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
         payloads=[row[PAYLOAD] for row in rows],
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
+        dues=[row[DUE_AT] / 1e6 if row[DUE_AT] else 0.0 for row in few(rows)],
     )
     return PostgresClaimed(number, moment, ids, leased, expired)

@@ -21,6 +21,7 @@ from ....model.demand import Demand
 from ....model.errors import InvalidRequest, Unavailable
 from ....model.search import Search
 from ....model.tries import Try
+from ....model.workload import Headers
 from ...config import StoresConfig
 from ...postgres.arrays import numbers
 from ...postgres.hints import PostgresHints
@@ -45,7 +46,7 @@ from .collect import PostgresCollecting
 from .find import find
 from .options import PostgresQueueOptions
 from .pollers import PostgresPollers
-from .reports import ages, counts, statuses, tally, tries
+from .reports import ages, counts, headers, statuses, tally, tries
 from .settle import settled, succeeded_together
 from .submit import stored
 
@@ -230,6 +231,9 @@ class PostgresQueue:
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         return await tries(self._read, ids)
+
+    async def headers(self, ids: Sequence[str]) -> dict[str, Headers]:
+        return await headers(self._read, ids)
 
     async def counts(self) -> dict[str, int]:
         return await counts(self._read)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ....model.claim import State
 from ....model.tries import Try
+from ....model.workload import Headers
 from ...postgres.arrays import numbers
-from ..ids import created_at, id_number
+from ..ids import created_at, id_number, id_text
 from ..kinds import Kinds
 from ..queue import Ageing, Status, Tally
 from .rows import BLOCKED
@@ -67,6 +69,15 @@ async def tries(rows: Rows, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         await rows("SELECT id, tries FROM S.tries WHERE id = ANY (%s::bigint[])", (wanted,), "attempts")
     )
     return {each: tuple(Try(*of) for of in found[id_number(each)]) for each in ids if id_number(each) in found}
+
+
+async def headers(rows: Rows, ids: Sequence[str]) -> dict[str, Headers]:
+    """The headers of live items, of the ids that have any."""
+    wanted = numbers(map(id_number, ids))
+    told = await rows(
+        "SELECT id, headers FROM S.entities WHERE headers <> '' AND id = ANY (%s::bigint[])", (wanted,), "headers"
+    )
+    return {id_text(number): tuple((name, value) for name, value in json.loads(text)) for number, text in told}
 
 
 async def counts(rows: Rows) -> dict[str, int]:

@@ -35,6 +35,7 @@ KEY: Final = 5
 HEADERS: Final = 6
 EXPIRES_AT: Final = 7
 PROGRESS: Final = 8
+DUE_AT: Final = 9
 FENCE: Final = 10
 #: Both in one transaction. The rows of the submission have nothing behind their two columns, those of the claim nothing
 #: in them.

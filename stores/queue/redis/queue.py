@@ -20,6 +20,7 @@ from ....model.demand import Demand
 from ....model.errors import InvalidRequest, NotConnected, Unavailable
 from ....model.search import Search
 from ....model.tries import Try
+from ....model.workload import Headers
 from ...config import StoresConfig
 from ...redis.server import RedisServer
 from ..admission import check
@@ -228,6 +229,9 @@ class RedisQueue:
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         return await reports.tries(self._server, self.base, ids)
+
+    async def headers(self, ids: Sequence[str]) -> dict[str, Headers]:
+        return await reports.headers(self._server, self.base, ids)
 
     async def counts(self) -> dict[str, int]:
         return await reports.counts(self._server, self.base)

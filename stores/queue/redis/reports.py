@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ....model.claim import State
 from ....model.tries import Try
+from ....model.workload import Headers
 from ...redis.server import RedisServer
 from ..ageing import folded
 from ..ids import created_at, id_number
@@ -172,6 +173,15 @@ async def tries(server: RedisServer, base: str, ids: Sequence[str]) -> dict[str,
         for each, lines in zip(ids, found, strict=True)
         if lines
     }
+
+
+async def headers(server: RedisServer, base: str, ids: Sequence[str]) -> dict[str, Headers]:
+    """The headers of live items, of the ids that have any."""
+    if not ids:
+        return {}
+    found = await server.call("HMGET", f"{base}extras", *map(id_bytes, ids), about="headers")
+    told = {each: json.loads(extra)[1] for each, extra in zip(ids, found, strict=True) if extra}
+    return {each: tuple((name, value) for name, value in pairs) for each, pairs in told.items() if pairs}
 
 
 async def counts(server: RedisServer, base: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ import msgspec
 
 from ....model.claim import Leased, Settle, State
 from ....model.demand import Cell, Demand
+from ....model.due_times import few
 from ....model.outcome import EXPIRED_WHY
 from ....model.workload import FLIGHT_ITEMS, Extra, Headers
 from ..gates import ShutLanes
@@ -250,6 +251,7 @@ def _take(
         payloads=payloads,
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras={index: extras[row[ID]] for index, row in enumerate(rows) if row[ID] in extras} if extras else {},
+        dues=[row[TRIGGER] / 1e6 for row in few(rows)],
     )
 
 
@@ -273,7 +275,7 @@ def _extras(connection: sqlite3.Connection, rows: list[Row]) -> dict[int, Extra]
     return {
         number: Extra(
             key=key,
-            headers=_headers(headers),
+            headers=headers_of(headers),
             crashes=crashes[number],
             expires_at=expires_at,
             alone=crashes[number] > 0,
@@ -283,5 +285,6 @@ def _extras(connection: sqlite3.Connection, rows: list[Row]) -> dict[int, Extra]
     }
 
 
-def _headers(text: str) -> Headers:
+def headers_of(text: str) -> Headers:
+    """Headers as they are stored."""
     return tuple((name, value) for name, value in _decode(text)) if text else ()

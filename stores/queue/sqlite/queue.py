@@ -23,6 +23,7 @@ from ....model.errors import InvalidRequest, NotConnected
 from ....model.height import Height
 from ....model.search import Search
 from ....model.tries import Try
+from ....model.workload import Headers
 from ...config import StoresConfig
 from ...sqlite.file import AskAgain, SqliteFile
 from ...sqlite.identity import note_height
@@ -41,7 +42,7 @@ from .claims import renew
 from .clocks import close_clock, keep_time, note_wall, open_clock
 from .collect import SqliteCollecting
 from .find import COLUMNS, find
-from .lease import claim
+from .lease import claim, headers_of
 from .memory import Memory
 from .rows import BLOCKED, IDS, SCHEMA, json_text
 from .settle import cancel, end, remember, succeed
@@ -255,6 +256,16 @@ class SqliteQueue:
             for each in ids
             if (number := id_number(each)) in found
         }
+
+    async def headers(self, ids: Sequence[str]) -> dict[str, Headers]:
+        self._opened()
+        text = json_text([id_number(each) for each in ids])
+
+        def load(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+            which = f"SELECT id, headers FROM entities WHERE headers <> '' AND id IN {IDS}"
+            return connection.execute(which, (text,)).fetchall()
+
+        return {id_text(number): headers_of(told) for number, told in await self._file.read(load)}
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         memory = self._opened()

@@ -16,7 +16,8 @@ import tailrace
 from tailrace.foundation.metrics_server import CONNECTIONS, MetricsServer
 from tailrace.foundation.run_dir import Card
 from tailrace.gateway.server import GatewayServer
-from tailrace.model.metrics import Sample, prometheus_text, samples
+from tailrace.model.exposition import prometheus_text
+from tailrace.model.metrics import Sample, samples
 from tailrace.wire.bounds import Endings, PeerBounds
 from tailrace.wire.channel import dial, serve
 from tailrace.wire.entry import ENTRY, CallerCheck

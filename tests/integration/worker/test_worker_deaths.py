@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.model.metrics import prometheus_text
+from tailrace.model.exposition import prometheus_text
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Extra, Flight, Kind
 from tailrace.runtime.config import WorkerConfig

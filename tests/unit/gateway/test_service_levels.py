@@ -11,7 +11,7 @@ from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.rules.alerts import CODES, SeenBeside, alerts, dated, since_when
 from tailrace.gateway.rules.refusals import RECENT, Refusals
 from tailrace.gateway.rules.service_levels import judged
-from tailrace.model.alert import Alert
+from tailrace.model.alert import Alert, ObjectiveOverview
 from tailrace.model.limits import Gate
 from tailrace.model.overview import Overview, SpoolOverview, TailerOverview
 from tailrace.model.priority import Priority
@@ -81,7 +81,12 @@ def test_everything_that_is_not_as_it_should_be_is_told_with_what_to_do() -> Non
     spool = SpoolOverview("filling", items=10, size=100, age=60, refused=1)
     levels = judged([("mail", 0, 31, 3)], LEVELS)
     held = {"queue.db": (300_000_000, ("7 (sqlite3)",))}
-    overview = Overview(tailers=tailers, spool=spool, levels=levels, dead_letters=5, held_logs=held)
+    missed = [
+        ObjectiveOverview("start_delay", "mail", "interactive", 0.95, 0.9, 40, 5.0),
+        ObjectiveOverview("accepted", "mail", "interactive", 0.999, 0.98, 40),
+        ObjectiveOverview("accepted", "fine", "interactive", 0.999, 0.5, 19),  # too few to say so
+    ]
+    overview = Overview(tailers=tailers, spool=spool, levels=levels, dead_letters=5, held_logs=held, objectives=missed)
     gate = Gate("mail", "", "pause", "ann", "the mail server is down")
     seen = SeenBeside(
         "connection refused",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tailrace.model.alert import Alert, Backlog, LevelOverview
-from tailrace.model.metrics import CATALOGUE, NODE, READ, prometheus_text, samples
+from tailrace.model.alert import Alert, Backlog, LevelOverview, ObjectiveOverview
+from tailrace.model.exposition import prometheus_text
+from tailrace.model.metrics import CATALOGUE, NODE, READ, samples
 from tailrace.model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 
 ROOT = Path(__file__).parents[3]
@@ -29,6 +30,7 @@ def overview() -> Overview:
         backlogs=[Backlog("queue", 3, -0.5, 60.0, 6.0), Backlog("b", 9, 2.0, 60.0)],
         alerts=[Alert("waiting", "interactive", 9.0, "what", "todo"), Alert("tailer", "b", 9.0, "what", "todo")],
         ended_peers={"frame": 2},
+        objectives=[ObjectiveOverview("start_delay", "mail", "interactive", 0.95, 0.5, 40, 5.0)],
     )
 
 
@@ -50,6 +52,8 @@ def test_an_overview_says_everything_that_is_known_of_each_tailer() -> None:
     assert [found[f"tailrace.queue.most_attempts{end}", urgent] for end in ("", "_allowed")] == [1, 2]
     assert found["tailrace.backlog.growth", (("source", "b"),)] == 2
     assert found["tailrace.alerts", (("code", "tailer"),)] == 1
+    met = (("objective", "start_delay"), ("function", "mail"), ("priority", "interactive"))
+    assert found["tailrace.objective.observed", met] == 0.5
     # And what cannot be foreseen is no number
     assert {labels for name, labels in found if name == "tailrace.backlog.empty_in"} == {(("source", "queue"),)}
     # And what nobody counted is no number

@@ -1,0 +1,56 @@
+"""Ageing of a stream's retries: how long the oldest that is due has waited, and the most attempts that a live one has
+spent, by function and priority; what the queue's stores say of queued work.
+
+Kept by whoever reads what is due: from the first time it reads an item until that is over, also while it waits for
+another try. Only what failed is here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from ..model.parked import Parked
+
+#: Items that are remembered; the one that was not heard of for the longest is forgotten first.
+MOST = 100_000
+
+
+class Ageing:
+    """The retries of one tailer. Times are wall clock seconds."""
+
+    def __init__(self) -> None:
+        self._live: OrderedDict[str, tuple[str, int, float, int]] = OrderedDict()
+
+    def seen(self, items: Iterable[Parked]) -> None:
+        """Items that are due or will be: `attempt` is the number of their next attempt."""
+        live = self._live
+        for item in items:
+            if item.kind.function:
+                live[item.id] = (item.kind.function, item.kind.priority, item.due, item.attempt - 1)
+                live.move_to_end(item.id)
+        while len(live) > MOST:
+            live.popitem(last=False)
+
+    def started(self, ids: Iterable[str]) -> None:
+        """Items that are out wait no longer; their attempts still count."""
+        for id in ids:
+            if (one := self._live.get(id)) is not None:
+                self._live[id] = (one[0], one[1], float("inf"), one[3])
+
+    def clear(self) -> None:
+        """Another owner may have all of them by now."""
+        self._live.clear()
+
+    def over(self, *ids: str) -> None:
+        """Items are over, or no longer this tailer's."""
+        for id in ids if self._live else ():
+            self._live.pop(id, None)
+
+    def ages(self, now: float) -> list[tuple[str, int, float, int]]:
+        """Of each function and priority for how many seconds the oldest due item has waited, and the most attempts."""
+        found: dict[tuple[str, int], tuple[float, int]] = {}
+        for function, priority, due, attempts in self._live.values():
+            waited, most = found.get((function, priority), (0.0, 0))
+            found[function, priority] = (max(waited, now - due), max(most, attempts))
+        return [(*of, *ages) for of, ages in found.items()]
