@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..foundation.lifecycle import Part, kept_open
+from ..foundation.lifecycle import Part, end_all, kept_open
 
 #: How long a part may drain before it is stopped, seconds. A supervisor above should allow a little more.
 GRACE = 30.0
@@ -61,14 +61,11 @@ async def run(part: Part, *, started: Callable[[], None], signals: Signals, grac
         draining = asyncio.create_task(part.drain(grace), name="drain")
         hurry = asyncio.create_task(signals.hurry.wait(), name="hurry")
         done, _ = await asyncio.wait({draining, hurry}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (draining, hurry):
-            task.cancel()
-        await asyncio.gather(draining, hurry, return_exceptions=True)
+        await end_all([draining, hurry])
         if draining in done:
             draining.result()
     finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
+        await end_all([telling])
         await part.stop()
 
 
@@ -82,9 +79,7 @@ async def _started(part: Part, signals: Signals) -> bool:
             starting.result()
             return True
     finally:
-        starting.cancel()
-        ending.cancel()
-        await asyncio.gather(starting, ending, return_exceptions=True)
+        await end_all([starting, ending])
     await part.stop()
     return False
 

@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Self
 
+from ..model.address import parse_address
 from .kafka_jars import jars
 from .own_process import OwnProcess
 from .process import free_ports
@@ -90,7 +91,7 @@ class KafkaNode(OwnProcess):
         """Returns when it answers. Raises OSError with the end of its log when it ended instead."""
         limit = time.monotonic() + START_WITHIN
         while time.monotonic() < limit and self.running:
-            with contextlib.suppress(OSError), socket.create_connection(_pair(self.plain), timeout=1):
+            with contextlib.suppress(OSError), socket.create_connection(parse_address(self.plain), timeout=1):
                 return
             time.sleep(0.05)
         raise OSError(f"Kafka node {self.number} did not start: {(self.folder / 'broker.log').read_text()[-2000:]}")
@@ -162,8 +163,3 @@ class KafkaCluster:
     def __exit__(self, *_: object) -> None:
         for node in self.nodes:
             node.stop()
-
-
-def _pair(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host, int(port)

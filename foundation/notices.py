@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..model.address import parse_address
 from ..model.plain_text import plain
 from .run_dir import RunDir, directories, open_own
 
@@ -111,7 +112,7 @@ class Posted:
 
 def dialable(address: str) -> str:
     """What a client of this machine dials to reach who listens there: loopback, where that is every address."""
-    host, _, port = address.rpartition(":")
+    host, port = parse_address(address, lowest_port=0)
     return {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host) + f":{port}"  # noqa: S104 - it is told, not bound
 
 

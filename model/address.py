@@ -42,6 +42,14 @@ def read_address(text: str, lowest_port: int = 1) -> Address | None:
     return Address(host, int(port)) if lowest_port <= int(port) <= HIGHEST_PORT else None
 
 
+def parse_address(text: str, lowest_port: int = 1) -> Address:
+    """The same of a text that must be one. Raises ConfigError."""
+    address = read_address(text, lowest_port)
+    if address is None:
+        raise ConfigError(f'{text!r} is not an address: expected host:port, such as "127.0.0.1:8786"')
+    return address
+
+
 def listening_address(text: str) -> Address:
     """The address to listen on that a text names; port 0: any free one. Raises ConfigError, also beyond loopback:
     authentication cannot be configured yet."""

@@ -29,6 +29,16 @@ CALL = Pauses(0.05, 1.0)
 PARK = Pauses(0.05, 2.0)
 #: A gateway's store is away; submissions go to its spool meanwhile.
 SPOOL = Pauses(0.1, 2.0)
+#: A source is not connected; it is opened again.
+SOURCE = Pauses(0.1, 10.0)
+#: A tailer, or the pump of a partition, failed; it begins again.
+TAILER = Pauses(0.5, 30.0)
+#: … with what somebody must mend by hand: then a look whether that was done.
+MENDED = Pauses(1.0, 60.0)
+#: An item comes back unstarted time and again; it goes out again.
+HAND_BACK = Pauses(0.1, 5.0)
+#: An outbox's database or its queue cannot be reached.
+OUTBOX = Pauses(0.1, 2.0)
 #: A part fails beyond its own handling; it is closed and opened again.
 PART = Pauses(0.1, 30.0)
 #: A sweep of a store fails: nobody waits for it.

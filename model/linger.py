@@ -24,11 +24,8 @@ HINTS = Linger(0.05)
 OUTBOX_LOOKS = Linger(0.05)
 #: A look at the ends of streams on Kafka that somebody waits for.
 KAFKA_LOOKS = Linger(0.05)
-#: A submission on a server, for a claim that looks just now (hand-over); the answer to one whose item was leased in
-#: the same write, for the push of that.
+#: A submission on a server, for a claim that looks just now (hand-over).
 HAND_OVER = Linger(0.02)
-#: A submission on a server behind one that took a claim along, for whoever was brought that to wait again.
-WAITS_AGAIN = Linger(0.001)
 #: A move of a delay queue behind one that was not a full batch.
 DUE_MOVES = Linger(0.05)
 #: A move of a rung: what becomes due within so much of the rung's wait, and at most so long, moves together.

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..foundation.notices import Notice, notices
 from ..foundation.run_dir import VARIABLE, places
-from ..model.address import read_address
+from ..model.address import parse_address, read_address
 from ..model.errors import ConfigError
 
 DEFAULT_GATEWAY = "127.0.0.1:8786"
@@ -100,7 +100,7 @@ def look(part: str, environment: Mapping[str, str] | None = None) -> Found:
     where = " and ".join(str(path) for path in places(environment))
     if not known:
         return Found((default,), f"it is the default, and no notice in {where} tells of a {part} that runs", True)
-    port = default.rpartition(":")[2]
+    port = str(parse_address(default).port)
     for each in known:
         if each.address in (default, f"localhost:{port}"):
             return Found((default,), "it is the default", True, each.home)

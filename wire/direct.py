@@ -19,6 +19,7 @@ from grpc import StatusCode
 from grpc.aio import AioRpcError
 
 from ..foundation.lifecycle import end_all
+from ..model.address import parse_address
 from ..model.errors import TailraceError
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
@@ -65,8 +66,8 @@ class DirectChannel:
             _, wire = await loop.create_unix_connection(lambda: Wire(self._largest), sock=found)
             peer = wire.peer
             return wire, None if peer is None else {peer}
-        host, _, port = address.removeprefix(SCHEME).rpartition(":")
-        _, wire = await loop.create_connection(lambda: Wire(self._largest), host.strip("[]"), int(port))
+        place = parse_address(address.removeprefix(SCHEME))
+        _, wire = await loop.create_connection(lambda: Wire(self._largest), place.bare_host, place.port)
         return wire, self._proof.listening()
 
 

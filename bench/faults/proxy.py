@@ -12,6 +12,8 @@ import socket
 import struct
 from collections.abc import Collection
 
+from ...model.address import parse_address
+
 #: The two ways through the proxy: from who dialled to who was dialled, and back.
 UP = "up"
 DOWN = "down"
@@ -67,8 +69,8 @@ class FaultProxy:
 
     async def start(self) -> None:
         """Listens."""
-        host, _, port = self.address.rpartition(":")
-        self._server = await asyncio.start_server(self._accept, host, int(port))
+        host, port = parse_address(self.address, lowest_port=0)
+        self._server = await asyncio.start_server(self._accept, host, port)
         self.address = f"{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def drain(self, timeout: float) -> None:
@@ -134,11 +136,10 @@ class FaultProxy:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        host, _, port = self.target.rpartition(":")
         try:
             if self._refusing:
                 raise ConnectionRefusedError
-            far_reader, far_writer = await asyncio.open_connection(host, int(port))
+            far_reader, far_writer = await asyncio.open_connection(*parse_address(self.target))
         except (OSError, asyncio.CancelledError):
             reset(writer)
             return

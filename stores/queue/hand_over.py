@@ -10,34 +10,34 @@ at most; what is brought to nobody any more is given back.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Sequence
 
-from ...foundation.handed_on import HandedOn
 from ...model.claim import Leased
 from ...model.demand import Cell, Demand
-from ...model.linger import HAND_OVER, WAITS_AGAIN
+from ...model.linger import HAND_OVER
 from .kinds import Kinds
 from .queue import NewItem
 
+#: Turns of the event loop in which who was brought something pushes it and waits again.
+TURNS = 6
+#: Turns until its frame is written: whoever submitted is told behind that, since telling takes as long as a hop.
+PUSH_TURNS = 4
 #: Items of a submission that takes a lease along: more are work for a claim of their own, and their submitters wait.
 MOST = 64
 
 
 class Taker:
-    """One lease of so many seconds that waits. `open`: it may be reserved, and then `opened` is called. `looking`: done
-    when the look is over that is under way, or due. `task` waits for it, and hands on what it gets."""
+    """One lease of so many seconds that waits. `open`: it may be reserved. `looking`: done when the look is over that
+    is under way, or due."""
 
-    __slots__ = ("coming", "demand", "looking", "open", "opened", "seconds", "task")
+    __slots__ = ("coming", "demand", "looking", "open", "seconds")
 
     def __init__(self, demand: Demand, seconds: float) -> None:
         self.demand = demand
         self.seconds = seconds
         self.open = True
-        self.opened: Callable[[], None] = lambda: None
         self.coming: asyncio.Future[Leased | None] | None = None
         self.looking: asyncio.Future[None] | None = None
-        self.task = asyncio.current_task()
 
     def looks(self) -> None:
         """It looks by itself now, or before anything else."""
@@ -47,15 +47,10 @@ class Taker:
 
     def looked(self, *, found: bool) -> None:
         """It did, and waits on where it found nothing."""
-        self._opens(not found)
+        self.open = not found
         if self.looking is not None:
             self.looking.set_result(None)
             self.looking = None
-
-    def _opens(self, again: bool) -> None:
-        self.open = again
-        if again:
-            self.opened()
 
     def fits(self, cells: Collection[Cell], count: int) -> bool:
         """Whether it wants all of so many items of these cells."""
@@ -78,7 +73,7 @@ class Taker:
             return None
         leased = await asyncio.shield(self.coming)
         self.coming = None
-        self._opens(leased is None)
+        self.open = leased is None
         return leased
 
 
@@ -89,7 +84,6 @@ class Takers:
         self._takers: list[Taker] = []
         self._nobody = nobody
         self._brought = False  # and no submission came since
-        self._opened = asyncio.Event()  # one of them was, since somebody waits for that
 
     def bring(self, taker: Taker, leased: Leased | None) -> None:
         """Ends its reservation."""
@@ -97,9 +91,10 @@ class Takers:
         self._brought = leased is not None
 
     @staticmethod
-    async def pushed(taker: Taker) -> None:
+    async def pushed() -> None:
         """Lets who was brought something push it, before whoever submitted it is told."""
-        await HandedOn([taker.task], HAND_OVER.seconds).future
+        for _ in range(PUSH_TURNS):
+            await asyncio.sleep(0)
 
     async def ready(self, kinds: Kinds, items: Sequence[NewItem]) -> None:
         """Lets those wait again, before a submission of these is made, who were brought something by the last one, or
@@ -108,27 +103,22 @@ class Takers:
         if not cells:
             return
         brought, self._brought = self._brought, False
-        if brought:
-            await self._again()
+        await self._turns(brought)
         fitting = [taker for taker in self._takers if taker.fits(cells, len(items))]
         looking = [taker.looking for taker in fitting if taker.looking is not None]
         if looking and not any(taker.open for taker in fitting):
             await asyncio.wait(looking, timeout=HAND_OVER.seconds, return_when=asyncio.FIRST_COMPLETED)
-            await self._again()
+            await self._turns(True)
 
-    async def _again(self) -> None:
-        """Waits a moment until one may be reserved: who was brought something pushes it, and waits again if it may."""
-        if not any(taker.open and taker.coming is None for taker in self._takers):
-            self._opened.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(WAITS_AGAIN.seconds):
-                    await self._opened.wait()
+    async def _turns(self, some: bool) -> None:
+        for _ in range(TURNS if some else 0):
+            if any(taker.open and taker.coming is None for taker in self._takers):
+                return
+            await asyncio.sleep(0)
 
     def add(self, taker: Taker) -> None:
         """It waits."""
         self._takers.append(taker)
-        taker.opened = self._opened.set
-        self._opened.set()
 
     def remove(self, taker: Taker) -> None:
         """It waits no more."""

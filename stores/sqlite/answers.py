@@ -8,23 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...foundation.handed_on import HandedOn
-from ...model.linger import HAND_OVER
-
 Job = Callable[[sqlite3.Connection], Any]
+
+#: Turns of the event loop from an answered lease to the frame that pushes what was leased.
+HAND_OUT_TURNS = 4
 
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """One write and the future that waits for it. `deadline` is monotonic; None: not a standing write, which `asker`
-    made."""
+    """One write and the future that waits for it. `deadline` is monotonic; None: not a standing write."""
 
     fn: Job
     future: asyncio.Future[Any]
     deadline: float | None
     committed: Callable[[Any], None] | None
     look: float = 0.0
-    asker: asyncio.Task[Any] | None = None
 
 
 #: The value of a write that was given up before its turn.
@@ -35,18 +33,23 @@ Answer = tuple[Write, Any, Exception | None]
 
 def resolve(answers: list[Answer]) -> None:
     """Those of standing writes first, since what was leased is on its way to its function; a submitter, who only hears
-    that its item is safe, is told when whoever leased has handed it on."""
+    that its item is safe, is told when that way had its turns."""
     for write, value, error in answers:
         if write.committed is not None and error is None and value is not SKIPPED:
             write.committed(value)
     standing = [answer for answer in answers if answer[0].deadline is not None]
-    _tell(standing)
-    rest = [answer for answer in answers if answer[0].deadline is None]
-    if standing and rest:
-        handed_on = HandedOn([answer[0].asker for answer in standing], HAND_OVER.seconds)
-        handed_on.future.add_done_callback(lambda done: _tell(rest))
+    if standing and len(standing) < len(answers):
+        _tell(standing)
+        _tell_later([answer for answer in answers if answer[0].deadline is None], HAND_OUT_TURNS)
     else:
-        _tell(rest)
+        _tell(answers)
+
+
+def _tell_later(answers: list[Answer], turns: int) -> None:
+    if turns:
+        asyncio.get_running_loop().call_soon(_tell_later, answers, turns - 1)
+    else:
+        _tell(answers)
 
 
 def _tell(answers: list[Answer]) -> None:

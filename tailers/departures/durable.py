@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
-from ...model.backoff import Backoff
+from ...model.backoff import STORE, Backoff
 from ...model.errors import Unavailable
 from ..rules.together import gathers
 
@@ -25,14 +25,11 @@ T = TypeVar("T")
 #: A write takes at most so many items, and about so many bytes.
 BATCH_ITEMS = 1024
 BATCH_BYTES = 4 << 20
-#: Pauses after a failed write, seconds: the first, and the cap it doubles to.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 5.0
 
 
 async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[str], None]) -> T:
     """The call's answer, however often it must be tried. `failing` hears why it failed, "" when it no longer does."""
-    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+    backoff = Backoff(*STORE, random.random)
     while True:
         try:
             answer = await call()

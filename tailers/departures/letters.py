@@ -1,4 +1,4 @@
-"""Dead letters of a stream's items: of those that ended so, and of those that can neither go on nor wait."""
+"""Dead letters of items that ended so, from a stream or a queue, and of those that can neither go on nor wait."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from ...model.dead_letter import DeadLetter
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.parked import Parked
+from ...model.workload import Ended, Extra
+from ..hand_out import HandOut
 from ..ledger.rows import RowHome
 from ..rules.settlement import Settlement
 from .departure import OUTCOMES, EndedItem
+
+#: What most items carry beside the rest.
+_NOTHING = Extra()
 
 
 def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Settlement, now: float) -> DeadLetter:
@@ -30,6 +35,29 @@ def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Se
         partition="" if home is None else home.partition,
         position=-1 if home is None else home.position,
         tries=item.tries(settlement.reason, now),
+    )
+
+
+def letter_of_queued(
+    out: HandOut, index: int, tailer: str, settlement: Settlement, ended: Ended, now: float
+) -> DeadLetter:
+    """For an item of a queue, at `now`, wall clock. Its queue knows how the attempts before the last one went."""
+    flight = out.flight
+    extra = flight.extras.get(index, _NOTHING)
+    return DeadLetter(
+        id=flight.ids[index],
+        tailer=tailer,
+        kind=flight.kinds[index],
+        payload=flight.payloads[index],
+        outcome=OUTCOMES[ended.outcome],
+        reason=settlement.reason,
+        attempts=settlement.failed,
+        crashes=settlement.crashes,
+        first_seen=out.pushed_at,
+        died_at=now,
+        key=extra.key,
+        headers=extra.headers,
+        progress=ended.progress,
     )
 
 

@@ -26,6 +26,7 @@ from ..rules.gathering import Gathering
 from ..rules.hand_back import HandBacks
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
 from .durable import until_available
+from .letters import letter_of_queued
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.
 _REMEMBERED = 100_000
@@ -136,7 +137,7 @@ class QueueSettlements:
         batch.items += 1
         batch.size += len(flight.payloads[index])
         if settlement.action is Action.DEAD:
-            self._letters.append(self._letter(out, index, settlement, ended))
+            self._letters.append(letter_of_queued(out, index, self._tailer, settlement, ended, self._clock.wall()))
         match settlement.action:
             case Action.DONE:
                 state = _ENDS[Outcome(ended.outcome)]
@@ -223,22 +224,3 @@ class QueueSettlements:
         if batch is None:
             batch = self._pending[fence] = _Batch()
         return batch
-
-    def _letter(self, out: HandOut, index: int, settlement: Settlement, ended: Ended) -> DeadLetter:
-        flight = out.flight
-        extra = flight.extras.get(index)
-        return DeadLetter(
-            id=flight.ids[index],
-            tailer=self._tailer,
-            kind=flight.kinds[index],
-            payload=flight.payloads[index],
-            outcome=Outcome(ended.outcome).name.lower(),
-            reason=settlement.reason,
-            attempts=settlement.failed,
-            crashes=settlement.crashes,
-            first_seen=out.pushed_at,
-            died_at=self._clock.wall(),
-            key=extra.key if extra is not None else "",
-            headers=extra.headers if extra is not None else (),
-            progress=ended.progress,
-        )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ...foundation.lifecycle import end_all
 from ...model.claim import Leased, State
 from ...model.demand import Cell, Demand
 from ...model.errors import TailraceError, Unavailable
@@ -72,10 +73,7 @@ class QueuePump(Pump):
 
     async def close(self) -> None:
         """Disconnects. What is still claimed comes back when its lease ends."""
-        claims = [*self._claims]
-        for task in claims:
-            task.cancel()
-        await asyncio.gather(*claims, return_exceptions=True)
+        await end_all(self._claims)
         await self.source.close()
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:

@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...model.audit import Audit
-from ...model.backoff import Backoff
+from ...model.backoff import OUTBOX, Backoff
 from ...model.errors import InvalidRequest, Unavailable, UserError
 from ...model.function_spec import FunctionSpec
 from ...stores.outbox.item import OutboxRow, item_of
@@ -21,7 +21,6 @@ from ...stores.outbox.outbox import Outbox
 from ...stores.queue.queue import NewItem
 from ..counts import Counts
 from ..resources import Setup
-from ..rules.reconnect import FIRST_PAUSE
 from ..rules.relay import step, still_waiting
 from ..rules.watchdog import WatchdogFacts
 from ..vitals import Vitals, state_of
@@ -32,8 +31,6 @@ MOST_UNKNOWN = 1000
 TOO_MANY = f"no such function is registered, and rows of {MOST_UNKNOWN} others wait for theirs already"
 #: Seconds between looks at which functions are registered, and at how many rows wait.
 FUNCTIONS_EVERY, COUNT_EVERY = 1.0, 5.0
-#: Seconds, the longest pause before a database or a queue that could not be reached is tried again.
-LAST_PAUSE = 2.0
 #: What a queue raises for what a row has: a refusal, or that a value has no place in it.
 _OF_A_ROW = (UserError, ValueError, TypeError, ArithmeticError)
 
@@ -63,7 +60,7 @@ class RelayPump:
 
     async def run(self) -> None:
         """Relays until cancelled."""
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+        backoff = Backoff(*OUTBOX, random.random)
         try:
             while True:
                 self._wake.clear()

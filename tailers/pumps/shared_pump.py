@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ...foundation.lifecycle import cancel
+from ...foundation.lifecycle import cancel, end_all
 from ...foundation.logger import Logger
 from ...model.audit import Audit
 from ...model.errors import InvalidRequest, NotConnected, StaleFence
@@ -66,8 +66,7 @@ class SharedPump:
                 if each.done():
                     each.result()
         finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            await end_all([following])
             tasks, self._tasks = [*self._tasks.values()], {}
             leaving = [*self._leaving.values()]  # nothing that is out is waited for any more
             for task in (*tasks, *leaving):

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...model.backoff import doubled
+from ...model.backoff import MENDED, TAILER, doubled
 from ...model.errors import InvalidRequest, PositionsGone, StaleFence, UserError
 from .wording import wording
 
-#: Pauses, seconds: the first, and the cap that they double to.
-FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
-#: The same for what needs somebody's hand.
-FIRST_LOOK, LAST_LOOK = 1.0, 60.0
 #: A pump that ran this long starts over with the first pause.
 HEALTHY_AFTER = 60.0
 #: Seconds for which a reason is shown of a pump that was begun again: by then it has met with it anew.
@@ -65,10 +61,9 @@ class Again:
             return Ended(None, news, by_hand)
         self._waits = True
         if isinstance(error, StaleFence):
-            return Ended(FIRST_PAUSE, news, by_hand)
-        first, last = (FIRST_LOOK, LAST_LOOK) if by_hand else (FIRST_PAUSE, LAST_PAUSE)
+            return Ended(TAILER.first, news, by_hand)
         self._pauses += 1
-        return Ended(doubled(first, last, self._pauses - 1), news, by_hand)
+        return Ended(doubled(*(MENDED if by_hand else TAILER), self._pauses - 1), news, by_hand)
 
     def why(self, now: float) -> str:
         """What somebody must mend, while it waits for that; empty otherwise."""

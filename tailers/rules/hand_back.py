@@ -15,14 +15,11 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ...model.backoff import doubled
+from ...model.backoff import HAND_BACK, doubled
 from ...model.outcome import Outcome
 from ...model.workload import Ended, Kind
 from .credit import Credit
 
-#: Seconds: the pause after the second in a row, and the cap to which it doubles.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 5.0
 #: Items remembered; who came back first goes first.
 REMEMBERED = 100_000
 
@@ -33,7 +30,7 @@ def pause_after(times: int, out_for: float) -> float:
     """Seconds until what came back so often in a row goes out again; it was out for `out_for` of its pause."""
     if times < 2:
         return 0.0
-    return max(0.0, doubled(FIRST_PAUSE, LAST_PAUSE, times - 2) - max(0.0, out_for))
+    return max(0.0, doubled(*HAND_BACK, times - 2) - max(0.0, out_for))
 
 
 class HandBacks(dict[K, tuple[int, float]]):

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...model.backoff import Backoff
+from ...model.backoff import SOURCE, Backoff
 from .wording import wording
 
-#: Pauses, seconds: the first, and the cap that they double to.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 10.0
 #: Seconds for which a connection must hold until it counts as well.
 STEADY = 30.0
 #: Seconds for which the reason is shown of one that broke before it was steady: by then the next break has come.
@@ -36,7 +33,7 @@ class Reconnect:
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
+        self._backoff = Backoff(*SOURCE)
         self._reason = ""
         self._flaps = False
         self._said: set[str] = set()

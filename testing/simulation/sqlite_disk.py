@@ -157,9 +157,7 @@ class InlineFile(SqliteFile):
         if len(self._pending) >= MAX_PENDING:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
         future: asyncio.Future[Any] = self._loop.create_future()
-        asker = None if deadline is None else asyncio.current_task()
-        write = Write(fn, future, deadline, committed, asker=asker)
-        self._pending.add(write, heavy=heavy)
+        self._pending.add(Write(fn, future, deadline, committed), heavy=heavy)
         self._soon()
         return await future
 

@@ -155,8 +155,8 @@ class PostgresQueue:
         self._claiming.put(moments, {number: lane for number, lane, item in left if not item.due})
         if left:
             self._wake(anything=any(item.due for _, _, item in left))
-        if taker is not None and leased is not None:
-            await self._waiting.takers.pushed(taker)
+        if leased is not None:
+            await self._waiting.takers.pushed()
         return [Submitted(id_text(first.get(number, number)), number in first) for number in ids]
 
     # Leases.

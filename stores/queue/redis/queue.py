@@ -27,7 +27,6 @@ from ..admission import check
 from ..engines import QueueEngine
 from ..gates import ShutLanes
 from ..group import submissions
-from ..hand_over import Taker
 from ..poller import Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
@@ -124,29 +123,29 @@ class RedisQueue:
         answer: Any = None
         for _ in range(MOVES):
             await self._kinds.add(item.kind for item in items)
-            answer, taker = await self._submitted(items)
+            answer, taken = await self._submitted(items)
             if answer[0] != MOVED:
                 break
             await self._ground.look_again()
         else:
             raise NotConnected(f"{self._server.name} is another one at each look; nothing was submitted")
         stored = submitted(answer, len(items), self._config.max_waiting)
-        if taker is None:
+        if not taken:
             lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
             self._claiming.are_due({lane_of[number_of[item.kind]] for item in items if not item.due})
             self._wake(anything=any(item.due for item in items))
         else:
-            await self._waiting.takers.pushed(taker)
+            await self._waiting.takers.pushed()
         return stored
 
-    async def _submitted(self, items: Sequence[NewItem]) -> tuple[Any, Taker | None]:
-        """The answer of SUBMIT, and who waits and was brought all that is due in the same step; None: nobody was."""
+    async def _submitted(self, items: Sequence[NewItem]) -> tuple[Any, bool]:
+        """The answer of SUBMIT, and whether all that is due was claimed in the same step for somebody who waits."""
         rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
         arguments = [*self._home.words, highest, self._config.max_waiting, *rows]
         await self._waiting.takers.ready(self._kinds, items)
         taker = self._waiting.takers.reserve(self._kinds, items) if self._quiet() <= 0 else None
         if taker is None:
-            return await self._ground.run(SUBMIT, *arguments, about="a submission"), None
+            return await self._ground.run(SUBMIT, *arguments, about="a submission"), False
         leased: Leased | None = None
         try:
             self._claiming.are_due({self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items})
@@ -157,7 +156,7 @@ class RedisQueue:
                 leased = await self._claiming.took(claim, taker.seconds)
         finally:
             self._waiting.bring(taker, leased)
-        return answer, None if leased is None or self._claiming.due else taker
+        return answer, leased is not None and not self._claiming.due
 
     def _hinted(self) -> None:
         """Another node changed something."""

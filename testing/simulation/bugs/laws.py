@@ -15,9 +15,9 @@ from ....stores.checkpoints import sqlite as checkpoints_
 from ....stores.checkpoints.sqlite import SqliteCheckpoints
 from ....stores.ledger import sqlite as ledger_
 from ....stores.ledger.sqlite import SqliteLedger
+from ....tailers import stream_core as stream_core_
 from ....tailers.ledger import suspicion
 from ....tailers.ledger.rows import Rows
-from ....tailers.pumps import stream_pump as stream_pump_
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.ledger import CopyVerdict
 from ..planting import Bug, breaks, instead
@@ -101,7 +101,7 @@ def _what_was_out_when_its_owner_died_runs_beside_others() -> Bug:
         for extra in items.mapped.extras.values():
             extra.alone = False
 
-    return instead(stream_pump_, "remember", remember)
+    return instead(stream_core_, "remember", remember)
 
 
 @breaks("L16", by="two at once")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.model.address import Address, listening_address, read_address
+from tailrace.model.address import Address, listening_address, parse_address, read_address
 from tailrace.model.errors import ConfigError
 
 
@@ -61,3 +61,11 @@ def test_an_address_to_listen_on_may_leave_the_port_open() -> None:
 def test_what_nobody_can_listen_on_is_refused(text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         listening_address(text)
+
+
+def test_a_text_that_must_be_an_address_is_one_or_says_what_was_expected() -> None:
+    assert parse_address("[::1]:8786") == Address("[::1]", 8786)
+    assert parse_address("localhost:0", lowest_port=0).port == 0
+    for text in ("localhost", ":1", "localhost:0", "localhost:http"):
+        with pytest.raises(ConfigError, match="expected host:port"):
+            parse_address(text)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.backoff import MENDED, TAILER
 from tailrace.model.errors import ConfigError, InvalidRequest, PositionsGone, StaleFence, UserError
 from tailrace.tailers.rules.again import (
-    FIRST_LOOK,
-    FIRST_PAUSE,
     HEALTHY_AFTER,
-    LAST_LOOK,
-    LAST_PAUSE,
     SHOWN,
     Again,
 )
@@ -27,13 +24,13 @@ def test_what_needs_a_hand_is_looked_at_ever_later_and_said_once() -> None:
         pauses.append(ended.pause)
         said += ended.news
         now += ended.pause
-    assert pauses == [min(LAST_LOOK, FIRST_LOOK * 2**n) for n in range(10)] and said == 1
+    assert pauses == [min(MENDED.last, MENDED.first * 2**n) for n in range(10)] and said == 1
     # And its reason stays for a moment when it is tried again, until that went well
     again.began(now)
     assert again.why(now + SHOWN - 0.1) and not again.why(now + SHOWN)
     # And what ran well begins anew
     ended = again.ended(ConfigError("no such schema"), now + HEALTHY_AFTER + 1)
-    assert (ended.pause, ended.news) == (FIRST_LOOK, True)
+    assert (ended.pause, ended.news) == (MENDED.first, True)
 
 
 def test_only_what_nothing_may_pass_or_can_read_stays() -> None:
@@ -42,8 +39,8 @@ def test_only_what_nothing_may_pass_or_can_read_stays() -> None:
     assert again.ended(PositionsGone("3 to 5 are gone"), 1.0) == (None, True, True)
     assert again.ended(InvalidRequest("entry 9-9999999 is beyond what a position can say"), 1.0) == (None, True, True)
     assert again.why(1.0) == ""
-    assert again.ended(StaleFence("another owner"), 1.0) == (FIRST_PAUSE, True, False)
-    assert again.ended(ValueError(), 1.0) == (FIRST_PAUSE, True, False)
+    assert again.ended(StaleFence("another owner"), 1.0) == (TAILER.first, True, False)
+    assert again.ended(ValueError(), 1.0) == (TAILER.first, True, False)
 
 
 ERRORS = [ConfigError("a"), UserError("b 1"), UserError("b 2"), StaleFence("c"), ValueError("d"), OSError()]
@@ -56,8 +53,8 @@ def test_pauses_are_bounded_and_what_waits_for_a_hand_says_why(steps: list[tuple
         again.began(now)
         now += ran
         ended = again.ended(error, now)
-        last = LAST_LOOK if ended.by_hand else LAST_PAUSE
-        assert ended.pause is not None and FIRST_PAUSE <= ended.pause <= last
+        last = MENDED.last if ended.by_hand else TAILER.last
+        assert ended.pause is not None and TAILER.first <= ended.pause <= last
         assert again.why(now) == (str(error) if isinstance(error, UserError) else "")
         assert ended.news or ran <= HEALTHY_AFTER
         now += ended.pause

@@ -13,6 +13,7 @@ import pytest
 
 from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.audit import Fate
+from tailrace.model.backoff import Pauses
 from tailrace.model.dead_letter import DeadLetter
 from tailrace.model.errors import InvalidRequest, Unavailable
 from tailrace.model.ledger import LedgerEntry, LedgerPlace
@@ -91,7 +92,7 @@ class World:
 
 @pytest.fixture
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    monkeypatch.setattr(durable, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(durable, "STORE", Pauses(0.001, 5.0))
     world = World()
     tasks = [asyncio.create_task(step) for step in world.to.steps()]
     async with asyncio.timeout(20):

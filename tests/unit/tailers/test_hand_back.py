@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.backoff import HAND_BACK
 from tailrace.model.demand import Cell, Closed
 from tailrace.model.outcome import Outcome
 from tailrace.model.retry import Retry
 from tailrace.model.workload import Ended, Kind
 from tailrace.tailers.rules import hand_back
 from tailrace.tailers.rules.credit import Credit
-from tailrace.tailers.rules.hand_back import FIRST_PAUSE, LAST_PAUSE, HandBacks, pause_after, spaced
+from tailrace.tailers.rules.hand_back import HandBacks, pause_after, spaced
 from tailrace.tailers.rules.settlement import Family, History, settle
 
 KIND = Kind("f", 2)
@@ -38,14 +39,14 @@ def test_hand_outs_of_one_item_are_apart_by_a_pause_that_doubles_however_long_it
         now += out_for
         times, pause = backs.came("a", "why", out_for, now)
         assert times == len(starts)
-        assert 0.0 <= pause <= LAST_PAUSE
+        assert 0.0 <= pause <= HAND_BACK.last
         assert backs.waiting(now) == (pause > 0)
         now += pause
     apart = [later - before for before, later in pairwise(starts)]
     for number, gap in enumerate(apart[1:]):
-        assert gap >= min(LAST_PAUSE, FIRST_PAUSE * 2**number) - 1e-6
+        assert gap >= min(HAND_BACK.last, HAND_BACK.first * 2**number) - 1e-6
     # And what was out for longer than its pause waits for nothing
-    assert all(gap <= out_for + LAST_PAUSE + 1e-6 for gap, out_for in zip(apart, outs, strict=False))
+    assert all(gap <= out_for + HAND_BACK.last + 1e-6 for gap, out_for in zip(apart, outs, strict=False))
 
 
 @given(st.lists(st.sampled_from([Outcome.HELD, Outcome.RETRY, Outcome.LOST, Outcome.THROTTLED]), max_size=30))

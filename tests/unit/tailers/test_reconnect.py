@@ -6,7 +6,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.reconnect import FIRST_PAUSE, LAST_PAUSE, SHOWN, STEADY, Reconnect
+from tailrace.model.backoff import SOURCE
+from tailrace.tailers.rules.reconnect import SHOWN, STEADY, Reconnect
 
 
 def test_an_outage_is_said_once_and_so_is_its_end() -> None:
@@ -34,12 +35,12 @@ def test_one_that_breaks_again_and_again_is_tried_ever_later_and_keeps_its_reaso
         pauses.append(lost.pause)
         now += lost.pause
     # Then it is no loop, is said once, and between two breaks it still says why
-    assert pauses == [min(LAST_PAUSE, FIRST_PAUSE * 2**n) for n in range(12)] and said == 1
+    assert pauses == [min(SOURCE.last, SOURCE.first * 2**n) for n in range(12)] and said == 1
     source.reached(now)
     assert source.why(now + SHOWN - 0.1) == "no codec" and source.why(now + SHOWN) == ""
     # And when a connection held, it is as at first
     lost = source.lost("no codec", now + STEADY)
-    assert (lost.pause, lost.news) == (FIRST_PAUSE, True)
+    assert (lost.pause, lost.news) == (SOURCE.first, True)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 100), st.sampled_from("abcdef")), max_size=200))
@@ -50,5 +51,5 @@ def test_pauses_are_bounded_and_what_is_not_connected_says_why(steps: list[tuple
         if connected:
             source.reached(now)
         else:
-            assert FIRST_PAUSE <= source.lost(reason, now).pause <= LAST_PAUSE
+            assert SOURCE.first <= source.lost(reason, now).pause <= SOURCE.last
             assert source.why(now) == reason

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes.shared_source import Busy, Deposed, Share, shared, turns, until
 
+from tailrace.model.backoff import Pauses
 from tailrace.model.errors import ConfigError, PositionsGone
 from tailrace.tailers.pumps import shared_pump
 from tailrace.tailers.resources import Setup
@@ -193,8 +194,7 @@ async def test_a_partition_that_needs_a_hand_holds_up_no_other_and_goes_on_by_it
     monkeypatch: pytest.MonkeyPatch, stays: bool
 ) -> None:
     # Given a share of two partitions, of which something of the first must be mended
-    monkeypatch.setattr("tailrace.tailers.rules.again.FIRST_LOOK", 3600.0)
-    monkeypatch.setattr("tailrace.tailers.rules.again.LAST_LOOK", 3600.0)
+    monkeypatch.setattr("tailrace.tailers.rules.again.MENDED", Pauses(3600.0, 3600.0))
     trouble = PositionsGone("3 to 5 are gone") if stays else ConfigError("no such schema")
     tried, mended = [], False
 
