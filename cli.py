@@ -21,7 +21,8 @@ from .demo.commands import demo
 from .foundation import terminal
 from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.letters import dead
-from .gateway.commands.limits import function, gate, quota
+from .gateway.commands.limits import function, gate
+from .gateway.commands.quotas import quota
 from .gateway.commands.schedules import schedule
 from .gateway.commands.workloads import cancel, find, result, status, submit
 from .model.errors import TailraceError

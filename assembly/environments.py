@@ -52,6 +52,6 @@ def declared(directory: ConfigDirectory) -> DeclaredFiles:
     """What `quotas.yaml` and `schedules.yaml` say. Raises ConfigError."""
     schedules = directory.find("schedules.yaml", SchedulesConfig)
     return DeclaredFiles(
-        quotas=directory.read("quotas.yaml", QuotasConfig).quotas(),
+        quotas=directory.read("quotas.yaml", QuotasConfig).all(),
         schedules=None if schedules is None else schedules.kept(),
     )

@@ -53,6 +53,7 @@ FORMS = {
     "objects": Form("objects:objects", 400_000),
     "redis_stream": Form("redis_stream:redis_stream", 300_000),
     "outbox": Form("outbox:outbox", 200_000, engine="sqlite"),
+    "limits": Form("limits:limits", 100_096),
     "frontier": Form("failures:frontier", 1_000_000),
 }
 #: Those that `all` runs.

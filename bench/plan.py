@@ -85,6 +85,10 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("p99_ms", 40.0, "ms", False, "Kafka latency p99"),
     ),
     "rivals": (),
+    "limits": (
+        Asked("core_items_per_s", 300_000, "/s", True, "limits, 1,000 functions × 100 tenants: core"),
+        Asked("large_core_items_per_s", 200_000, "/s", True, "limits, 10,000 functions × 1,000 tenants: core"),
+    ),
     "frontier": (
         Asked("us_per_item", 2.0, "µs", False, "frontier, 1,000,000 outstanding: per settled item"),
         Asked("mb", 100, "MB", False, "frontier, 1,000,000 outstanding: memory"),

@@ -14,9 +14,9 @@ from dataclasses import replace
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
-from ..model.errors import InvalidRequest, Overloaded, Unavailable
+from ..model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
 from ..model.function_spec import FunctionSpec
-from ..model.limits import Gate, Quota, Snapshot
+from ..model.limits import Gate, Quota, QuotaChange, Snapshot
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..sdk.argument_schema import LONGEST
 from ..stores.control.control import Control
@@ -26,11 +26,14 @@ from ..wire.gateway_messages import snapshot_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
+from .quota_plan import check_quotas, checked_quota, with_changes
 
 ACTIONS = ("pause", "drop", "resume")
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
 REASON_LENGTH = 500
+#: Who changed what a file said at a start; and how often a change is tried while others change quotas too.
+FILE, TRIES = "quotas.yaml", 10
 #: Seconds of one wait for a change; and before the store is asked again after it failed.
 WAIT = 30.0
 PAUSE = 0.5
@@ -97,10 +100,9 @@ class ControlDesk:
                 await asyncio.sleep(PAUSE)
 
     async def _load(self, quotas: Sequence[Quota]) -> None:
-        known = (await self._control.snapshot()).quotas
         for quota in quotas:
-            if _checked_quota(quota) not in known:
-                await self._control.put_quota(quota)
+            checked_quota(quota)
+        await self._change_quotas(quotas, FILE, "applied when the gateway started")
         await self._refresh()
 
     def gates(self) -> Sequence[Gate]:
@@ -161,20 +163,49 @@ class ControlDesk:
             raise InvalidRequest('a drop discards workloads for good: say who wants it and why (--why "…")')
         if gate.collection:
             _check_name("collection", gate.collection)
-        for what, text in (("who", gate.who), ("why", gate.why)):
-            if len(text) > REASON_LENGTH:
-                raise InvalidRequest(f"{what} has {len(text)} characters: at most {REASON_LENGTH} are taken")
+        _check_texts(("who", gate.who), ("why", gate.why))
         version = await self._control.put_gate(replace(gate, since=self._clock.wall()))
         await self._refresh()
         return version
 
     async def set_quota(self, quota: Quota) -> int:
-        """Sets the limits of one function; all zero removes them."""
-        if _checked_quota(quota) != Quota(quota.function):
+        """Sets one quota, whole; one that says nothing is removed."""
+        if not checked_quota(quota).empty and quota.function:
             self._functions.check(quota.function)
-        version = await self._control.put_quota(quota)
+        version = await self._change_quotas([quota], "", "")
         await self._refresh()
         return version
+
+    async def apply_quotas(self, change: QuotaChange) -> int:
+        """Replaces all quotas, as one version, with who and why."""
+        check_quotas(change.quotas)
+        _check_texts(("who", change.who), ("why", change.why))
+        change = replace(change, at=self._clock.wall())
+        version = await self._control.put_quotas(change, change.version)
+        await self._refresh()
+        if not version:
+            raise Conflict(
+                f"the quotas are of version {self._snapshot.quotas_version}, not {change.version}: somebody changed "
+                "them meanwhile; look at `tailrace quota history`, plan again and apply that"
+            )
+        return version
+
+    async def quota_changes(self) -> list[QuotaChange]:
+        """The versions of the quotas that are kept, the newest first."""
+        return list(await self._control.quota_changes())
+
+    async def _change_quotas(self, changed: Sequence[Quota], who: str, why: str) -> int:
+        """Sets some quotas beside the others; looks again where somebody else did so meanwhile."""
+        for _ in range(TRIES):
+            known = await self._control.snapshot()
+            quotas = with_changes(known.quotas, changed)
+            if sorted(known.quotas, key=lambda each: each.key) == quotas:
+                return known.version
+            if version := await self._control.put_quotas(
+                QuotaChange(0, who, why, self._clock.wall(), tuple(quotas)), known.quotas_version
+            ):
+                return version
+        raise Conflict("others change the quotas all the time: try again")
 
     async def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]:
         """Everything now, and again after each change."""
@@ -234,11 +265,10 @@ class ControlDesk:
                 await self._remember()
 
 
-def _checked_quota(quota: Quota) -> Quota:
-    _check_name("function", quota.function)
-    if fault := quota.fault():
-        raise InvalidRequest(f"{quota.function}: {fault}")
-    return quota
+def _check_texts(*texts: tuple[str, str]) -> None:
+    for what, text in texts:
+        if len(text) > REASON_LENGTH:
+            raise InvalidRequest(f"{what} has {len(text)} characters: at most {REASON_LENGTH} are taken")
 
 
 def _check_name(what: str, name: str) -> None:

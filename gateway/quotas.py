@@ -1,9 +1,15 @@
-"""`quotas.yaml`: the limits of functions, applied when the gateway starts.
+"""`quotas.yaml`: the limits of functions, tenants and downstreams, applied when the gateway starts.
 
     functions:
-      send_email: {concurrency: 50, rate: 100, burst: 200, weight: 2}
+      send_email: {concurrency: 50, rate: 100, burst: 200, weight: 2, downstreams: [smtp]}
+    quotas:
+      - {function: send_email, collection: newsletter, rate: 10}
+      - {tenant: acme, concurrency: 20, weight: 4}
+      - {per: tenant, concurrency: 5}
+      - {downstream: smtp, concurrency: 30, rate: 90}
+      - {downstream: smtp, per: tenant, rate: 20, max_values: 5000}
 
-A function named here gets exactly these limits at each start; the others keep what `tailrace quota set` gave them.
+What is named here gets exactly these limits at each start; the rest keeps what `tailrace quota set` gave it.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ class FunctionQuota(BaseModel):
     concurrency  runs at once
     rate         starts per second; burst: how many of them at once after a quiet time (default: the rate, at least 1)
     weight       its share when functions compete (default 1)
+    downstreams  what it calls, beside what it declares itself
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,25 +38,82 @@ class FunctionQuota(BaseModel):
     rate: Limit = 0.0
     burst: Limit = 0.0
     weight: Limit = 0.0
+    downstreams: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> FunctionQuota:
-        if fault := self.quota("").fault():
+        if fault := self.quota("a").fault():
             raise ValueError(fault)
         return self
 
     def quota(self, function: str) -> Quota:
         """These limits, of this function."""
-        return Quota(function, self.concurrency, self.rate, self.burst, self.weight)
+        return Quota(function, self.concurrency, self.rate, self.burst, self.weight, downstreams=self.downstreams)
 
 
-class QuotasConfig(BaseModel):
-    """Limits of each function, set when the gateway starts; a function that is not named is not limited."""
+class QuotaEntry(BaseModel):
+    """Limits of a collection, a tenant, a downstream, or of one tenant of a function or a downstream.
+
+    function, collection, tenant, downstream  what it is a limit of: one of these, function and collection, or a tenant
+                                              with a function or a downstream
+    per          tenant: one such limit for each tenant that has no entry of its own
+    max_values   tenants of that which are counted apart; the rest and the empty label share one (default 10,000)
+    concurrency, rate, burst   as for a function
+    weight       the tenant's share when tenants compete, over all functions, or in the function that is named
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    functions: dict[str, FunctionQuota] = Field(default_factory=dict)
+    function: str = ""
+    collection: str = ""
+    tenant: str = ""
+    downstream: str = ""
+    per: str = ""
+    max_values: int = 0
+    concurrency: int = Field(default=0, ge=0, le=int(HIGHEST_LIMIT))
+    rate: Limit = 0.0
+    burst: Limit = 0.0
+    weight: Limit = 0.0
+    downstreams: tuple[str, ...] = ()
 
-    def quotas(self) -> list[Quota]:
-        """The limits, by function."""
-        return [limits.quota(name) for name, limits in sorted(self.functions.items())]
+    @model_validator(mode="after")
+    def _fits_together(self) -> QuotaEntry:
+        quota = self.quota()
+        if fault := quota.fault():
+            raise ValueError(fault)
+        if quota.empty:
+            raise ValueError("it says nothing: give concurrency, rate or weight")
+        return self
+
+    def quota(self) -> Quota:
+        """As a quota."""
+        return Quota(**dict(self))
+
+
+class QuotasConfig(BaseModel):
+    """Limits, set when the gateway starts; what is not named is not limited. `version`: the version of the quotas that
+    the file was made from, which `plan` and `apply` then insist on; 0: any."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int = Field(default=0, ge=0)
+    functions: dict[str, FunctionQuota] = Field(default_factory=dict)
+    quotas: tuple[QuotaEntry, ...] = ()
+
+    @model_validator(mode="after")
+    def _once(self) -> QuotasConfig:
+        seen = set()
+        for quota in self.all():
+            if not quota.key[0] and not any(quota.key):
+                raise ValueError("a function needs a name")
+            if fault := quota.fault():
+                raise ValueError(f"{quota.what}: {fault}")
+            if quota.key in seen:
+                raise ValueError(f"{quota.what} is there twice: give it once")
+            seen.add(quota.key)
+        return self
+
+    def all(self) -> list[Quota]:
+        """The limits, functions first."""
+        named = [limits.quota(name) for name, limits in sorted(self.functions.items())]
+        return named + [entry.quota() for entry in self.quotas]

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .workload import Kind
+
 
 class Cell(NamedTuple):
     """One function at one priority: a lane's address."""
@@ -20,6 +22,8 @@ class Closed(NamedTuple):
     drop    they come back dropped instead
     probes  the function is clogged: so many items of the session may be out, one after another, to see whether it works
     since   wall clock seconds; 0: not known
+    priority  it closes this rank and the lower ones (numbers from this one on), never a higher one
+    exact   an empty collection or tenant means the one without a label, and not every one
     """
 
     function: str
@@ -29,6 +33,16 @@ class Closed(NamedTuple):
     drop: bool = False
     probes: int = 0
     since: float = 0.0
+    priority: int = 0
+    exact: bool = False
+
+    def covers(self, kind: Kind) -> bool:
+        """Whether items of this kind are closed by it."""
+        if self.function != kind.function or kind.priority < self.priority:
+            return False
+        if self.exact:
+            return (self.collection, self.tenant) == (kind.collection, kind.tenant)
+        return self.collection in ("", kind.collection) and self.tenant in ("", kind.tenant)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,8 @@ from .retry import DEFAULT_RETRY, Retry
 
 DEFAULT_POOL = "default"
 ISOLATED_POOL = "isolated"
+#: Downstreams that one function may name.
+MOST_DOWNSTREAMS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class FunctionSpec:
     owner      who to ask about it
     results    whether what it returns is kept
     arguments  the JSON Schema of its arguments, as text; empty: any payload may fit
+    downstreams  what it calls that must not be overloaded, by name: each may have limits of its own
     former     those of the version before, of which workers may still run: the front door takes what fits either
     """
 
@@ -34,6 +37,7 @@ class FunctionSpec:
     results: bool = True
     arguments: str = ""
     former: tuple[str, ...] = ()
+    downstreams: tuple[str, ...] = ()
 
 
 def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
@@ -51,6 +55,7 @@ def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
         "results": spec.results,
         "arguments": spec.arguments,
         "former": list(spec.former),
+        "downstreams": list(spec.downstreams),
         "retry": {name: getattr(retry, name) for name in Retry.__slots__},
     }
 
@@ -72,4 +77,5 @@ def spec_from_dict(data: dict[str, Any]) -> FunctionSpec:
         results=data["results"],
         arguments=data["arguments"],
         former=tuple(data["former"]),
+        downstreams=tuple(data.get("downstreams", ())),
     )

@@ -1,14 +1,24 @@
-"""Limits that operators set, gates and quotas by function, and the snapshots that watchers get of them."""
+"""Limits that operators set, gates and quotas, and the snapshots that watchers get of them."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from .function_spec import FunctionSpec
+from .function_spec import MOST_DOWNSTREAMS, FunctionSpec
+from .name import EXPECTED, NAME_LENGTH, is_name
 
 #: The highest number that a quota may have.
 HIGHEST_LIMIT = 1e9
+#: Values that a quota `per: tenant` counts apart when it does not say how many, and at most.
+USUAL_VALUES, MOST_VALUES = 10_000, 1_000_000
+#: The dimension of which a quota may set one limit for each value.
+PER = ("tenant",)
+#: Quotas in all, and versions of them that are kept.
+MOST_QUOTAS, KEPT_CHANGES = 100_000, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,32 +35,138 @@ class Gate:
     version: int = field(default=0, compare=False)
 
 
+#: What names a quota: function, collection, tenant, downstream, per.
+QuotaKey = tuple[str, str, str, str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Limits of one function; 0 means no limit, a burst of 0 means the rate (at least 1), a weight of 0 means 1."""
+    """The limits of one value of a dimension: a function, a collection of it, a tenant, a downstream, a function's or
+    a downstream's tenant. 0 means no limit, a burst of 0 means the rate (at least 1), a weight of 0 means 1.
 
-    function: str
+    per          `tenant`: one such limit for each tenant that has no quota of its own
+    max_values   how many tenants of that are counted apart; the rest and the empty label share one. 0: 10,000
+    downstreams  what this function calls, beside what it declares itself
+    """
+
+    function: str = ""
     concurrency: int = 0
     rate: float = 0.0
     burst: float = 0.0
     weight: float = 0.0
+    collection: str = ""
+    tenant: str = ""
+    downstream: str = ""
+    per: str = ""
+    max_values: int = 0
+    downstreams: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> QuotaKey:
+        """What it is a quota of; there is one for each."""
+        return (self.function, self.collection, self.tenant, self.downstream, self.per)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it says nothing."""
+        return not (self.concurrency or self.rate or self.weight or self.downstreams)
+
+    @property
+    def what(self) -> str:
+        """What it is a quota of, for people."""
+        named = [f"{name} {getattr(self, name)}" for name in NAMED if getattr(self, name)]
+        return " × ".join(named + ([f"each {self.per}"] if self.per else [])) or "nothing"
 
     def fault(self) -> str:
-        """What is wrong with its numbers; empty: nothing."""
+        """What is wrong with it; empty: nothing."""
+        return self._fault_of_names() or self._fault_of_numbers()
+
+    def _fault_of_names(self) -> str:  # noqa: PLR0911 - one return per fault
+        for what in NAMED:
+            name = getattr(self, what)
+            if name and not is_name(name):
+                return f"{what} {name[:NAME_LENGTH]!r} is not a name: {EXPECTED}"
+        if self.per and self.per not in PER:
+            return f"per is {self.per[:NAME_LENGTH]!r}: expected {' or '.join(PER)}"
+        if self.per and self.tenant:
+            return "it names a tenant and is per tenant: give one of them"
+        if self.collection and not self.function:
+            return "it names a collection and no function: a collection is part of one"
+        if self.downstream and self.function:
+            return "a limit is of a function or of a downstream, not of both: give two quotas"
+        if self.collection and (self.tenant or self.per):
+            return "a limit is of a collection or of a tenant, not of both: give two quotas"
+        if not any(self.key):
+            return "it names nothing: give a function, a tenant or a downstream, or per: tenant"
+        return ""
+
+    def _fault_of_numbers(self) -> str:  # noqa: PLR0911 - one return per fault
         for what in ("concurrency", "rate", "burst", "weight"):
             value = getattr(self, what)
             if not (math.isfinite(value) and 0 <= value <= HIGHEST_LIMIT):
                 return f"{what} is {value}: expected 0 (no limit) to {HIGHEST_LIMIT:g}"
         if self.burst and not self.rate:
             return f"burst is {self.burst:g} but there is no rate: give both or neither"
+        if self.weight and (self.collection or self.downstream):
+            return "a weight is of a function or a tenant: collections and downstreams take no turns"
+        if self.max_values and not self.per:
+            return f"max_values is {self.max_values} but it is not per tenant"
+        if not 0 <= self.max_values <= MOST_VALUES:
+            return f"max_values is {self.max_values}: expected 1 to {MOST_VALUES:,}"
+        if self.downstreams and (not self.function or any(self.key[1:])):
+            return "only a quota of a whole function says which downstreams it calls"
+        if len(self.downstreams) > MOST_DOWNSTREAMS:
+            return f"{len(self.downstreams)} downstreams: at most {MOST_DOWNSTREAMS} are taken"
+        for name in self.downstreams:
+            if not is_name(name):
+                return f"downstream {name[:NAME_LENGTH]!r} is not a name: {EXPECTED}"
         return ""
+
+
+#: The fields of a quota that name what it is of.
+NAMED = ("function", "collection", "tenant", "downstream")
+
+
+def quota_to_dict(quota: Quota) -> dict[str, Any]:
+    """Plain data for JSON: what it says, and nothing that it leaves open."""
+    found = {name: getattr(quota, name) for name in Quota.__slots__}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value}
+
+
+def quota_from_dict(data: Mapping[str, Any]) -> Quota:
+    """The inverse of `quota_to_dict`; what a later version says beside it is left out."""
+    known = {name: value for name, value in data.items() if name in Quota.__slots__}
+    return Quota(**(known | {"downstreams": tuple(known.get("downstreams", ()))}))
+
+
+def quotas_to_text(quotas: Iterable[Quota]) -> str:
+    """Quotas as they rest in a control store: in the order of their keys."""
+    return json.dumps([quota_to_dict(quota) for quota in sorted(quotas, key=lambda each: each.key)])
+
+
+def quotas_from_text(text: str | bytes) -> list[Quota]:
+    """The inverse of `quotas_to_text`."""
+    return [quota_from_dict(data) for data in json.loads(text)]
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """Gates, quotas and the function registry, whole, at one version."""
+    """Gates, quotas and the function registry, whole, at one version. `quotas_version` is the version that made the
+    quotas what they are; 0: they were never set."""
 
     version: int = 0
     gates: list[Gate] = field(default_factory=list)
     quotas: list[Quota] = field(default_factory=list)
     functions: list[FunctionSpec] = field(default_factory=list)
+    quotas_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaChange:
+    """One version of all quotas together: who made it, why and when (wall clock), and what they are since."""
+
+    version: int
+    who: str
+    why: str
+    at: float
+    quotas: tuple[Quota, ...] = ()

@@ -17,7 +17,7 @@ from .recall import Recall
 from .returns import HELD, Returns
 from .rules.adoption import AdoptedRow, forgettable, plausible
 from .rules.explain import Reason
-from .rules.lanes import REF, SESSION, Item
+from .rules.flow import REF, SESSION, Item
 from .rules.leases import FlightLease
 from .sessions import AdoptedFlight, Adoption, RowKey, TailerSession, WorkerSession
 

@@ -16,21 +16,24 @@ from ..model.limits import Gate, Quota
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Flight, Outcomes
 from .adoption import Adoptions
+from .closings import Closings
 from .config import SchedulerConfig
 from .credit import SessionCredits
-from .dispatch import Dispatch, wake
+from .dispatch import Dispatch
 from .intake import Intake
+from .limits import Limits
 from .outages import Outages
 from .recall import Recall
 from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.credit import steady, too_much
 from .rules.explain import Reason
+from .rules.flow import REF, SESSION, Item, expired
 from .rules.gate import Gates
 from .rules.heights import SeenHeights
-from .rules.lanes import KIND, REF, SESSION, Item, expired
 from .rules.placement import PoolLimits, WorkerPool
 from .sessions import Assignment, TailerSession, WorkerSession
+from .sleep import Sleep
 
 
 class Core:
@@ -44,14 +47,17 @@ class Core:
         self.version = 0
         self.tailers: dict[str, TailerSession] = {}
         self.workers: dict[str, WorkerSession] = {}
-        self.roster = Roster(config.lane_items)
-        self.returns = Returns()
-        self.intake = Intake(self.roster, self.returns)
+        self.roster = Roster(config.lane_items, config.low_share)
+        self.sleep = Sleep(config.low_share)
+        self.limits = Limits(self.roster, self.workers, self.sleep)
+        self.returns = Returns(self.limits)
+        self.intake = Intake(self.roster, self.returns, self.limits, config.lane_items)
         self.speaking = self.returns.speaking
         self._recall = Recall(self.roster, self.workers, self.intake, self.returns)
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
-        self._dispatch = Dispatch(config.low_share, self._recall.expire)
+        self.closings = Closings(self.sleep, self.returns)
+        self._dispatch = Dispatch(self.sleep, self.limits, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
         self._credit = SessionCredits(
             self.roster,
@@ -59,6 +65,7 @@ class Core:
             self.tailers,
             self.intake,
             self.outages,
+            self.closings,
             self.returns,
             config.session_items,
             self._grace,
@@ -113,7 +120,7 @@ class Core:
         worker.greeted = worker.connected = True
         worker.specs = {spec.name: spec for spec in specs}
         worker.pools = {pool.name: self._pool(worker, pool, now) for pool in pools}
-        self._credit.announce(specs, now)
+        self._announce(specs, now)
         self._reroster(now)
         self.speaking.add(worker)
 
@@ -165,14 +172,14 @@ class Core:
         if not tailer.held.add(flight.number, until, len(flight), flight.fence, flight.owned):
             return
         tailer.wants_result = tailer.wants_result or flight.wants_result
-        items = self.intake.items(tailer, flight)
+        self.limits.now = now
         refusal = self._refusal(tailer, until - now)
         if flight.owned is not None and not self.adoptions.allows(tailer, flight.owned):
             refusal = Reason.NOT_OWNER
         if refusal is not None:
-            self.returns.end(items, HELD[refusal])
+            self.returns.end(self.intake.items(tailer, flight), HELD[refusal])
             return
-        self.intake.admit(items, flight)
+        self.intake.admit(tailer, flight, now)
         if sum([other.held.items for other in self.tailers.values()]) > self.config.lane_items:
             self.intake.check_bounds(flight.kinds)
 
@@ -213,6 +220,7 @@ class Core:
     def report(self, worker: WorkerSession, outcomes: Outcomes, now: float, wall: float) -> None:
         """How items ended there. The review comes first: a session hears that a function is clogged no later than of
         the failure that showed it."""
+        self.limits.now = now
         self.returns.report(worker, outcomes)
         if self.outages.review(now, wall):
             self._credit.close_cells()
@@ -220,6 +228,7 @@ class Core:
     def waits(self, worker: WorkerSession, waits: Iterable[int], goes_on: Iterable[int], now: float) -> None:
         """Items there wait for other work from now on, or go on. So that what they wait for can be pushed, credit rises
         with them."""
+        self.limits.now = now
         self.returns.go_on(worker, goes_on)
         self.returns.wait(worker, waits)
         grown = [pool for pool in worker.pools.values() if pool.parents > pool.spare]
@@ -289,19 +298,28 @@ class Core:
                 over = max(tailer.held.ends(), tailer.away_since + self.sizes.scheduler)
                 if now >= over:
                     self.forget_tailer(tailer, now)
+        self.limits.tick(now)
+        if (self.sleep.blocked or self.closings.closed) and self.closings.review(now, wall):
+            self._credit.close_cells()
         self._spend_spare(now)
         self.outages.tick(now)
         self.adoptions.tick(now)
+        self._look_at_functions(now, wall)
+
+    def _look_at_functions(self, now: float, wall: float) -> None:
+        """What nobody can run goes back after a grace, and what is past its expiry ends."""
         stranded = False
         for function in self.roster.functions.values():
             if function.gone_since is not None and now - function.gone_since >= self._grace:
                 stranded = stranded or function.capacity > 0
-                for lane in function.rooms:
-                    left = lane.remove(lambda item: not item[SESSION].patient) if lane.items else []
+                for room in function.rooms:
+                    left = room.remove(lambda item: not item[SESSION].patient) if room.items else []
                     self.returns.end(left, HELD[Reason.NO_WORKER])
-            for lane in function.rooms:
-                if lane.dated:
-                    self._recall.expire(lane.remove(lambda item: expired(item, wall)))
+            if function.dated:
+                dated = [room for room in function.rooms if room.dated]
+                for room in dated:
+                    self._recall.expire(room.remove(lambda item: expired(item, wall)))
+                function.dated = any(room.items for room in dated)
         if stranded:
             self._recredit(now)
 
@@ -316,8 +334,8 @@ class Core:
         """A snapshot of control: replaces all gates and quotas, adds functions, and makes the scheduler ready."""
         self.version = version
         self.ready = True
-        self._credit.announce(functions, now)
-        self._limit({quota.function: quota for quota in quotas}, now)
+        self._announce(functions, now)
+        self.limits.set(list(quotas), version, now)
         self.intake.shut(Gates(gates))
         self._credit.close_cells()
         self._recredit(now)
@@ -368,22 +386,9 @@ class Core:
         for pool in worker.pools.values():
             pool.shut = not worker.granted.fresh(self.sizes, now)
 
-    def _limit(self, quotas: dict[str, Quota], now: float) -> None:
-        """Sets the limits of every function; those without a quota have none."""
-        changed = [self.roster.function(name, now) for name in quotas]
-        changed += [function for name, function in self.roster.functions.items() if name not in quotas]
-        for function in changed:
-            quota = quotas.get(function.name)
-            if function.quota == quota:
-                continue
-            items = [
-                item for each in self.workers.values() for ref, item in each.open.items() if ref not in each.parents
-            ]
-            running = sum(1 for item in items if item[KIND].function == function.name)
-            function.limit(quota, running, now)
-            wake(function)
-        functions = self.roster.functions
-        self.returns.limited = {name: each for name, each in functions.items() if each.concurrency is not None}
+    def _announce(self, specs: Sequence[FunctionSpec], now: float) -> None:
+        self._credit.announce(specs, now)
+        self.limits.declare({spec.name: spec.downstreams for spec in specs}, now)
 
     def _reroster(self, now: float) -> None:
         self.roster.rebuild(self.workers.values(), now)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ..model.demand import Cell, Closed
 from ..model.function_spec import FunctionSpec
+from .closings import Closings
 from .intake import Intake
 from .outages import Outages
 from .returns import Returns
@@ -32,6 +33,7 @@ class SessionCredits:
         tailers: Mapping[str, TailerSession],
         intake: Intake,
         outages: Outages,
+        closings: Closings,
         returns: Returns,
         bound: int,
         grace: float,
@@ -43,6 +45,7 @@ class SessionCredits:
         self._tailers = tailers
         self._intake = intake
         self._outages = outages
+        self._closings = closings
         self._speaking = returns.speaking
         self._bound = bound
         self._grace = grace
@@ -72,7 +75,7 @@ class SessionCredits:
                 self._speaking.add(tailer)
 
     def close_cells(self) -> None:
-        """What is closed changed: gates, or what is clogged."""
+        """What is closed changed: gates, what limits keep waiting, or what is clogged."""
         for tailer in self._tailers.values():
             tailer.closed = self._closed(tailer)
             self._speaking.add(tailer)
@@ -85,6 +88,9 @@ class SessionCredits:
             self._speaking.add(tailer)
 
     def _closed(self, tailer: TailerSession) -> frozenset[Closed]:
-        """What a session need not push: what gates close, and what is clogged, unless it goes through outages."""
-        gated, clogged = self._intake.gates.closed, self._outages.closed
-        return gated if tailer.through_outages or not clogged else gated.union(clogged.values())
+        """What a session need not push: what gates close, what limits keep waiting, and what is clogged, unless it goes
+        through outages."""
+        shut, clogged = self._intake.gates.closed, self._outages.closed
+        if self._closings.closed:
+            shut = shut.union(self._closings.closed.values())
+        return shut if tailer.through_outages or not clogged else shut.union(clogged.values())

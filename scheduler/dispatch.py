@@ -1,114 +1,189 @@
-"""Dispatch: what waits goes to whoever can run it. Once per loop turn, in chunks; charges are per ⟨function, n⟩.
+"""Dispatch: what waits goes to whoever can run it. Once per loop turn, in chunks; charges are per ⟨flow, n⟩.
 
-The steps, in order: rate and concurrency limits, fair turn between functions, priority within one, placement, and the
-making of assignments, at most a flight's worth of items or about a mebibyte each.
+The steps, in order: limits that have room wake who sleeps on them; each set of pools looks at its fresh flows; where
+there is room for all of them nobody's turn matters, else they wait in turns (function, rank, tenant); a flow starts as
+many as each of its charges has room for, or sleeps on the one that has none; placement; and the making of assignments,
+at most a flight's worth of items or about a mebibyte each.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from operator import attrgetter
 
 from ..model.workload import FLIGHT_ITEMS, INDEX_BITS
-from .roster import Able, RosterFunction
-from .rules.fairness import quantum
-from .rules.lanes import PAYLOAD, SESSION, Item, expired
+from .limits import Limits
+from .roster import Able
+from .rules.cost import Meter
+from .rules.flow import PAYLOAD, SESSION, Flow, Item, expired
+from .rules.limit import Limit
 from .rules.placement import WorkerPool, limit_of, place, room_of
-from .rules.priority import split
+from .rules.turns import HALVING
 from .sessions import Assignment, TailerSession, WorkerFlight, WorkerSession
+from .sleep import Sleep
 
 #: An assignment is cut when its payloads come to this many bytes.
 CUT_BYTES = 1 << 20
+#: A turn may be this many items even when room is scarce, so that picking costs little, but no more than this part of
+#: what the pools can hold, so that a few slow functions in a small installation still alternate item by item.
+CHUNK = 16
+CHUNK_PART = 128
+
+_RANK = attrgetter("rank")
 
 
 class Dispatch:
-    """The state of the pick beyond the rules' own: who sleeps until a token comes, and whose turn the sets are.
+    """The state of the pick beyond the rules' own: whose turn the sets are, and until when costs are counted.
 
     `over` is called with items whose time to start had passed when they were picked.
     """
 
-    def __init__(self, low_share: float, over: Callable[[list[Item]], None]) -> None:
-        self._low_share = low_share
+    def __init__(self, sleep: Sleep, limits: Limits, over: Callable[[list[Item]], None]) -> None:
+        self._sleep = sleep
+        self._limits = limits
         self._over = over
-        self._sleeping: dict[RosterFunction, float] = {}
         self._first = 0
         self._now = 0.0
         self._wall = 0.0
         self._pools: list[WorkerPool] = []
-        self._picked: list[Item] = []
+        self._contended = -1.0
 
     @property
     def next_at(self) -> float | None:
-        """When the next sleeping function can start something."""
-        return min(self._sleeping.values(), default=None)
+        """When the next limit has a token for who sleeps on it."""
+        return self._sleep.next_at
 
     def turn(self, ables: list[Able], now: float, wall: float) -> set[WorkerSession]:
         """Starts all that may start. Returns the workers that have new assignments."""
         self._now, self._wall = now, wall
-        if self._sleeping:
-            for function in [function for function, at in self._sleeping.items() if at <= now]:
-                del self._sleeping[function]
-                wake(function)
+        sleep = self._sleep
+        sleep.tokens(now)
+        if sleep.roomy:
+            sleep.wake(now)
         if not ables:
             return set()
-        self._first = (self._first + 1) % len(ables)
-        turns = [able for able in ables[self._first :] + ables[: self._first] if len(able.ring)]
-        for able in turns:
-            self._take_all(able, room_of(able.pools))
-        while turns:
-            rooms = [(able, room) for able in turns if len(able.ring) and (room := room_of(able.pools))]
-            if not rooms:
+        if len(ables) > 1:
+            self._first = (self._first + 1) % len(ables)
+            ables = ables[self._first :] + ables[: self._first]
+        while True:
+            for able in ables:
+                if able.fresh or able.turns.size:
+                    self._serve(able)
+            if not sleep.roomy or not sleep.wake(now):
                 break
-            weight = sum([able.ring.weight for able, _ in rooms])
-            for able, _ in rooms:
-                # Asked again: pools may be shared with the set that was just served.
-                room = room_of(able.pools)
-                if room:
-                    able.ring.round(room, quantum(room / weight, limit_of(able.pools)), self._take)
-                    picked, self._picked = self._picked, []
-                    self._place(able, picked)
+        if self._limits.metering and now - self._contended > HALVING:
+            self._limits.metering = False
         return self._assign()
 
-    def _take_all(self, able: Able, room: int) -> None:
-        """When there is room for all that waits, nobody's turn matters: everything of unlimited functions goes."""
-        ring = able.ring
-        if len(ring) > room or sum([len(lane.items) for function in ring for lane in function.lanes]) > room:
+    def _serve(self, able: Able) -> None:
+        """Lets flows of one set of pools start, as many items as these have room for."""
+        room = room_of(able.pools)
+        fresh, able.fresh = able.fresh, []
+        if not able.turns.size and sum([len(flow.items) for flow in fresh]) <= room:
+            self._start_all(able, fresh)
             return
-        items: list[Item] = []
-        for function in ring.clear():
-            if function.limited:
-                ring.join(function)
-                continue
-            function.owed = 0.0
-            for lane in function.lanes:
-                if lane.dated:
-                    items += self._not_expired(lane.take(len(lane.items)))
-                elif lane.items:
-                    items += lane.items
-                    lane.items.clear()
-        self._place(able, items)
+        if not self._limits.metering:
+            self._limits.meter(self._now)
+        self._contended = now = self._now
+        turns = able.turns
+        for flow in fresh:
+            if (meter := flow.meter) is not None:
+                flow.v = max(0.0, flow.v + meter.settle(now) / flow.weight)
+            turns.add(flow, now)
+        if room:
+            self._take_turns(able, room)
 
-    def _take(self, function: RosterFunction, offer: int) -> int:
-        """One function's turn: at most `offer` items of it are picked."""
-        if function.limited:
-            offer = self._within_limits(function, offer)
-            if not offer:
-                return 0
-        items = self._pick(function, offer)
-        count = len(items)
-        if function.limited:
-            if function.concurrency is not None:
-                function.concurrency.start(count)
-            if function.bucket is not None:
-                function.bucket.take(count)
-        self._picked += items
-        return count
+    def _start_all(self, able: Able, flows: list[Flow]) -> None:
+        """There is room for all that waits, so nobody's turn matters; charges do."""
+        items: list[Item] = []
+        if self._limits.any:
+            flows.sort(key=_RANK)
+        for flow in flows:
+            count = len(flow.items)
+            flow.queued = False
+            if not count:
+                self._sleep.tried(flow)
+            elif flow.charges or self._limits.metering:
+                taken = self._start(flow, count)[0]
+                items += taken
+            elif flow.dated:
+                items += self._not_expired(flow.take(count))
+            else:
+                items += flow.items
+                flow.items.clear()
+        if items:
+            self._place(able, items)
+
+    def _take_turns(self, able: Able, room: int) -> None:
+        """Functions in turns, each with an even part of the room or a chunk; within it its flows, each with a part."""
+        turns, now, sleep = able.turns, self._now, self._sleep
+        most = max(1, min(CHUNK, limit_of(able.pools) // CHUNK_PART))
+        items: list[Item] = []
+        while room > 0 and turns.size:
+            node = turns.next_function()
+            quantum = min(room, max(most, room // turns.functions))
+            part = max(1, quantum // len(node.flows[node.waiting[0]]))
+            while quantum > 0 and node.waiting:
+                flow, bound = turns.next_of(node)
+                count = min(len(flow.items), part, quantum)
+                if bound:
+                    count = min(count, bound)
+                flow.queued = False
+                if count:
+                    taken, cost, own = self._start(flow, count)
+                    started = len(taken)
+                    room -= started
+                    quantum -= started
+                    items += taken
+                    turns.took(node, flow, started, cost, now, own)
+                else:
+                    sleep.tried(flow)
+                    turns.took(node, flow, 0, 0.0, now)
+                if flow.items and not flow.queued:
+                    flow.queued = True
+                    turns.add(flow, now)
+        if items:
+            self._place(able, items)
+
+    def _start(self, flow: Flow, count: int) -> tuple[list[Item], float, float]:
+        """Starts up to `count` items of a flow, as far as its charges have room; where none has, it sleeps there, and
+        waits again there where it took its share. Returns the items, and what they cost the function and the flow."""
+        now, sleep = self._now, self._sleep
+        charges = flow.charges
+        woken = flow.woken_by
+        if woken is not None:
+            count = min(count, sleep.tried(flow))
+        blocked = None
+        if charges:
+            count, blocked = room_for(flow, count, now)
+        if count <= 0 and blocked is not None:
+            sleep.on(flow, blocked, now)
+            return [], 0.0, 0.0
+        if flow.dated:
+            taken = self._not_expired(flow.take(count))
+        else:
+            taken = flow.take(count)
+        started = len(taken)
+        for limit in charges:
+            limit.start(started)
+        cost = own = 0.0
+        if self._limits.metering:
+            meter = flow.meter
+            if meter is None:
+                meter = flow.meter = Meter(now)
+            cost, own = flow.function.meter.start(started, now), meter.start(started, now)
+        if flow.since and started:
+            sleep.started(flow)
+        if blocked is not None and flow.items:
+            sleep.on(flow, blocked, now)
+        elif woken is not None and flow.items:
+            sleep.again(flow, woken, now)
+        return taken, cost, own
 
     def _place(self, able: Able, items: list[Item]) -> None:
         """Items of functions that these pools can run, at most as many as they have room for."""
         count = len(items)
-        if not count:
-            return
         pools = able.pools
         start = 0
         for pool, number in [(pools[0], count)] if len(pools) == 1 else place(pools, count):
@@ -117,44 +192,6 @@ class Dispatch:
             pool.taken += items if number == count else items[start : start + number]
             pool.assigned += number
             start += number
-
-    def _within_limits(self, function: RosterFunction, offer: int) -> int:
-        """How many of the offer the function's limits allow; at 0 it leaves the ring until they change."""
-        if function.concurrency is not None:
-            offer = min(offer, function.concurrency.room)
-        if offer and function.bucket is not None:
-            offer = min(offer, function.bucket.available(self._now))
-            if not offer:
-                self._sleeping[function] = function.bucket.next_at()
-        if not offer:
-            function.waits = False
-        return offer
-
-    def _pick(self, function: RosterFunction, count: int) -> list[Item]:
-        """The next items of one function by priority. Items past their expiry end on the way."""
-        lanes = function.lanes
-        picked: list[Item] = []
-        while count:
-            filled = [lane for lane in lanes if lane.items]
-            if len(filled) == 1:
-                function.owed = 0.0
-                lane = filled[0]
-                dated = lane.dated
-                items = lane.take(count)
-                function.waits = bool(lane.items)
-            else:
-                waiting = [len(lane.items) for lane in lanes]
-                count = min(count, sum(waiting))
-                numbers, function.owed = split(waiting, count, function.owed, self._low_share)
-                dated = any(lane.dated for lane in filled)
-                items = [item for lane, number in zip(lanes, numbers, strict=True) for item in lane.take(number)]
-                function.waits = sum(waiting) > count
-            if not dated:
-                return picked + items if picked else items
-            items = self._not_expired(items)
-            picked += items
-            count = count - len(items) if function.waits else 0
-        return picked
 
     def _not_expired(self, items: list[Item]) -> list[Item]:
         """Ends the items whose time to start has passed; returns the others."""
@@ -182,13 +219,24 @@ class Dispatch:
         return {pool.worker for pool in pools}
 
 
-def wake(function: RosterFunction) -> None:
-    """A function may have something to start: it joins the ring of those who can run it."""
-    if function.able is not None:
-        function.able.ring.join(function)
-    alone = function.alone
-    if alone is not None and alone.able is not None and alone.waiting:
-        alone.able.ring.join(alone)
+def room_for(flow: Flow, count: int, now: float) -> tuple[int, Limit | None]:
+    """How many of `count` items each charge of a flow has room for, and the limit that lets no more start."""
+    blocked = None
+    for limit in flow.charges:
+        room = limit.room(now)
+        reserver = limit.reserver
+        if reserver is not None and reserver is not flow and flow.rank >= reserver.rank:
+            room = 0
+        if room < count:
+            count, blocked = room, limit
+    return count, blocked
+
+
+def wake(flow: Flow) -> None:
+    """A flow may have something to start: whoever can run it looks at it."""
+    if not flow.queued and flow.function.able is not None:
+        flow.queued = True
+        flow.function.able.fresh.append(flow)
 
 
 def _hand_out(pool: WorkerPool, tailer: TailerSession, items: list[Item]) -> None:

@@ -254,7 +254,7 @@ class WorkerEnd:
         assign.lease_request = self.worker.granted.number
         assign.lease = lease
         assign.pool = made.pool.name
-        _, _, ids, payloads, kinds, attempts, fences, extras = zip(*made.items, strict=True)
+        _, _, ids, payloads, kinds, attempts, fences, extras, _ = zip(*made.items, strict=True)
         few = {index: extra for index, extra in enumerate(extras) if extra is not None} if any(extras) else {}
         write_items(assign.items, self._kinds, (kinds, ids, payloads, attempts), few)
         self._delays.assigned(made.items, self._clock.monotonic())

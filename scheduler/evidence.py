@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..model.outcome import Outcome
 from ..model.workload import Ended
-from .rules.lanes import ATTEMPT, EXTRA, ID, KIND, REF, SESSION, Item
+from .rules.flow import ATTEMPT, EXTRA, ID, KIND, REF, SESSION, Item
 
 #: Longest text of a failure that is kept for people.
 LONGEST = 200

@@ -1,12 +1,12 @@
-"""Intake: a pushed flight becomes items, each in the lane of its kind or on its way back with the reason.
+"""Intake: a pushed flight becomes items, each in the flow of its kind or on its way back with the reason.
 
-The lane of a kind is looked up once and remembered, with what its gate says; so an item costs one look-up.
+The flow of a kind is looked up once and remembered, with what its gate says; so an item costs one look-up.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import repeat
 
 from msgspec.structs import replace
@@ -14,29 +14,29 @@ from msgspec.structs import replace
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, DroppedBy, Flight, Kind
 from .dispatch import wake
+from .limits import IDLE_FLOWS, Limits
 from .returns import HELD, Returns, ended
 from .roster import Roster, RosterFunction
 from .rules.explain import Reason
+from .rules.flow import EXTRA, FLOW, KIND, SESSION, Flow, Item
 from .rules.gate import DROP, Gates, sentence
-from .rules.lanes import EXTRA, KIND, SESSION, Item, Lane
 from .sessions import TailerSession
-
-#: Kinds whose lane is remembered; beyond it all are looked up anew.
-ROUTES = 1 << 17
 
 
 class Intake:
-    """The way in of pushed flights. Invariant: a remembered route leads to a lane whose gate is open."""
+    """The way in of pushed flights. Invariant: a remembered route leads to a flow whose gate is open."""
 
-    def __init__(self, roster: Roster, returns: Returns) -> None:
+    def __init__(self, roster: Roster, returns: Returns, limits: Limits, lane_items: int) -> None:
         self._roster = roster
         self._returns = returns
-        self._routes: dict[Kind, tuple[Callable[[Item], None], RosterFunction]] = {}
+        self._limits = limits
+        self._lane_items = lane_items
+        self._routes: dict[Kind, Flow] = {}
         self._turned_away: list[Item] = []
         self.gates = Gates()
 
-    def items(self, tailer: TailerSession, flight: Flight) -> list[Item]:
-        """A flight's columns as items."""
+    def items(self, tailer: TailerSession, flight: Flight, flows: Iterable[Flow | None] = repeat(None)) -> list[Item]:
+        """A flight's columns as items, with the flows that they come in by."""
         size = len(flight.ids)
         base = flight.number << INDEX_BITS
         return list(
@@ -49,86 +49,99 @@ class Intake:
                 flight.attempts,
                 repeat(flight.fence, size),
                 map(flight.extras.get, range(size)) if flight.extras else repeat(None, size),
-                strict=True,
+                flows,
+                strict=False,  # what is repeated has no end
             )
         )
 
-    def admit(self, items: list[Item], flight: Flight) -> None:
-        """Puts items into their lanes; those that meet a gate or that no function is known for go back."""
+    def admit(self, tailer: TailerSession, flight: Flight, now: float) -> None:
+        """Puts the items of a flight into their flows; those that meet a gate or that no function is known for go
+        back."""
         routes, kinds = self._routes, flight.kinds
-        if flight.extras and any(extra.alone or extra.again for extra in flight.extras.values()):
-            items = self._set_apart(items)
-            kinds = [item[KIND] for item in items]
-        for item, kind in zip(items, kinds, strict=True):
-            try:
-                put, function = routes[kind]
-            except KeyError:
-                route = self._route(kind)
-                if route is None:
-                    self._turned_away.append(item)
-                    continue
-                put, function = route
-            put(item)
-            if not function.waits:
-                wake(function)
-        for index, extra in flight.extras.items():
-            if extra.expires_at:
-                kind = flight.kinds[index]
-                known = self._roster.functions.get(kind.function)
-                if known is not None and kind in routes:
-                    known.lanes[kind.priority].dated = True
-        self._turn_away()
-
-    def _set_apart(self, items: list[Item]) -> list[Item]:
-        """Puts what must run alone into its own lanes, and what was lost before all others; returns the rest."""
-        rest: list[Item] = []
-        functions: dict[RosterFunction, None] = {}
-        first: defaultdict[Lane, list[Item]] = defaultdict(list)
-        for item in items:
-            extra = item[EXTRA]
-            if extra is None or not (extra.alone or extra.again):
-                rest.append(item)
-                continue
-            route = self._route(item[KIND])
-            if route is None:
+        flows = list(map(routes.get, kinds))
+        if None in flows:
+            for kind in {kind for kind, flow in zip(kinds, flows, strict=True) if flow is None}:
+                self._route(kind, now)
+            flows = list(map(routes.get, kinds))
+        items = self.items(tailer, flight, flows)
+        if flight.extras:
+            if any(extra.alone or extra.again for extra in flight.extras.values()):
+                items = self._set_apart(items, now)
+                flows = [item[FLOW] for item in items]
+            for index, extra in flight.extras.items():
+                if extra.expires_at and (flow := routes.get(kinds[index])) is not None:
+                    flow.dated = flow.function.dated = True
+        for item, flow in zip(items, flows, strict=True):
+            if flow is None:
                 self._turned_away.append(item)
                 continue
-            function = route[1]
-            if extra.again:
-                first[function.lane(item)].append(item)
+            flow.items.append(item)
+            if not flow.queued:
+                wake(flow)
+        if self._turned_away:
+            self._turn_away()
+
+    def put(self, item: Item, now: float) -> None:
+        """An item is last in its flow, whatever stands before its function."""
+        function = self._roster.functions[item[KIND].function].part(item)
+        flow = self._limits.flow(function, item[KIND], now)
+        flow.items.append((*item[:FLOW], flow))
+        if item[EXTRA] is not None:
+            flow.dated = self._roster.functions[item[KIND].function].dated = True
+        wake(flow)
+
+    def _set_apart(self, items: list[Item], now: float) -> list[Item]:
+        """Puts what must run alone into flows of its own, and what was lost before all others; returns the rest."""
+        rest: list[Item] = []
+        first: defaultdict[Flow, list[Item]] = defaultdict(list)
+        for item in items:
+            extra = item[EXTRA]
+            if extra is None or item[FLOW] is None or not (extra.alone or extra.again):
+                rest.append(item)
+            elif extra.again:
+                function = item[FLOW].function.part(item)
+                flow = self._limits.flow(function, item[KIND], now)
+                first[flow].append((*item[:FLOW], flow))
             else:
-                function.put(item)
-            functions[function] = None
-        for lane, group in first.items():
-            lane.put_back(group)
-        for function in functions:
-            wake(function)
+                self.put(item, now)
+        for flow, group in first.items():
+            flow.put_back(group)
+            if flow.dated:
+                self._roster.functions[flow.kind.function].dated = True
+            wake(flow)
         return rest
 
     def check_bounds(self, kinds: Iterable[Kind]) -> None:
-        """What does not fit into the lanes of these kinds goes back."""
+        """What does not fit into the lanes of these kinds goes back, first what came last in the longest flow: one that
+        is blocked fills nothing that others need."""
         for name, priority in {(kind.function, kind.priority) for kind in kinds}:
             function = self._roster.functions.get(name)
-            for each in (function, function.alone) if function is not None else ():
-                if each is not None and 0 <= priority < len(each.lanes):
-                    self._returns.end(each.lanes[priority].overflow(), HELD[Reason.LANE_FULL])
+            for part in (function, function.alone) if function is not None else ():
+                flows = [flow for flow in part.flows.values() if flow.rank == priority] if part is not None else []
+                over = sum([len(flow.items) for flow in flows]) - self._lane_items
+                while over > 0:
+                    longest = max(flows, key=len)
+                    fair = max(self._lane_items // len(flows), len(longest) - over)
+                    out = longest.overflow(fair)
+                    over -= len(out)
+                    self._returns.end(out, HELD[Reason.LANE_FULL])
 
     def put_back(self, items: list[Item]) -> None:
-        """Items that were picked but never sent are first in their lanes again, in their order."""
-        lanes: defaultdict[Lane, list[Item]] = defaultdict(list)
-        functions: dict[RosterFunction, None] = {}
+        """Items that were picked but never sent are first in their flows again, in their order."""
+        flows: defaultdict[Flow, list[Item]] = defaultdict(list)
+        now = self._limits.now
         for item in items:
-            kind = item[KIND]
-            if self.gates.of(kind) is not None:
+            if self.gates.of(item[KIND]) is not None:
                 self._turned_away.append(item)
             else:
-                function = self._roster.functions[kind.function]
-                functions[function] = None
-                lanes[function.lane(item)].append(item)
-        for lane, group in lanes.items():
-            lane.put_back(group)
-        for function in functions:
-            wake(function)
+                function = self._roster.functions[item[KIND].function].part(item)
+                flow = self._limits.flow(function, item[KIND], now)
+                flows[flow].append(item if item[FLOW] is flow else (*item[:FLOW], flow))
+        for flow, group in flows.items():
+            flow.put_back(group)
+            if flow.dated:
+                self._roster.functions[flow.kind.function].dated = True
+            wake(flow)
         self._turn_away()
 
     def shut(self, gates: Gates) -> None:
@@ -136,21 +149,22 @@ class Intake:
         self.gates = gates
         self._routes.clear()
         for function in self._roster.functions.values():
-            for lane in function.rooms:
-                self._turned_away += lane.remove(lambda item: gates.of(item[KIND]) is not None)
+            for room in function.rooms:
+                if room.items:
+                    self._turned_away += room.remove(lambda item: gates.of(item[KIND]) is not None)
         self._turn_away()
 
-    def _route(self, kind: Kind) -> tuple[Callable[[Item], None], RosterFunction] | None:
-        """Where items of a kind go; None: not into a lane."""
+    def _route(self, kind: Kind, now: float) -> None:
+        """Finds where items of a kind go, and remembers it, unless they do not go into a flow."""
         function = self._roster.functions.get(kind.function)
-        if function is None or not 0 <= kind.priority < len(function.lanes) or self.gates.of(kind) is not None:
-            return None
+        if function is None or not 0 <= kind.priority < function.levels or self.gates.of(kind) is not None:
+            return
         if function.frozen:
-            return None
-        if len(self._routes) >= ROUTES:
+            return
+        if len(self._routes) >= IDLE_FLOWS:
             self._routes.clear()
-        route = self._routes[kind] = (function.lanes[kind.priority].items.append, function)
-        return route
+            self._limits.sweep(now)
+        self._routes[kind] = self._limits.flow(function, kind, now)
 
     def forget_routes(self) -> None:
         """A function froze or thawed: its items take another way from now on."""
@@ -161,15 +175,14 @@ class Intake:
         probe. Only the newest of each session does: the others it pushed before it heard of the freeze."""
         for item in items:
             if item[SESSION].through_outages:
-                function.put(item)
+                self.put(item, self._limits.now)
             else:
                 function.asking.items.append(item)
         newest = {item[SESSION]: item for item in function.asking.items}
         if len(newest) < len(function.asking):
             late = function.asking.remove(lambda item: newest[item[SESSION]] is not item)
             self._returns.end(late, HELD[Reason.OUTAGE])
-        self._returns.end(function.asking.overflow(), HELD[Reason.OUTAGE])
-        wake(function)
+        self._returns.end(function.asking.overflow(self._lane_items), HELD[Reason.OUTAGE])
 
     def _turn_away(self) -> None:
         """Items that met a gate end as it says; those that no function is known for go back."""
@@ -182,7 +195,7 @@ class Intake:
         for kind, items in kinds.items():
             gate = self.gates.of(kind)
             function = self._roster.functions.get(kind.function)
-            if gate is None and function is not None and function.frozen and 0 <= kind.priority < len(function.lanes):
+            if gate is None and function is not None and function.frozen and 0 <= kind.priority < function.levels:
                 self._meet_outage(function, items)
             elif gate is None:
                 self._returns.end(items, HELD[Reason.NO_WORKER])

@@ -7,18 +7,17 @@ session, since that is its allowance), or was handed back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ..model.demand import Closed
-from .dispatch import wake
 from .evidence import Evidence
 from .intake import Intake
 from .recall import Recall
 from .returns import HELD, Returns
-from .roster import Roster, RosterFunction
+from .roster import Roster
 from .rules.clog import Clog, ClogState, Limits
 from .rules.explain import Reason
-from .rules.lanes import KIND, REF, SESSION, Item
+from .rules.flow import KIND, REF, SESSION
 from .sessions import WorkerSession
 
 #: Items of one session that may wait to be the probe.
@@ -75,7 +74,7 @@ class Outages:
                 self._freeze(name, whys.get(name, ""), wall)
                 changed = True
             elif not frozen and name in self.closed:
-                self._thaw(name)
+                self._thaw(name, now)
                 changed = True
         return changed
 
@@ -90,7 +89,7 @@ class Outages:
                 probes[item[SESSION], item[REF]] = name
                 if len(probes) > PROBES:
                     del probes[next(iter(probes))]
-                self._admit(function, [item])
+                self._intake.put(item, now)
 
     def next_at(self) -> float | None:
         """When `turn` can let something start."""
@@ -119,18 +118,14 @@ class Outages:
         for worker in self._workers.values():
             if any(item[KIND].function == name for made in worker.assignments for item in made.items):
                 self._recall.take_back(worker)
-        for lane in function.rooms:
-            self._returns.end(lane.remove(lambda item: not item[SESSION].through_outages), HELD[Reason.OUTAGE])
+        for room in function.rooms:
+            self._returns.end(room.remove(lambda item: not item[SESSION].through_outages), HELD[Reason.OUTAGE])
 
-    def _thaw(self, name: str) -> None:
+    def _thaw(self, name: str, now: float) -> None:
         del self.closed[name]
         function = self._roster.functions[name]
         function.frozen = False
         self._intake.forget_routes()
         self._evidence.probes = {key: of for key, of in self._evidence.probes.items() if of != name}
-        self._admit(function, function.asking.take(len(function.asking)))
-
-    def _admit(self, function: RosterFunction, items: Iterable[Item]) -> None:
-        for item in items:
-            function.put(item)
-        wake(function)
+        for item in function.asking.take(len(function.asking)):
+            self._intake.put(item, now)

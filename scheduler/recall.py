@@ -13,7 +13,7 @@ from .intake import Intake
 from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.explain import Reason
-from .rules.lanes import REF, SESSION, Item
+from .rules.flow import REF, SESSION, Item
 from .sessions import Assignment, TailerSession, WorkerSession
 
 
@@ -50,8 +50,8 @@ class Recall:
 
     def remove(self, gone: Callable[[Item], bool]) -> list[Item]:
         """Takes items out of all lanes."""
-        lanes = [lane for function in self._roster.functions.values() for lane in function.rooms if lane.items]
-        return [item for lane in lanes for item in lane.remove(gone)]
+        rooms = [room for function in self._roster.functions.values() for room in function.rooms if room.items]
+        return [item for room in rooms for item in room.remove(gone)]
 
     def revoke(self, gone: Callable[[Item], bool]) -> None:
         """Items that are not ours any more: dropped where they wait, not renewed and cancelled where they run."""

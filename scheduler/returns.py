@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Outcomes
-from .dispatch import wake
 from .evidence import Evidence
-from .roster import RosterFunction
+from .limits import Limits
 from .rules.explain import SENTENCES, Reason
-from .rules.lanes import KIND, REF, SESSION, Item
+from .rules.flow import REF, SESSION, Item
 from .sessions import TailerSession, WorkerSession
 
 #: Items that were never started go back like this: nothing is charged.
@@ -34,12 +33,12 @@ class Returns:
     """The way back of items that ended. Invariant: every item that was admitted passes here exactly once, unless nobody
     wants to know any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self.speaking: set[TailerSession | WorkerSession] = set()  # sessions with something in their outbox
         self.outcomes: Counter[int] = Counter()
         self.reasons: Counter[str] = Counter()
         self.evidence = Evidence()
-        self.limited: dict[str, RosterFunction] = {}  # functions with a concurrency limit: only these are counted
 
     def end(self, items: Iterable[Item], end: Ended) -> None:
         """Items end in the scheduler, all alike."""
@@ -105,16 +104,9 @@ class Returns:
             flight.open -= count
             if not flight.open:
                 del worker.flights[number]
-        limited = self.limited
-        if limited:
-            freed: dict[RosterFunction, None] = {}
-            for item in items:
-                function = limited.get(item[KIND].function)
-                if function is not None and function.concurrency is not None:
-                    function.concurrency.end(1)
-                    freed[function] = None
-            for function in freed:
-                wake(function)
+        limits = self._limits
+        if limits.any or limits.metering:
+            limits.ended(items)
         return refs, items
 
     def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:
@@ -136,15 +128,8 @@ class Returns:
             pool = worker.flights[ref >> INDEX_BITS].pool
             pool.parents += step
             pool.assigned -= step
-        for item in items if self.limited else ():
-            function = self.limited.get(item[KIND].function)
-            if function is None or function.concurrency is None:
-                continue
-            if waiting:
-                function.concurrency.end(1)
-                wake(function)
-            else:
-                function.concurrency.start(1)
+        if self._limits.any or self._limits.metering:
+            (self._limits.ended if waiting else self._limits.go_on)(items)
 
     def _by_tailer(
         self, refs: Sequence[int], items: list[Item]

@@ -8,118 +8,121 @@ from ..model.demand import Cell
 from ..model.function_spec import FunctionSpec
 from ..model.limits import Quota
 from ..model.priority import Priority
+from ..model.workload import Kind
+from .rules.cost import Meter
 from .rules.credit import cell_limit, session_total, steady
-from .rules.fairness import Ring, Turn, clamp_weight
-from .rules.lanes import EXTRA, KIND, Item, Lane
+from .rules.flow import EXTRA, Flow, Item, Room
 from .rules.placement import WorkerPool
-from .rules.quota import Concurrency
-from .rules.rate_limit import TokenBucket
+from .rules.turns import Turns, clamp_weight
 from .sessions import WorkerSession
 
 LEVELS = len(Priority)
 
 
-class RosterFunction(Turn):
-    """One function: its lanes by priority, its limits, and who can run it.
+class RosterFunction:
+    """One function: its flows, its quota, and who can run it.
 
-    `alone` is the same function as far as its items must run alone (suspects): lanes, turns and pools are its own, the
-    limits are shared. It has no `alone` itself.
+    `alone` is the same function as far as its items must run alone (suspects): flows, turns and pools are its own, the
+    charges are shared. It has no `alone` itself. `meter` is what its runs cost, once somebody competes.
     """
 
     __slots__ = (
         "able",
         "alone",
         "asking",
-        "bucket",
         "capacity",
-        "concurrency",
+        "dated",
+        "flows",
         "frozen",
         "gone_since",
-        "lanes",
-        "limited",
+        "levels",
+        "meter",
         "name",
-        "owed",
         "quota",
         "spare",
+        "weight",
     )
 
-    def __init__(self, name: str, lane_items: int, now: float, *, alone: bool = False) -> None:
-        super().__init__()
-        self.alone = None if alone else RosterFunction(name, lane_items, now, alone=True)
+    def __init__(self, name: str, now: float, *, alone: bool = False) -> None:
+        self.alone = None if alone else RosterFunction(name, now, alone=True)
         self.name = name
-        self.lanes = [Lane(lane_items) for _ in range(LEVELS)]
-        self.asking = Lane(lane_items)  # while frozen: the items that would be the next probe
+        self.levels = LEVELS
+        self.flows: dict[Kind, Flow] = {}
+        self.dated = False  # an item with an expiry may wait in one of its flows
+        self.asking = Room()  # while frozen: the items that would be the next probe
         self.frozen = False
         self.able: Able | None = None
         self.quota: Quota | None = None
-        self.bucket: TokenBucket | None = None
-        self.concurrency: Concurrency | None = None
-        self.limited = False
-        self.owed = 0.0
+        self.weight = 1.0
+        self.meter = Meter(now)
         self.gone_since: float | None = now  # when its last worker went; None: it has one
         self.spare = 0  # how much of `capacity` is for what waits for other work
         self.capacity = 0  # what its pools can hold, or could when it last had any
 
     @property
     def waiting(self) -> int:
-        """Items in its lanes."""
-        return sum([len(lane.items) for lane in self.lanes])
+        """Items in its flows."""
+        return sum([len(flow.items) for flow in self.flows.values()])
 
     @property
-    def rooms(self) -> list[Lane]:
+    def all_flows(self) -> list[Flow]:
+        """Its flows, and those of what must run alone."""
+        return [*self.flows.values(), *(self.alone.flows.values() if self.alone is not None else ())]
+
+    @property
+    def rooms(self) -> list[Room]:
         """Everywhere that an item of it may wait."""
-        return [*self.lanes, self.asking, *(self.alone.lanes if self.alone is not None else ())]
+        return [*self.all_flows, self.asking]
 
-    def lane(self, item: Item) -> Lane:
-        """The lane of an item."""
+    def part(self, item: Item) -> RosterFunction:
+        """Itself, or what of it runs alone, where the item must."""
         extra = item[EXTRA]
-        lanes = self.alone.lanes if self.alone is not None and extra is not None and extra.alone else self.lanes
-        return lanes[item[KIND].priority]
+        return self.alone if self.alone is not None and extra is not None and extra.alone else self
 
-    def put(self, item: Item) -> None:
-        """An item is last in its lane."""
-        lane = self.lane(item)
-        lane.items.append(item)
-        lane.dated = lane.dated or item[EXTRA] is not None
-
-    def limit(self, quota: Quota | None, running: int, now: float) -> None:
-        """Other limits from now on; `running` is how many of it are out. No quota: no limits."""
+    def limit(self, quota: Quota | None) -> None:
+        """Another quota from now on; None: none."""
         self.quota = quota
         self.weight = clamp_weight(quota.weight if quota else 0.0)
-        if quota is None or not quota.concurrency:
-            self.concurrency = None
-        else:
-            self.concurrency = Concurrency(quota.concurrency, running)
-        if quota is None or not quota.rate:
-            self.bucket = None
-        elif self.bucket is None:
-            self.bucket = TokenBucket(quota.rate, quota.burst, now)
-        else:
-            self.bucket.change(quota.rate, quota.burst, now)
-        self.limited = self.concurrency is not None or self.bucket is not None
         if self.alone is not None:
-            self.alone.share(self)
-
-    def share(self, whole: RosterFunction) -> None:
-        """The limits of `whole` hold for both together."""
-        self.quota, self.weight = whole.quota, whole.weight
-        self.concurrency, self.bucket, self.limited = whole.concurrency, whole.bucket, whole.limited
+            self.alone.limit(quota)
 
     def ready(self, able: Able | None) -> None:
-        """These pools can run it from now on; what waits joins their turns."""
+        """These pools can run it from now on; what waits is looked at."""
+        before = self.able
+        if able is before:
+            return
         self.able = able
-        if able is not None and self.waiting:
-            able.ring.join(self)
+        if before is not None:
+            before.drop(self)
+        for flow in self.flows.values():
+            if flow.asleep is not None and before in flow.asleep.sleepers:
+                flow.asleep.sleepers[before].drop(self)
+            flow.queued = False
+            flow.asleep = None
+            if flow.woken_by is not None:
+                flow.woken_by.woken -= flow.share
+                flow.woken_by = None
+            if able is not None and flow.items:
+                flow.queued = True
+                able.fresh.append(flow)
 
 
 class Able:
-    """The pools that can run some functions alike, and the turns of those functions."""
+    """The pools that can run some functions alike; the flows of those functions that wait for room in them, in turns;
+    and those that are fresh: not looked at yet. Invariant: a flow that waits is in one of both, or asleep on a limit,
+    and is `queued` then."""
 
-    __slots__ = ("pools", "ring")
+    __slots__ = ("fresh", "pools", "turns")
 
-    def __init__(self, pools: tuple[WorkerPool, ...]) -> None:
+    def __init__(self, pools: tuple[WorkerPool, ...], turns: Turns) -> None:
         self.pools = pools
-        self.ring: Ring[RosterFunction] = Ring()
+        self.turns = turns
+        self.fresh: list[Flow] = []
+
+    def drop(self, function: RosterFunction) -> None:
+        """Other pools run this function from now on."""
+        self.turns.drop(function)
+        self.fresh = [flow for flow in self.fresh if flow.function is not function]
 
 
 class Roster:
@@ -127,7 +130,8 @@ class Roster:
     pools of able workers that can run it, and is None when there is none; functions with the same pools share one Able.
     What runs alone has pools that are for that alone; without any, it goes where all others go."""
 
-    def __init__(self, lane_items: int) -> None:
+    def __init__(self, lane_items: int, low_share: float = 0.05) -> None:
+        self._low_share = low_share
         self._lane_items = lane_items
         self.functions: dict[str, RosterFunction] = {}
         self.specs: dict[str, FunctionSpec] = {}
@@ -137,7 +141,7 @@ class Roster:
         """The function of that name; it is made when it was never heard of."""
         found = self.functions.get(name)
         if found is None:
-            found = self.functions[name] = RosterFunction(name, self._lane_items, now)
+            found = self.functions[name] = RosterFunction(name, now)
         return found
 
     def announce(self, specs: Iterable[FunctionSpec], now: float) -> dict[str, FunctionSpec]:
@@ -156,17 +160,22 @@ class Roster:
             for pool in worker.pools.values() if worker.able else ():
                 for name in pool.functions:
                     (alone if pool.alone else able).setdefault(name, []).append(pool)
-        for former in self.ables:
-            former.ring.clear()
+        former = {each.pools: each for each in self.ables}
         sets: dict[tuple[WorkerPool, ...], Able] = {}
+
+        def able_of(pools: tuple[WorkerPool, ...]) -> Able | None:
+            if pools and pools not in sets:
+                sets[pools] = former.get(pools) or Able(pools, Turns(self._low_share))
+            return sets.get(pools)
+
         for name in able:
             self.function(name, now)
         for name, function in self.functions.items():
             pools = tuple(able.get(name, ()))
             apart = tuple(alone.get(name, pools))
-            function.ready(sets.setdefault(pools, Able(pools)) if pools else None)
+            function.ready(able_of(pools))
             if function.alone is not None:
-                function.alone.ready(sets.setdefault(apart, Able(apart)) if apart else None)
+                function.alone.ready(able_of(apart))
             if pools:
                 function.gone_since = None
                 function.capacity = sum(pool.limit + pool.spare for pool in pools)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..model.demand import Cell, Closed
 from ..model.function_spec import FunctionSpec
 from ..model.workload import Ended
-from .rules.lanes import Item
+from .rules.flow import Item
 from .rules.leases import Granted, HeldFlights, Requests
 from .rules.placement import WorkerPool
 

@@ -7,8 +7,8 @@ from collections import Counter
 from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .roster import RosterFunction
-from .rules.explain import SENTENCES, Reason
-from .rules.lanes import ID, KIND, Item, expired
+from .rules.explain import SENTENCES, Reason, held_by, limit_hold, limit_reason
+from .rules.flow import ID, KIND, Flow, Item, expired
 from .rules.placement import room_of
 
 #: Said of what runs and waits for other work.
@@ -22,16 +22,19 @@ def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
         (item[KIND].function, item[KIND].priority) for worker in core.workers.values() for item in worker.open.values()
     )
     for name, function in core.roster.functions.items():
-        alone = function.alone
-        for level, lane in enumerate(function.lanes):
-            apart = len(alone.lanes[level].items) if alone is not None else 0
-            if lane.items or apart or running[name, level]:
-                first = function if lane.items or alone is None else alone
-                reason = waiting_reason(core, first, now).value if lane.items or apart else ""
+        waiting: Counter[int] = Counter()
+        first: dict[int, Flow] = {}
+        for flow in function.all_flows:
+            if flow.items:
+                waiting[flow.rank] += len(flow.items)
+                first.setdefault(flow.rank, flow)
+        for level in range(function.levels):
+            if waiting[level] or running[name, level]:
+                reason = waiting_reason(core, first[level], now)[0].value if level in first else ""
                 reply.lanes.add(
                     function=name,
                     priority=level,
-                    waiting=len(lane.items) + apart,
+                    waiting=waiting[level],
                     running=running[name, level],
                     reason=reason,
                 )
@@ -79,20 +82,14 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
                     heard_at=worker.heard_at,
                 )
     for function in core.roster.functions.values():
-        for lane in function.rooms:
-            for ahead, item in enumerate(lane.items):
-                if item[ID] == id and lane is function.asking:
-                    closed = core.outages.closed[function.name]
-                    return pb.ExplainReply(
-                        known=True, state="waiting", reason=Reason.OUTAGE.value, detail=closed.reason, ahead=ahead
-                    )
+        for ahead, item in enumerate(function.asking.items):
+            if item[ID] == id:
+                why = core.outages.closed[function.name].reason
+                return _waits(Reason.OUTAGE, why, ahead)
+        for flow in function.all_flows:
+            for ahead, item in enumerate(flow.items):
                 if item[ID] == id:
-                    alone = function.alone
-                    of = alone if alone is not None and lane in alone.lanes else function
-                    reason = _item_reason(core, of, item, ahead, now, wall)
-                    return pb.ExplainReply(
-                        known=True, state="waiting", reason=reason.value, detail=SENTENCES[reason], ahead=ahead
-                    )
+                    return _waits(*_item_reason(core, flow, item, ahead, now, wall), ahead)
     return pb.ExplainReply(
         known=False,
         detail="this scheduler does not have it: it is in its source, another scheduler has it, it was lost with a "
@@ -100,26 +97,33 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
     )
 
 
-def _item_reason(core: Core, function: RosterFunction, item: Item, ahead: int, now: float, wall: float) -> Reason:
+def _waits(reason: Reason, detail: str, ahead: int) -> pb.ExplainReply:
+    return pb.ExplainReply(known=True, state="waiting", reason=reason.value, detail=detail, ahead=ahead)
+
+
+def _item_reason(core: Core, flow: Flow, item: Item, ahead: int, now: float, wall: float) -> tuple[Reason, str]:
     if expired(item, wall):
-        return Reason.EXPIRED
-    reason = waiting_reason(core, function, now)
-    return Reason.TURN if reason is Reason.WORKERS_FULL and ahead and _room(function) else reason
+        return Reason.EXPIRED, SENTENCES[Reason.EXPIRED]
+    reason, detail = waiting_reason(core, flow, now)
+    if reason is Reason.WORKERS_FULL and ahead and _room(flow.function):
+        reason = Reason.TURN
+        detail = SENTENCES[reason]
+    return reason, detail
 
 
-def waiting_reason(core: Core, function: RosterFunction, now: float) -> Reason:
-    """Why the head of a function's lanes does not start: the first step that says no."""
+def waiting_reason(core: Core, flow: Flow, now: float) -> tuple[Reason, str]:
+    """Why the head of a flow does not start: the first step that says no, or every limit that does."""
+    function: RosterFunction = flow.function
+    reason = Reason.TURN if _room(function) else Reason.WORKERS_FULL
     if not core.ready:
-        return Reason.NOT_READY
-    if core.draining:
-        return Reason.DRAINING
-    if function.able is None:
-        return Reason.NO_WORKER
-    if function.concurrency is not None and not function.concurrency.room:
-        return Reason.CONCURRENCY
-    if function.bucket is not None and not function.bucket.available(now):
-        return Reason.RATE
-    return Reason.TURN if _room(function) else Reason.WORKERS_FULL
+        reason = Reason.NOT_READY
+    elif core.draining:
+        reason = Reason.DRAINING
+    elif function.able is None:
+        reason = Reason.NO_WORKER
+    elif holds := [limit for limit in flow.charges if held_by(flow, limit, now)]:
+        return limit_reason(holds[0]), "; ".join(limit_hold(flow, limit, now) for limit in holds)
+    return reason, SENTENCES[reason]
 
 
 def _room(function: RosterFunction) -> int:

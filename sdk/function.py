@@ -12,12 +12,12 @@ import functools
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from ..model.errors import DeclarationError, InvalidRequest
-from ..model.function_spec import DEFAULT_POOL, ISOLATED_POOL, FunctionSpec
+from ..model.function_spec import DEFAULT_POOL, ISOLATED_POOL, MOST_DOWNSTREAMS, FunctionSpec
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import DEFAULT_PRIORITY, Priority
 from ..model.retry import DEFAULT_RETRY, Retry
@@ -163,6 +163,7 @@ def function(
     collection: str = "",
     owner: str = "",
     results: bool = True,
+    downstreams: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -180,6 +181,7 @@ def function(
     collection: str = "",
     owner: str = "",
     results: bool = True,
+    downstreams: Sequence[str] = (),
 ) -> Any:
     """Declares a function that tailrace can run.
 
@@ -193,6 +195,7 @@ def function(
     collection  the collection of submissions that name none
     owner       who to ask about it: shown beside the name, and where a submission is refused
     results     whether what it returns is kept (default: yes)
+    downstreams what it calls that must not be overloaded, by name (`["stripe"]`): quotas limit each for all who call it
 
     Raises DeclarationError for what cannot be declared.
     """
@@ -236,10 +239,23 @@ def function(
             description=_description(target),
             owner=str(owner)[:NAME_LENGTH],
             results=bool(results),
+            downstreams=_downstreams(chosen, downstreams),
         )
         return Function(target, spec, collection, namespace)
 
     return declare if call is None else declare(call)
+
+
+def _downstreams(function: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise DeclarationError(f"function {function!r}: downstreams is {names!r:.200}; expected a list of names")
+    for name in names:
+        _check_label("downstream", name)
+    if len(names) > MOST_DOWNSTREAMS:
+        raise DeclarationError(
+            f"function {function!r} names {len(names)} downstreams: at most {MOST_DOWNSTREAMS} are taken"
+        )
+    return tuple(dict.fromkeys(names))
 
 
 def _check_callable(target: Any) -> None:

@@ -145,7 +145,8 @@ class RemoteControl(StoreClient):
     snapshot = remote(Control.snapshot)
     wait = remote(Control.wait)
     put_gate = remote(Control.put_gate)
-    put_quota = remote(Control.put_quota)
+    put_quotas = remote(Control.put_quotas)
+    quota_changes = remote(Control.quota_changes)
     register = remote(Control.register)
 
 

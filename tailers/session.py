@@ -327,9 +327,6 @@ class SchedulerSession:
     def _take_credit(self, credit: pb.Credit) -> None:
         self.credit.limit([(Cell(cell.function, cell.priority), cell.limit) for cell in credit.cells], credit.total)
         if credit.closed_changed:
-            self.credit.close(
-                Closed(each.function, each.collection, each.tenant, each.reason, each.drop, each.probes, each.since)
-                for each in credit.closed
-            )
+            self.credit.close(Closed(*(getattr(each, name) for name in Closed._fields)) for each in credit.closed)
         for message in credit.functions:
             self.functions[message.name] = function_from_wire(message)

@@ -154,12 +154,30 @@ def quota_to_wire(quota: Quota) -> pb.Quota:
         rate=quota.rate,
         burst=quota.burst,
         weight=quota.weight,
+        collection=quota.collection,
+        tenant=quota.tenant,
+        downstream=quota.downstream,
+        per=quota.per,
+        max_values=quota.max_values,
+        downstreams=quota.downstreams,
     )
 
 
 def quota_from_wire(message: pb.Quota) -> Quota:
     """The inverse of `quota_to_wire`."""
-    return Quota(message.function, message.concurrency, message.rate, message.burst, message.weight)
+    return Quota(
+        message.function,
+        message.concurrency,
+        message.rate,
+        message.burst,
+        message.weight,
+        message.collection,
+        message.tenant,
+        message.downstream,
+        message.per,
+        message.max_values,
+        tuple(message.downstreams),
+    )
 
 
 def snapshot_to_wire(snapshot: Snapshot) -> pb.ControlSnapshot:
@@ -169,6 +187,7 @@ def snapshot_to_wire(snapshot: Snapshot) -> pb.ControlSnapshot:
         gates=[gate_to_wire(gate) for gate in snapshot.gates],
         quotas=[quota_to_wire(quota) for quota in snapshot.quotas],
         functions=[function_to_wire(spec) for spec in snapshot.functions],
+        quotas_version=snapshot.quotas_version,
     )
 
 
@@ -179,4 +198,5 @@ def snapshot_from_wire(message: pb.ControlSnapshot) -> Snapshot:
         gates=[gate_from_wire(gate) for gate in message.gates],
         quotas=[quota_from_wire(quota) for quota in message.quotas],
         functions=[function_from_wire(function) for function in message.functions],
+        quotas_version=message.quotas_version,
     )

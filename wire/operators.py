@@ -89,6 +89,8 @@ class OperatorClient:
     purge = remote(LetterPort.purge, named)
 
     set_quota = remote(LimitPort.set_quota, named)
+    apply_quotas = remote(LimitPort.apply_quotas, named)
+    quota_changes = remote(LimitPort.quota_changes, named)
     _set_gate = remote(LimitPort.set_gate, named)
 
     overview = remote(OverviewPort.overview, named)

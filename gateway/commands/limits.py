@@ -1,4 +1,4 @@
-"""Commands about functions: which there are, their gates and their quotas."""
+"""Commands about functions: which there are, and their gates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ...sdk import found_gateway
 
 function = typer.Typer(help="Functions that workers have registered.", no_args_is_help=True, rich_markup_mode=None)
 gate = typer.Typer(help="Pause or drop a function's workloads.", no_args_is_help=True, rich_markup_mode=None)
-quota = typer.Typer(help="Limits of functions.", no_args_is_help=True, rich_markup_mode=None)
 
 FunctionName = Annotated[str, typer.Argument(metavar="FUNCTION")]
 Collection = Annotated[str, typer.Option("--collection", help="Only this collection of the function.")]
@@ -86,28 +85,3 @@ def gate_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
         for each in gates
     ]
     terminal.show(rows, list(rows[0]) if rows else [], as_json, empty="every gate is open")
-
-
-@quota.command("set")
-def quota_set(
-    function: FunctionName,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=0, help="Runs at once; 0: no limit.")] = 0,
-    rate: Annotated[float, typer.Option("--rate", min=0, help="Starts per second; 0: no limit.")] = 0.0,
-    burst: Annotated[float, typer.Option("--burst", min=0, help="Starts at once after a quiet time.")] = 0.0,
-    weight: Annotated[float, typer.Option("--weight", min=0, help="Share when functions compete.")] = 0.0,
-    gateway: GatewayAddress = None,
-) -> None:
-    """Set all limits of a function; what is not given is not limited."""
-    from ...model.limits import Quota
-
-    found_gateway.ask(gateway, lambda client: client.set_quota(Quota(function, concurrency, rate, burst, weight)))
-    terminal.say(f"{function}: {'limits set' if concurrency or rate or weight else 'no limits'}")
-
-
-@quota.command("list")
-def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The limits that are set."""
-    quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
-    names = ["function", "concurrency", "rate", "burst", "weight"]
-    rows = [{name: getattr(each, name) for name in names} for each in quotas]
-    terminal.show(rows, names, as_json, empty="no function has a limit")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from ...model.outcome import EXPIRED_WHY
+from .flow import Flow
+from .limit import Limit
 
 
 class Reason(StrEnum):
@@ -44,8 +46,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.LEASE_OVER: "the lease on it ended before it could start",
     Reason.EXPIRED: EXPIRED_WHY,
     Reason.CANCELLED: "it was cancelled before it started",
-    Reason.CONCURRENCY: "as many of this function are running as its quota allows",
-    Reason.RATE: "the function's rate limit has no token left",
+    Reason.CONCURRENCY: "as many are running as a limit allows",
+    Reason.RATE: "a rate limit has no token left",
     Reason.WORKERS_FULL: "every worker that can run this function is full",
     Reason.TURN: "it is waiting its turn in its lane",
     Reason.RUNNING: "it was handed to a worker",
@@ -56,3 +58,29 @@ SENTENCES: dict[Reason, str] = {
     ),
     Reason.NOT_OWNER: "another owner asked about its source; this one has not shown that it still owns it",
 }
+
+
+def held_by(flow: Flow, limit: Limit, now: float) -> bool:
+    """Whether a limit keeps the head of a flow waiting."""
+    reserver = limit.reserver
+    return limit.room(now) <= 0 or (reserver is not None and reserver is not flow and flow.rank >= reserver.rank)
+
+
+def limit_reason(limit: Limit) -> Reason:
+    """The code of a limit that has no room."""
+    return Reason.RATE if limit.by_rate() else Reason.CONCURRENCY
+
+
+def limit_hold(flow: Flow, limit: Limit, now: float) -> str:
+    """What a limit that keeps a flow waiting says for people: which one, how full, and until when as far as known."""
+    said = f"the limit of {limit.name} is used up: {limit.full(now)}"
+    if (at := limit.next_at()) is not None and at > now:
+        return f"{said}; the next token comes in {at - now:.2g} s"
+    if limit.reserver is not None and limit.reserver is not flow:
+        waited = f"{_named(limit.reserver)}, which waited too long"
+        return f"the limit of {limit.name} ({limit.full(now)}) is reserved for {waited}"
+    return said
+
+
+def _named(flow: Flow) -> str:
+    return " of tenant ".join(name for name in (flow.kind.function, flow.kind.tenant) if name)

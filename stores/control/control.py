@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ...model.function_spec import FunctionSpec
-from ...model.limits import Gate, Quota, Snapshot
+from ...model.limits import Gate, Quota, QuotaChange, Snapshot
 
 
 class Control(Protocol):
@@ -21,11 +21,15 @@ class Control(Protocol):
     async def put_gate(self, gate: Gate) -> int:
         """Sets a gate (replacing the one of the same function and collection); action `resume` removes it."""
 
-    async def put_quota(self, quota: Quota) -> int:
-        """Sets a function's limits; all zero removes them."""
+    async def put_quotas(self, change: QuotaChange, expected: int) -> int:
+        """Replaces all quotas, as a version with who and why that is kept among the last ones, if they are those of
+        version `expected`; answers 0 where they are not, and no new version when nothing changed."""
+
+    async def quota_changes(self) -> list[QuotaChange]:
+        """The versions of the quotas that are kept, the newest first."""
 
     async def register(self, functions: Sequence[FunctionSpec]) -> int:
         """Adds functions or replaces those of the same name; no new version when nothing changed."""
 
 
-__all__ = ["Control", "Gate", "Quota", "Snapshot"]
+__all__ = ["Control", "Gate", "Quota", "QuotaChange", "Snapshot"]

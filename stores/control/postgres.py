@@ -13,21 +13,21 @@ from typing import Any
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...model.limits import Gate, Quota, Snapshot
+from ...model.limits import KEPT_CHANGES, Gate, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
 from ..postgres.arrays import shown, texts
 from ..postgres.schema import PostgresSchema
 from ..postgres.watch import ChangeWatch
 
 _GATE = "SELECT version, changed FROM S.control_gate(%s, %s, %s, %s, %s, %s::float8)"
-_QUOTA = "SELECT version, changed FROM S.control_quota(%s, %s::bigint, %s::float8, %s::float8, %s::float8)"
+_QUOTAS = "SELECT version, changed FROM S.control_quotas(%s::bigint, %s, %s, %s::float8, %s, %s::bigint)"
+_CHANGES = "SELECT version, who, why, at, quotas FROM S.quota_changes ORDER BY version DESC"
 _REGISTER = "SELECT version, changed FROM S.control_register(%s::text[], %s::text[])"
 #: One statement, so that it is of one moment.
 _SNAPSHOT = (
     "SELECT v.version,"
     " (SELECT json_agg(json_build_array(function, collection, action, who, why, since, version)"
     " ORDER BY function, collection)::text FROM S.gates),"
-    " (SELECT json_agg(json_build_array(function, concurrency, rate, burst, weight) ORDER BY function)::text"
-    " FROM S.quotas),"
+    " (SELECT json_build_array(version, quotas)::text FROM S.quota_changes ORDER BY version DESC LIMIT 1),"
     " (SELECT array_agg(spec ORDER BY name) FROM S.functions) FROM S.control_version AS v"
 )
 
@@ -45,11 +45,13 @@ class PostgresControl:
 
     async def snapshot(self) -> Snapshot:
         [(version, gates, quotas, functions)] = await self._schema.read(_SNAPSHOT, (), "gates and quotas")
+        quotas_version, text = json.loads(quotas or '[0, "[]"]')
         return Snapshot(
             version,
             [Gate(*row) for row in json.loads(gates or "[]")],
-            [Quota(*row) for row in json.loads(quotas or "[]")],
+            quotas_from_text(text),
             [spec_from_dict(json.loads(spec)) for spec in functions or ()],
+            quotas_version,
         )
 
     async def wait(self, version: int, timeout: float) -> Snapshot | None:
@@ -71,9 +73,16 @@ class PostgresControl:
         row = (gate.function, gate.collection, gate.action, shown(gate.who), shown(gate.why), since)
         return await self._change(_GATE, row, "a gate")
 
-    async def put_quota(self, quota: Quota) -> int:
-        row = (quota.function, quota.concurrency, quota.rate, quota.burst, quota.weight)
-        return await self._change(_QUOTA, row, "a quota")
+    async def put_quotas(self, change: QuotaChange, expected: int) -> int:
+        at = change.at or self._clock.wall()
+        row = (expected, shown(change.who), shown(change.why), at, quotas_to_text(change.quotas), KEPT_CHANGES)
+        return await self._change(_QUOTAS, row, "quotas")
+
+    async def quota_changes(self) -> list[QuotaChange]:
+        rows = await self._schema.read(_CHANGES, (), "gates and quotas")
+        return [
+            QuotaChange(version, who, why, at, tuple(quotas_from_text(text))) for version, who, why, at, text in rows
+        ]
 
     async def register(self, functions: Sequence[FunctionSpec]) -> int:
         named = {spec.name: json.dumps(spec_to_dict(spec), sort_keys=True) for spec in functions}

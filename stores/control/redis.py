@@ -13,7 +13,7 @@ from typing import Any
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...model.limits import Gate, Quota, Snapshot
+from ...model.limits import KEPT_CHANGES, Gate, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
 from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import packed
 from ..state.redis_server import HELD, StateServer
@@ -54,13 +54,36 @@ end
 return change(changed)
 """
 )
-#: KEYS: book, gates, quotas, functions. ARGV: the version that is known. Answers the version, then the hashes if it is
-#: another one.
+#: KEYS: book, changes, versions of the quotas. ARGV: the version expected, how many are kept, the quotas, and the row.
+#: Answers 0 where the quotas are of another version.
+_QUOTAS = settles(
+    _CHANGE
+    + """
+local before = redis.call('HGET', KEYS[1], 'quotas') or '0'
+if before ~= ARGV[1] then return 0 end
+local quotas = before ~= '0' and cjson.decode(redis.call('HGET', KEYS[3], before))[4] or '[]'
+if quotas == ARGV[3] then return change(false) end
+local version = change(true)
+redis.call('HSET', KEYS[1], 'quotas', string.format('%.0f', version))
+redis.call('HSET', KEYS[3], string.format('%.0f', version), ARGV[4])
+local kept = redis.call('HKEYS', KEYS[3])
+table.sort(kept, function(one, other) return tonumber(one) > tonumber(other) end)
+for at = tonumber(ARGV[2]) + 1, #kept do redis.call('HDEL', KEYS[3], kept[at]) end
+return version
+"""
+)
+#: KEYS: book, gates, quotas of before there were versions, functions, versions of the quotas. ARGV: the version that is
+#: known. Answers the version, then the hashes if it is another one, and the newest version of the quotas.
 _SNAPSHOT = reads("""
 local version = redis.call('HGET', KEYS[1], 'version') or '1'
 if version == ARGV[1] then return {version} end
-return {version, redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[3]), redis.call('HGETALL', KEYS[4])}
+local quotas = redis.call('HGET', KEYS[1], 'quotas') or '0'
+return {version, redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[3]), redis.call('HGETALL', KEYS[4]),
+  {quotas, quotas ~= '0' and redis.call('HGET', KEYS[5], quotas) or ''}}
 """)
+
+#: KEYS: versions of the quotas.
+_QUOTA_CHANGES = reads("return redis.call('HGETALL', KEYS[1])")
 
 
 class RedisControl:
@@ -72,6 +95,7 @@ class RedisControl:
         self._book, self._changes = server.key("control"), server.key("control", "changes")
         names = ("gates", "quotas", "functions")
         self._gates, self._quotas, self._functions = (server.key("control", name) for name in names)
+        self._quota_changes = server.key("control", "quota_changes")
 
     async def snapshot(self) -> Snapshot:
         found = await self._look(-1)
@@ -80,16 +104,19 @@ class RedisControl:
 
     async def _look(self, version: int) -> Snapshot | None:
         """The snapshot, if it has another version."""
-        keys = [self._book, self._gates, self._quotas, self._functions]
+        keys = [self._book, self._gates, self._quotas, self._functions, self._quota_changes]
         now, *hashes = await self._server.run(_SNAPSHOT, keys, version, about="control")
         if not hashes:
             return None
+        *hashes, (quotas_version, row) = hashes
         gates, quotas, functions = (sorted(each[1::2]) for each in hashes)
+        before = [Quota(*json.loads(text.partition(b" ")[2])) for text in quotas]
         return Snapshot(
             int(now),
             sorted((_gate(text) for text in gates), key=lambda gate: (gate.function, gate.collection)),
-            sorted((Quota(*json.loads(text.partition(b" ")[2])) for text in quotas), key=lambda quota: quota.function),
+            quotas_from_text(json.loads(row)[3]) if row else sorted(before, key=lambda quota: quota.key),
             sorted((spec_from_dict(json.loads(text)) for text in functions), key=lambda spec: spec.name),
+            int(quotas_version),
         )
 
     async def wait(self, version: int, timeout: float) -> Snapshot | None:
@@ -108,9 +135,20 @@ class RedisControl:
         told = (gate.function, gate.collection, gate.action, gate.who, gate.why, since)
         return await self._put(self._gates, field, None if gate.action == "resume" else told)
 
-    async def put_quota(self, quota: Quota) -> int:
-        is_one = any((quota.concurrency, quota.rate, quota.burst, quota.weight))
-        return await self._put(self._quotas, packed(quota.function), dataclasses.astuple(quota) if is_one else None)
+    async def put_quotas(self, change: QuotaChange, expected: int) -> int:
+        text = quotas_to_text(change.quotas)
+        row = json.dumps([change.who, change.why, change.at or self._clock.wall(), text])
+        keys = [self._book, self._changes, self._quota_changes]
+        return int(await self._server.run(_QUOTAS, keys, expected, KEPT_CHANGES, text, row, about="control"))
+
+    async def quota_changes(self) -> list[QuotaChange]:
+        flat = await self._server.run(_QUOTA_CHANGES, [self._quota_changes], about="control")
+        found = [
+            QuotaChange(int(version), who, why, at, tuple(quotas_from_text(text)))
+            for version, row in zip(flat[::2], flat[1::2], strict=True)
+            for who, why, at, text in [json.loads(row)]
+        ]
+        return sorted(found, key=lambda each: -each.version)
 
     async def _put(self, key: str, field: bytes, value: Any) -> int:
         text = [] if value is None else [json.dumps(value)]

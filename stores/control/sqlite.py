@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...model.limits import Gate, Quota, Snapshot
+from ...model.limits import KEPT_CHANGES, Gate, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
 from ..sqlite.file import SqliteFile
 
 SCHEMA = """
@@ -41,6 +40,13 @@ CREATE TABLE IF NOT EXISTS quotas (
     burst REAL NOT NULL CHECK (burst >= 0),
     weight REAL NOT NULL CHECK (weight >= 0)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS quota_changes (
+    version INTEGER PRIMARY KEY,
+    who TEXT NOT NULL,
+    why TEXT NOT NULL,
+    at REAL NOT NULL,
+    quotas TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS functions (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL
@@ -100,14 +106,40 @@ class SqliteControl:
 
         return await self._change(put)
 
-    async def put_quota(self, quota: Quota) -> int:
+    async def put_quotas(self, change: QuotaChange, expected: int) -> int:
+        text, at = quotas_to_text(change.quotas), change.at or self._clock.wall()
+        refused = False
+
         def put(connection: sqlite3.Connection) -> bool:
-            if not any((quota.concurrency, quota.rate, quota.burst, quota.weight)):
-                return bool(connection.execute("DELETE FROM quotas WHERE function = ?", (quota.function,)).rowcount)
-            connection.execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?, ?)", dataclasses.astuple(quota))
+            nonlocal refused
+            version, quotas = _quotas(connection)
+            refused = version != expected
+            if refused or quotas == quotas_from_text(text):
+                return False
+            connection.execute(
+                "INSERT INTO quota_changes SELECT version + 1, ?, ?, ?, ? FROM control_version",
+                (change.who, change.why, at, text),
+            )
+            connection.execute(
+                "DELETE FROM quota_changes WHERE version NOT IN"
+                " (SELECT version FROM quota_changes ORDER BY version DESC LIMIT ?)",
+                (KEPT_CHANGES,),
+            )
             return True
 
-        return await self._change(put)
+        made = await self._change(put)
+        return 0 if refused else made
+
+    async def quota_changes(self) -> list[QuotaChange]:
+        def read(connection: sqlite3.Connection) -> list[tuple[int, str, str, float, str]]:
+            return connection.execute(
+                "SELECT version, who, why, at, quotas FROM quota_changes ORDER BY version DESC"
+            ).fetchall()
+
+        rows = await self._file.read(read)
+        return [
+            QuotaChange(version, who, why, at, tuple(quotas_from_text(text))) for version, who, why, at, text in rows
+        ]
 
     async def register(self, functions: Sequence[FunctionSpec]) -> int:
         rows = [(spec.name, json.dumps(spec_to_dict(spec), sort_keys=True)) for spec in functions]
@@ -153,15 +185,23 @@ def _load(connection: sqlite3.Connection) -> Snapshot:
             "SELECT function, collection, action, who, why, since, coalesce(gate_versions.version, 0)"
             " FROM gates LEFT JOIN gate_versions USING (function, collection) ORDER BY function, collection"
         ).fetchall()
-        quotas = connection.execute(
-            "SELECT function, concurrency, rate, burst, weight FROM quotas ORDER BY function"
-        ).fetchall()
+        quotas_version, quotas = _quotas(connection)
         functions = connection.execute("SELECT spec FROM functions ORDER BY name").fetchall()
     finally:
         connection.execute("COMMIT")
     return Snapshot(
         version,
         [Gate(*row) for row in gates],
-        [Quota(*row) for row in quotas],
+        quotas,
         [spec_from_dict(json.loads(spec)) for (spec,) in functions],
+        quotas_version,
     )
+
+
+def _quotas(connection: sqlite3.Connection) -> tuple[int, list[Quota]]:
+    """The newest version of the quotas; 0: those of before there were versions."""
+    row = connection.execute("SELECT version, quotas FROM quota_changes ORDER BY version DESC LIMIT 1").fetchone()
+    if row is not None:
+        return row[0], quotas_from_text(row[1])
+    rows = connection.execute("SELECT function, concurrency, rate, burst, weight FROM quotas ORDER BY function")
+    return 0, [Quota(*row) for row in rows]

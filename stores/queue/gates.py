@@ -13,25 +13,34 @@ class ShutLanes:
     """The closed cells of a demand. What an operator drops is leased: the scheduler answers `dropped`."""
 
     def __init__(self, closed: Iterable[Closed]) -> None:
-        self._whole: set[tuple[str, str]] = set()
-        self._tenants: dict[tuple[str, str], set[str]] = {}
+        self._whole: dict[tuple[str, str], int] = {}  # each with the highest rank that is closed
+        self._tenants: dict[tuple[str, str], dict[str, int]] = {}
+        self._exact: dict[tuple[str, str], dict[str, int]] = {}
         for each in closed:
             if each.drop:
                 continue
-            if each.tenant:
-                self._tenants.setdefault((each.function, each.collection), set()).add(each.tenant)
-            else:
-                self._whole.add((each.function, each.collection))
+            address = (each.function, each.collection)
+            if not each.tenant and not each.exact:
+                self._whole[address] = min(each.priority, self._whole.get(address, each.priority))
+                continue
+            tenants = (self._exact if each.exact else self._tenants).setdefault(address, {})
+            tenants[each.tenant] = min(each.priority, tenants.get(each.tenant, each.priority))
 
-    def shut(self, function: str, collection: str) -> bool:
-        """Whether nothing of the collection may be leased."""
-        return (function, "") in self._whole or (function, collection) in self._whole
+    def shut(self, function: str, priority: int, collection: str) -> bool:
+        """Whether nothing of the collection may be leased at this priority."""
+        for address in ((function, ""), (function, collection)):
+            highest = self._whole.get(address)
+            if highest is not None and priority >= highest:
+                return True
+        return False
 
     def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
         """The kinds of a lane whose tenants are closed."""
-        if not self._tenants:
+        if not self._tenants and not self._exact:
             return frozenset()
-        function, _, collection = kinds.lanes[lane]
-        tenants = self._tenants.get((function, ""), set()) | self._tenants.get((function, collection), set())
+        function, priority, collection = kinds.lanes[lane]
+        closed = [self._tenants.get((function, "")), self._tenants.get((function, collection))]
+        closed.append(self._exact.get((function, collection)))
+        tenants = {tenant for each in closed if each for tenant, highest in each.items() if priority >= highest}
         numbers = (kinds.numbers.get(Kind(*kinds.lanes[lane], tenant)) for tenant in tenants)
         return frozenset(number for number in numbers if number is not None)

@@ -31,6 +31,8 @@ class Credit:
         self.total = 0
         self.out = 0
         self.closed: frozenset[Closed] = frozenset()
+        self._exact: dict[tuple[str, ...], Closed] = {}  # by function, collection and tenant: there may be many
+        self._coarse: list[Closed] = []
         self.clogs: dict[str, Closed] = {}
         self._probing: dict[str, int] = {}
         self._is_closed: dict[Kind, str] = {}
@@ -51,6 +53,8 @@ class Credit:
         """The closed cells, whole. What a gate drops is pushed all the same and comes back dropped."""
         closed = list(closed)
         self.closed = frozenset(cell for cell in closed if not cell.drop and not cell.probes)
+        self._exact = {cell[:3]: cell for cell in self.closed if cell.exact}
+        self._coarse = [cell for cell in self.closed if not cell.exact]
         self.clogs = {cell.function: cell for cell in closed if cell.probes}
         self._probing = {name: self._probing.get(name, 0) for name in self.clogs}
         self._is_closed.clear()
@@ -170,7 +174,9 @@ class Credit:
             return ""
         reason = self._is_closed.get(kind)
         if reason is None:
-            reason = next((cell.reason or "closed" for cell in self.closed if _covers(cell, kind)), "")
+            exact = self._exact.get((kind.function, kind.collection, kind.tenant))
+            near = self._coarse if exact is None else [exact, *self._coarse]
+            reason = next((cell.reason or "closed" for cell in near if cell.covers(kind)), "")
             if len(self._is_closed) >= _REMEMBERED:
                 self._is_closed.clear()
             self._is_closed[kind] = reason
@@ -178,11 +184,3 @@ class Credit:
 
     def _probes_left(self, function: str) -> int:
         return self.clogs[function].probes - self._probing[function]
-
-
-def _covers(closed: Closed, kind: Kind) -> bool:
-    return (
-        closed.function == kind.function
-        and closed.collection in ("", kind.collection)
-        and closed.tenant in ("", kind.tenant)
-    )

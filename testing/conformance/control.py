@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ...model.function_spec import FunctionSpec
-from ...model.limits import Gate, Quota
+from ...model.limits import KEPT_CHANGES, Gate, Quota, QuotaChange
 from ...model.priority import Priority
 from ...model.retry import Retry
 from ...stores.control.control import Control
@@ -77,14 +77,42 @@ class ControlLaws(StoreLaws[Control]):
         assert [gate.collection for gate in (await store.engine.snapshot()).gates] == ["c"]
         assert await store.engine.put_gate(Gate("f", "", "resume")) == version
 
-    async def test_a_quota_stays_is_replaced_and_goes_when_all_is_zero(self, store: StoreBench[Control]) -> None:
-        await store.engine.put_quota(Quota("f", concurrency=1))
-        await store.engine.put_quota(Quota("f", 5, 2.5, 10.0, 0.5))
+    async def test_quotas_are_replaced_whole_and_each_version_is_kept(self, store: StoreBench[Control]) -> None:
+        first = QuotaChange(0, "ann", "the first — è", 5.0, (Quota("f", concurrency=1),))
+        made = await store.engine.put_quotas(first, 0)
+        every = Quota("f", 5, 2.5, 10.0, 0.5, downstreams=("stripe", "smtp"))
+        others = (Quota(tenant="a", rate=1.0), Quota(downstream="smtp", per="tenant", rate=3.0, max_values=7))
+        second = await store.engine.put_quotas(QuotaChange(0, "bob", "", 6.0, (every, *others)), made)
         await store.reopen()
-        assert (await store.engine.snapshot()).quotas == [Quota("f", 5, 2.5, 10.0, 0.5)]
-        version = await store.engine.put_quota(Quota("f"))
-        assert (await store.engine.snapshot()).quotas == []
-        assert await store.engine.put_quota(Quota("f")) == version
+        found = await store.engine.snapshot()
+        assert (found.version, found.quotas_version) == (second, second) > (made, made)
+        assert found.quotas == sorted((every, *others), key=lambda quota: quota.key)
+        changes = await store.engine.quota_changes()
+        assert [(each.version, each.who, each.why, each.at) for each in changes] == [
+            (second, "bob", "", 6.0),
+            (made, "ann", "the first — è", 5.0),
+        ]
+        assert changes[1].quotas == first.quotas
+
+    async def test_quotas_of_another_version_than_expected_change_nothing(self, store: StoreBench[Control]) -> None:
+        made = await store.engine.put_quotas(QuotaChange(0, "", "", 5.0, (Quota("f", 1),)), 0)
+        before = await store.engine.snapshot()
+        assert await store.engine.put_quotas(QuotaChange(0, "", "", 5.0, ()), 0) == 0
+        assert await store.engine.put_quotas(QuotaChange(0, "", "", 5.0, ()), made + 1) == 0
+        assert await store.engine.snapshot() == before
+
+    async def test_the_same_quotas_again_are_no_new_version(self, store: StoreBench[Control]) -> None:
+        made = await store.engine.put_quotas(QuotaChange(0, "", "", 5.0, (Quota("f", 1),)), 0)
+        assert await store.engine.put_quotas(QuotaChange(0, "x", "y", 6.0, (Quota("f", 1),)), made) == made
+        assert len(await store.engine.quota_changes()) == 1
+
+    async def test_the_last_versions_of_quotas_are_kept_and_no_more(self, store: StoreBench[Control]) -> None:
+        made = 0
+        for number in range(KEPT_CHANGES + 3):
+            made = await store.engine.put_quotas(QuotaChange(0, "", "", 5.0, (Quota("f", number + 1),)), made)
+        changes = await store.engine.quota_changes()
+        assert len(changes) == KEPT_CHANGES
+        assert changes[0].version == made and changes[-1].quotas == (Quota("f", 4),)
 
     async def test_a_function_is_kept_whole(self, store: StoreBench[Control]) -> None:
         spec = FunctionSpec(
@@ -125,7 +153,9 @@ class ControlLaws(StoreLaws[Control]):
     async def test_a_look_during_a_change_never_hides_it(self, store: StoreBench[Control]) -> None:
         # Given looks under way while changes are
         for number in range(20):
-            changing = asyncio.create_task(store.engine.put_quota(Quota("f", number + 1)))
+            made = (await store.engine.snapshot()).quotas_version
+            change = QuotaChange(0, "", "", 5.0, (Quota("f", number + 1),))
+            changing = asyncio.create_task(store.engine.put_quotas(change, made))
             looks = await asyncio.gather(*(store.engine.snapshot() for _ in range(3)))
             version = await changing
             # Then each look is whole, and one that begins after the change sees it
@@ -156,7 +186,8 @@ class ControlLaws(StoreLaws[Control]):
                     quotas[step.function] = step
                     if step == Quota(step.function):
                         del quotas[step.function]
-                    after = await store.engine.put_quota(step)
+                    change = QuotaChange(0, "", "", 5.0, tuple(quotas.values()))
+                    after = await store.engine.put_quotas(change, (await store.engine.snapshot()).quotas_version)
                 else:
                     functions |= {spec.name: spec for spec in step}
                     after = await store.engine.register(step)

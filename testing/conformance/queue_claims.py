@@ -205,6 +205,13 @@ class LeasingLaws:
             Closed("mail", "welcome"),
             Closed("mail", "", "ann"),
             Closed("mail", "welcome", "ann"),
+            Closed("mail", priority=2),
+            Closed("mail", priority=3),  # a lower rank alone
+            Closed("mail", "", "ann", priority=3),
+            Closed("mail", exact=True),  # what has neither label
+            Closed("mail", "", "ann", exact=True),
+            Closed("mail", "welcome", "", priority=2, exact=True),
+            Closed("mail", "welcome", "ann", priority=3, exact=True),
         ],
     )
     async def test_a_closed_cell_keeps_its_items_and_no_others(self, engine: QueueEngine, gate: Closed) -> None:
@@ -215,13 +222,7 @@ class LeasingLaws:
             for tenant in ("", "ann")
         ]
         await put(engine, *(NewItem(kind, b"") for kind in kinds))
-        shut = {
-            kind
-            for kind in kinds
-            if kind.function == gate.function
-            and gate.collection in ("", kind.collection)
-            and gate.tenant in ("", kind.tenant)
-        }
+        shut = {kind for kind in kinds if gate.covers(kind)}
         closed = await take(engine, wanting(closed=[gate]))
         assert set(closed.kinds) == set(kinds) - shut
         assert await nothing(engine, wanting(closed=[gate]))
@@ -231,7 +232,8 @@ class LeasingLaws:
         assert await nothing(engine, wanting(closed=[gate]))
         await engine.pass_time(6)
         assert set((await take(engine, wanting(closed=[gate]))).kinds) == set(kinds) - shut
-        assert sorted((await take(engine)).kinds) == sorted([*shut, *shut])
+        if shut:
+            assert sorted((await take(engine)).kinds) == sorted([*shut, *shut])
 
     async def test_what_a_gate_drops_is_handed_out_to_be_dropped(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))

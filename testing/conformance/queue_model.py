@@ -22,7 +22,16 @@ from .queue_engine import QueueEngine
 
 LEASE = 10.0
 KINDS = [Kind("f", 1), Kind("f", 1, "c"), Kind("f", 1, "c", "t"), Kind("f", 2, "", "t"), Kind("g", 1, "", "t")]
-GATES = [Closed("f"), Closed("f", "c"), Closed("f", "", "t"), Closed("g", "", "t")]
+GATES = [
+    Closed("f"),
+    Closed("f", "c"),
+    Closed("f", "", "t"),
+    Closed("g", "", "t"),
+    Closed("f", priority=2),
+    Closed("f", "", "t", priority=2),
+    Closed("f", exact=True),
+    Closed("f", "", "t", priority=1, exact=True),
+]
 SETTLED = sorted(WAITING | TERMINAL)
 
 
@@ -92,12 +101,7 @@ class QueueModel(RuleBasedStateMachine):
             if item.state in WAITING
             and item.due <= now
             and Cell(item.kind.function, item.kind.priority) in demand.cells
-            and not any(
-                gate.function == item.kind.function
-                and gate.collection in ("", item.kind.collection)
-                and gate.tenant in ("", item.kind.tenant)
-                for gate in demand.closed
-            )
+            and not any(gate.covers(item.kind) for gate in demand.closed)
             and not self.blocked(id)
         }
 

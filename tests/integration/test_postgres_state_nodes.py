@@ -15,7 +15,7 @@ from tailrace.model.errors import ConfigError, NotConnected, StaleFence, Unavail
 from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.control.control import Gate, Quota
+from tailrace.stores.control.control import Gate, Quota, QuotaChange
 from tailrace.stores.drops import postgres as drops_postgres
 from tailrace.stores.postgres.server import PostgresOptions
 from tailrace.stores.state.postgres import postgres_state
@@ -168,7 +168,7 @@ async def test_what_one_node_changes_another_one_is_told(bench: Bench, monkeypat
     while waiting not in asyncio.all_tasks() or not one.ground._server.idle:
         await asyncio.sleep(0.001)
     # When the other one sets a limit
-    await other.control.put_quota(Quota("f", 3))
+    await other.control.put_quotas(QuotaChange(0, "ann", "", 5.0, (Quota("f", 3),)), 0)
     # Then it is told
     found = await asyncio.wait_for(waiting, 20)
     assert found is not None
@@ -263,7 +263,7 @@ async def test_a_log_that_is_a_file_of_one_node_is_read_by_that_node_alone(bench
 
 async def test_what_rests_in_the_former_state_is_not_left_behind(bench: Bench, tmp_path: Path) -> None:
     async with EmbeddedStores(tmp_path) as stores:
-        await stores.control.put_quota(Quota("f", 3))
+        await stores.control.put_quotas(QuotaChange(0, "ann", "", 5.0, (Quota("f", 3),)), 0)
     there = {"engine": "postgres", "url": bench.url, "schema": bench.schema, "notify": False}
     with pytest.raises(ConfigError, match="still has 1 quotas"):
         async with EmbeddedStores(tmp_path, StoresConfig(state=there, durability="relaxed")):

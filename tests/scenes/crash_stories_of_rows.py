@@ -11,7 +11,7 @@ from tailrace.model.dead_letter import EVERY, DeadLetter, Moved, Past
 from tailrace.model.drop import Cause, Drop
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
-from tailrace.model.limits import Gate, Quota
+from tailrace.model.limits import Gate, Quota, QuotaChange
 from tailrace.model.replay import Bound, ReplayOrder, Stretch, asked_for
 from tailrace.model.replay import ReplayState as Going
 from tailrace.model.schedule import Firing, Schedule, ScheduleRow
@@ -64,7 +64,7 @@ class ControlStory(RowsStory):
         control, gate, quota, spec = stores.control, Gate("f", "c", "pause"), Quota("f", 3, 2.5), FunctionSpec("f")
         return [
             (lambda: control.put_gate(gate), ([gate], [], [])),
-            (lambda: control.put_quota(quota), ([gate], [quota], [])),
+            (lambda: control.put_quotas(QuotaChange(0, "ann", "", 5.0, (quota,)), 0), ([gate], [quota], [])),
             (lambda: control.register([spec]), ([gate], [quota], [spec])),
             (lambda: control.put_gate(dataclasses.replace(gate, action="resume")), ([], [quota], [spec])),
         ]

@@ -1,18 +1,25 @@
-"""The port for gates and quotas: what operators set, one function at a time."""
+"""The port for gates and quotas: what operators set."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from ...model.limits import Gate, Quota
+from ...model.limits import Gate, Quota, QuotaChange
 
 
 class LimitPort(Protocol):
-    """Gates and quotas, written. Both answer the version of the control store that the change made, and raise
+    """Gates and quotas, written. Each change answers the version of the control store that it made, and raises
     InvalidRequest or UnknownFunction."""
 
     async def set_gate(self, gate: Gate) -> int:
         """Sets a gate; action `resume` removes it, and is harmless where there is none."""
 
     async def set_quota(self, quota: Quota) -> int:
-        """Sets all limits of a function; all zero removes them."""
+        """Sets one quota, whole; one that says nothing is removed."""
+
+    async def apply_quotas(self, change: QuotaChange) -> int:
+        """Replaces all quotas, as one version, with who and why. `change.version` is the version that it was made from;
+        raises Conflict where another one came between."""
+
+    async def quota_changes(self) -> list[QuotaChange]:
+        """The versions that are kept, the newest first."""

@@ -252,34 +252,48 @@ class Gate(_message.Message):
     def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., action: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., since: _Optional[float] = ..., version: _Optional[int] = ...) -> None: ...
 
 class Quota(_message.Message):
-    __slots__ = ("function", "concurrency", "rate", "burst", "weight")
+    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
     BURST_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    DOWNSTREAM_FIELD_NUMBER: _ClassVar[int]
+    PER_FIELD_NUMBER: _ClassVar[int]
+    MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
+    DOWNSTREAMS_FIELD_NUMBER: _ClassVar[int]
     function: str
     concurrency: int
     rate: float
     burst: float
     weight: float
-    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ...) -> None: ...
+    collection: str
+    tenant: str
+    downstream: str
+    per: str
+    max_values: int
+    downstreams: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ControlSnapshot(_message.Message):
-    __slots__ = ("version", "gates", "quotas", "functions")
+    __slots__ = ("version", "gates", "quotas", "functions", "quotas_version")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     GATES_FIELD_NUMBER: _ClassVar[int]
     QUOTAS_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    QUOTAS_VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
     gates: _containers.RepeatedCompositeFieldContainer[Gate]
     quotas: _containers.RepeatedCompositeFieldContainer[Quota]
     functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
-    def __init__(self, version: _Optional[int] = ..., gates: _Optional[_Iterable[_Union[Gate, _Mapping]]] = ..., quotas: _Optional[_Iterable[_Union[Quota, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ...) -> None: ...
+    quotas_version: int
+    def __init__(self, version: _Optional[int] = ..., gates: _Optional[_Iterable[_Union[Gate, _Mapping]]] = ..., quotas: _Optional[_Iterable[_Union[Quota, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., quotas_version: _Optional[int] = ...) -> None: ...
 
 class Try(_message.Message):
     __slots__ = ("at", "outcome", "reason")

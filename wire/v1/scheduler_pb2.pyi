@@ -262,7 +262,7 @@ class Cell(_message.Message):
     def __init__(self, function: _Optional[str] = ..., priority: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class ClosedCell(_message.Message):
-    __slots__ = ("function", "collection", "tenant", "reason", "drop", "probes", "since")
+    __slots__ = ("function", "collection", "tenant", "reason", "drop", "probes", "since", "priority", "exact")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +270,8 @@ class ClosedCell(_message.Message):
     DROP_FIELD_NUMBER: _ClassVar[int]
     PROBES_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    EXACT_FIELD_NUMBER: _ClassVar[int]
     function: str
     collection: str
     tenant: str
@@ -277,7 +279,9 @@ class ClosedCell(_message.Message):
     drop: bool
     probes: int
     since: float
-    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., drop: _Optional[bool] = ..., probes: _Optional[int] = ..., since: _Optional[float] = ...) -> None: ...
+    priority: int
+    exact: bool
+    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., drop: _Optional[bool] = ..., probes: _Optional[int] = ..., since: _Optional[float] = ..., priority: _Optional[int] = ..., exact: _Optional[bool] = ...) -> None: ...
 
 class WorkerFrame(_message.Message):
     __slots__ = ("link", "hello", "outcomes", "lease_request", "pools", "draining", "progress", "waits", "goes_on")

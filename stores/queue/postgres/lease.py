@@ -35,7 +35,7 @@ def open_lanes(kinds: Kinds, stocked: Iterable[int], demand: Demand, gates: Shut
     found = Lanes([], [], set())
     for lane in stocked:
         cell = kinds.cells.get(lane)
-        if cell is None or demand.cells.get(cell, 0) <= 0 or gates.shut(cell.function, kinds.lanes[lane][2]):
+        if cell is None or demand.cells.get(cell, 0) <= 0 or gates.shut(*kinds.lanes[lane]):
             continue
         found.lanes.append(lane)
         if some := gates.shut_kinds(kinds, lane):

@@ -45,7 +45,7 @@ def planned(
     for lane in due:
         cell = cells[lane]
         wanted = demand.cells.get(cell, 0)
-        if wanted > 0 and not gates.shut(cell.function, kinds.lanes[lane][2]):
+        if wanted > 0 and not gates.shut(*kinds.lanes[lane]):
             ready.append(ReadyLane(lane, cell.priority, wanted))
             shut |= gates.shut_kinds(kinds, lane)
     if not ready or total <= 0:

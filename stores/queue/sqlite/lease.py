@@ -118,7 +118,7 @@ def claim(
         if limit <= 0:
             continue
         function, priority, collection = memory.kinds.lanes[lane]
-        if gates.shut(function, collection):
+        if gates.shut(function, priority, collection):
             continue
         kinds = gates.shut_kinds(memory.kinds, lane)
         bound = memory.bound(lane, kinds)

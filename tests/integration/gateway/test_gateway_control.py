@@ -99,7 +99,7 @@ async def test_a_function_that_cannot_be_read_is_refused_by_name(operator: Gatew
 
 
 async def test_configured_quotas_are_set_at_start_and_only_once(stores: Any) -> None:
-    quotas = QuotasConfig.model_validate({"functions": {"add": {"rate": 3}}}).quotas()
+    quotas = QuotasConfig.model_validate({"functions": {"add": {"rate": 3}}}).all()
     versions = []
     for _ in range(2):
         running = stores.gateway(declared=DeclaredFiles(quotas))

@@ -11,7 +11,7 @@ from tailrace.model.claim import Settle, State
 from tailrace.model.dead_letter import EVERY, DeadLetter, LetterFilter
 from tailrace.model.errors import StaleFence
 from tailrace.model.function_spec import FunctionSpec
-from tailrace.model.limits import Gate, Quota, Snapshot
+from tailrace.model.limits import Gate, Quota, QuotaChange, Snapshot
 from tailrace.model.priority import Priority
 from tailrace.model.retry import Retry
 from tailrace.model.workload import Extra
@@ -170,7 +170,7 @@ async def test_a_watcher_gets_the_snapshot_that_a_change_makes(address: str) -> 
 
         assert after is not None
         assert after == Snapshot(before.version + 1, [Gate("charge", "invoices", "pause", "ops", "audit", 5.0)])
-        await operator.put_quota(Quota("charge", 3, 2.5))
+        await operator.put_quotas(QuotaChange(0, "ann", "", 5.0, (Quota("charge", 3, 2.5),)), 0)
         version = await operator.register([spec])
         assert await operator.register([spec]) == version
 

@@ -12,11 +12,11 @@ from tailrace.model.workload import Ended, Extra, ref
 async def test_a_pushed_item_runs_and_its_outcome_comes_back(place: Place) -> None:
     worker = await place.worker("send")
     tailer = await place.tailer("send")
-    refs = tailer.push(SEND, SEND._replace(tenant="bob"), SEND, ids=["a", "b", "c"])
+    refs = tailer.push(SEND, SEND, SEND._replace(tenant="bob"), ids=["a", "b", "c"])
     assert await tailer.ended(refs) == [None, None, None]
     (flight,) = worker.flights.values()
     assert (flight.ids, flight.payloads) == (["a", "b", "c"], [b"a", b"b", b"c"])
-    assert flight.kinds == [SEND, SEND._replace(tenant="bob"), SEND]
+    assert flight.kinds == [SEND, SEND, SEND._replace(tenant="bob")]
     assert 0 < worker.leases[0] <= SIZES.worker
     assert tailer.functions["send"].priority == Priority.USER_VISIBLE
 

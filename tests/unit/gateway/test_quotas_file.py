@@ -17,7 +17,7 @@ def test_a_file_gives_the_limits_by_function(tmp_path: Path) -> None:
     path.write_text(
         "functions:\n  send_email: {concurrency: 50, rate: 100, burst: 200, weight: 2}\n  index: {rate: 0.5}\n"
     )
-    assert load(path, QuotasConfig).quotas() == [Quota("index", rate=0.5), Quota("send_email", 50, 100.0, 200.0, 2.0)]
+    assert load(path, QuotasConfig).all() == [Quota("index", rate=0.5), Quota("send_email", 50, 100.0, 200.0, 2.0)]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,15 @@ def test_a_file_gives_the_limits_by_function(tmp_path: Path) -> None:
         ("functions: {a: {rate: -1}}", "rate"),
         ("functions: {a: {burst: 5}}", "burst"),
         ("functions: {a: {rate: .inf}}", "rate"),
+        ("quotas: [{tennant: acme, concurrency: 1}]", "did you mean 'tenant'"),
+        ("quotas: [{tenant: acme}]", "says nothing"),
+        ("quotas: [{concurrency: 1}]", "names nothing"),
+        ("quotas: [{per: function, concurrency: 1}]", "expected tenant"),
+        ("quotas: [{per: tenant, tenant: acme, concurrency: 1}]", "give one of them"),
+        ("quotas: [{collection: c, concurrency: 1}]", "no function"),
+        ("quotas: [{downstream: d, weight: 2}]", "take no turns"),
+        ("quotas: [{tenant: acme, max_values: 5, rate: 1}]", "max_values"),
+        ("functions: {a: {rate: 1}}\nquotas: [{function: a, rate: 2}]", "twice"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, word: str) -> None:

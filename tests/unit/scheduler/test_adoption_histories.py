@@ -135,7 +135,7 @@ class Takeovers(RuleBasedStateMachine):
             here |= {
                 item[1]
                 for function in self.bench.core.roster.functions.values()
-                for lane in function.lanes
+                for lane in function.all_flows
                 for item in lane.items
                 if item[0] is tailer
             }

@@ -247,9 +247,14 @@ class History(RuleBasedStateMachine):
             workers = self.core.workers.values()
             running = [item for each in workers for ref, item in each.open.items() if ref not in each.parents]
             count = sum(item[4].function == name for item in running)
-            if function.concurrency is not None:
-                assert function.concurrency.running == count
-            assert all(len(lane) <= lane.bound for lane in function.rooms)
+            for limit in self.core.limits.charges.all():
+                if limit.name == f"function {name}":
+                    assert limit.running == count
+            for part in (function, function.alone):
+                for rank in (0, 3):
+                    assert sum(len(flow) for flow in part.flows.values() if flow.rank == rank) <= 64
+                for flow in part.flows.values():
+                    assert flow.queued or not flow.items or function.able is None
             assert function.frozen == (name in self.core.outages.closed)
             assert function.frozen or not function.asking.items
 

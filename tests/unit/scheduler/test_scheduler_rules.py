@@ -1,4 +1,4 @@
-"""The small rules: bucket, lanes, gate, priority, fairness, placement, credit, leases, quota."""
+"""The small rules: limits, flows, gate, ranks, turns, placement, credit, leases."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from tailrace.model.limits import Gate, Quota
 from tailrace.model.workload import Extra, Kind
 from tailrace.scheduler.rules.credit import cell_limit, session_total, steady, too_much
 from tailrace.scheduler.rules.explain import SENTENCES, Reason
-from tailrace.scheduler.rules.fairness import Ring, Turn, clamp_weight
+from tailrace.scheduler.rules.flow import Flow, Item, Room, expired
 from tailrace.scheduler.rules.gate import Gates
-from tailrace.scheduler.rules.lanes import Item, Lane, expired
 from tailrace.scheduler.rules.leases import REMEMBERED, Granted, HeldFlights, Requests
+from tailrace.scheduler.rules.limit import UNLIMITED, Limit
 from tailrace.scheduler.rules.placement import PoolLimits, WorkerPool, place, room_of
-from tailrace.scheduler.rules.priority import MOST_OWED, split
-from tailrace.scheduler.rules.quota import Concurrency
-from tailrace.scheduler.rules.rate_limit import TokenBucket
+from tailrace.scheduler.rules.ranks import MOST_OWED, Ranks, parts
+from tailrace.scheduler.rules.turns import Turns, clamp_weight
 
 SIZES = LeaseSizes()
 
 
 def item(number: int, extra: Extra | None = None) -> Item:
-    return (None, number, str(number), b"", Kind("f"), 1, 1, extra)
+    return (None, number, str(number), b"", Kind("f"), 1, 1, extra, None)
 
 
-# ---- rate limit
+# ---- rate
 
 
 @given(
@@ -40,12 +39,12 @@ def item(number: int, extra: Extra | None = None) -> Item:
 def test_a_bucket_never_gives_more_than_rate_times_time_and_burst(
     rate: float, burst: float, asks: list[tuple[float, int]]
 ) -> None:
-    bucket, now = TokenBucket(rate, burst, 0.0), 0.0
+    bucket, now = Limit("l", Quota("f", rate=rate, burst=burst), 0.0), 0.0
     starts: list[tuple[float, int]] = []
     for pause, wanted in asks:
         now += pause
-        count = min(wanted, bucket.available(now))
-        bucket.take(count)
+        count = min(wanted, bucket.room(now))
+        bucket.start(count)
         starts.append((now, count))
     for first, (begin, _) in enumerate(starts):
         for last in range(first, len(starts)):
@@ -55,27 +54,28 @@ def test_a_bucket_never_gives_more_than_rate_times_time_and_burst(
 
 @given(st.floats(0.1, 1000), st.floats(0, 50))
 def test_an_empty_bucket_names_when_its_next_token_comes(rate: float, burst: float) -> None:
-    bucket = TokenBucket(rate, burst, 0.0)
-    bucket.take(bucket.available(0.0))
+    bucket = Limit("l", Quota("f", rate=rate, burst=burst), 0.0)
+    bucket.start(bucket.room(0.0))
     at = bucket.next_at()
-    assert bucket.available(at + 1e-6 * (1 + at)) >= 1
-    other = TokenBucket(rate, burst, 0.0)
-    other.take(other.available(0.0))
-    assert other.available(at - min(at, 0.01 / rate)) == 0 or at == 0
+    assert at is not None
+    assert bucket.room(at + 1e-6 * (1 + at)) >= 1
+    other = Limit("l", Quota("f", rate=rate, burst=burst), 0.0)
+    other.start(other.room(0.0))
+    assert other.room(at - min(at, 0.01 / rate)) == 0 or at == 0
 
 
 def test_a_smaller_burst_takes_effect_at_once() -> None:
-    bucket = TokenBucket(10, 100, 0.0)
-    bucket.change(10, 5, 0.0)
-    assert bucket.available(0.0) == 5
+    bucket = Limit("l", Quota("f", rate=10, burst=100), 0.0)
+    bucket.change(Quota("f", rate=10, burst=5), 0.0, 2)
+    assert bucket.room(0.0) == 5
 
 
-# ---- lanes
+# ---- flows
 
 
 @given(st.lists(st.sampled_from(["put", "take", "back", "remove", "overflow"]), max_size=60), st.integers(1, 8))
 def test_lanes_conserve_items_and_keep_their_order(events: list[str], bound: int) -> None:
-    lane, made = Lane(bound), 0
+    lane, made = Room(), 0
     expected: list[int] = []
     for event in events:
         if event == "put":
@@ -92,7 +92,7 @@ def test_lanes_conserve_items_and_keep_their_order(events: list[str], bound: int
             assert [each[1] for each in gone] == [number for number in expected if number % 3 == 0]
             expected = [number for number in expected if number % 3]
         else:
-            over = {each[1] for each in lane.overflow()}
+            over = {each[1] for each in lane.overflow(bound)}
             assert over == set(expected[bound:])
             expected = expected[:bound]
         assert [each[1] for each in lane.items] == expected
@@ -123,82 +123,116 @@ def test_a_closed_gate_says_who_and_why() -> None:
     assert closed.reason == "collection 'news' of send is paused by ann: outage"
 
 
-# ---- priority
+# ---- ranks
 
 
-@given(st.lists(st.integers(0, 40), min_size=4, max_size=4), st.data(), st.floats(0, MOST_OWED), st.floats(0, 0.5))
-def test_a_split_adds_up_and_never_exceeds_what_waits(waiting: list[int], data: Any, owed: float, share: float) -> None:
-    count = data.draw(st.integers(0, sum(waiting)))
-    numbers, left = split(waiting, count, owed, share)
-    assert sum(numbers) == count
-    assert all(0 <= number <= items for number, items in zip(numbers, waiting, strict=True))
-    assert 0 <= left <= MOST_OWED
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=4, unique=True), st.integers(1, 16), st.floats(0, 0.5))
+def test_what_lower_ranks_are_owed_stays_in_bounds(ranks: list[int], count: int, share: float) -> None:
+    waiting, owed = sorted(ranks), Ranks(4)
+    for _ in range(200):
+        rank, bound = owed.next(waiting)
+        assert rank in waiting and (bound == 0) == (rank == waiting[0])
+        owed.started(rank, min(count, bound or count), waiting, share)
+        assert all(0 <= each <= MOST_OWED for each in owed.owed)
 
 
-@given(st.integers(1, 50), st.integers(100, 300))
-def test_the_lowest_level_gets_its_share_of_an_endless_flow(chunk: int, rounds: int) -> None:
-    owed, low = 0.0, 0
-    for _ in range(rounds):
-        numbers, owed = split([10**6, 0, 0, 10**6], chunk, owed, 0.05)
-        low += numbers[3]
-    assert abs(low - 0.05 * chunk * rounds) <= 1.01
+@given(st.integers(1, 16))
+def test_all_lower_ranks_together_get_their_part_and_each_of_them_something(chunk: int) -> None:
+    owed, started = Ranks(4), Counter[int]()
+    while sum(started.values()) < 20_000:
+        rank, bound = owed.next([0, 1, 2, 3])
+        count = min(chunk, bound or chunk)
+        owed.started(rank, count, [0, 1, 2, 3], 0.05)
+        started[rank] += count
+    whole = sum(started.values())
+    assert abs((whole - started[0]) / whole - 0.05) < 0.01
+    assert started[1] > started[2] > 0 and started[3] > 0
 
 
 def test_priority_is_strict_otherwise() -> None:
-    assert split([2, 5, 0, 9], 6, 0.0, 0.0) == ([2, 4, 0, 0], 0.0)
+    owed = Ranks(4)
+    for _ in range(50):
+        assert owed.next([1, 3]) == (1, 0)
+        owed.started(1, 10, [1, 3], 0.0)
+    assert parts(0) == [] and parts(1) == [1.0] and all(abs(sum(parts(lower)) - 1) < 1e-9 for lower in (1, 2, 3, 9))
 
 
-# ---- fairness
+# ---- turns
 
 
-class Backlog(Turn):
-    def __init__(self, weight: float) -> None:
-        super().__init__(weight)
-        self.given = 0
+class Owner:
+    """A function, as turns see it."""
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+        self.levels = 4
 
 
-@given(
-    st.lists(st.sampled_from([0.5, 1.0, 2.0, 4.0]), min_size=2, max_size=8),
-    st.lists(st.integers(1, 200), min_size=5, max_size=60),
-)
-def test_backlogged_functions_differ_by_at_most_a_quantum_and_two_items(weights: list[float], rooms: list[int]) -> None:
-    ring: Ring[Backlog] = Ring()
-    turns = [Backlog(weight) for weight in weights]
-    for turn in turns:
-        ring.join(turn)
-    largest = 1.0
-
-    def take(turn: Backlog, count: int) -> int:
-        turn.given += count
-        return count
-
-    for room in rooms:
-        left = room
-        while left:
-            quantum = max(1.0, left / ring.weight)
-            largest = max(largest, quantum)
-            left -= ring.round(left, quantum, take)
-    assert sum(turn.given for turn in turns) == sum(rooms)
-    served = [turn.given / turn.weight for turn in turns]
-    assert max(served) - min(served) <= largest + 2 / min(weights) + 1e-6
+def flow_of(owner: Owner, tenant: str = "", rank: int = 0, weight: float = 1.0) -> Flow:
+    flow = Flow(owner, Kind("f", rank, "", tenant))
+    flow.weight = weight
+    return flow
 
 
-def test_who_wants_nothing_leaves_the_ring_and_saves_nothing_up() -> None:
-    ring: Ring[Backlog] = Ring()
-    idle, busy = Backlog(1.0), Backlog(1.0)
-    ring.join(idle)
-    ring.join(busy)
+def served(turns: Turns, rounds: int, cost: dict[Flow, float] | None = None) -> Counter[Flow]:
+    """What each flow got, in items, when all of them always have more."""
+    counts = Counter[Flow]()
+    for _ in range(rounds):
+        node, flow, bound = turns.next()
+        assert bound >= 0
+        turns.took(node, flow, 1, (cost or {}).get(flow, 0.01), 0.0)
+        counts[flow] += 1
+        turns.add(flow, 0.0)
+    return counts
 
-    def take(turn: Backlog, count: int) -> int:
-        if turn is idle:
-            turn.waits = False
-            return 0
-        return count
 
-    assert ring.round(10, 5.0, take) == 5
-    assert len(ring) == 1
-    ring.join(idle)
-    assert idle.deficit == 0.0
+@given(st.lists(st.sampled_from([0.5, 1.0, 2.0, 4.0]), min_size=2, max_size=8))
+def test_functions_share_by_weight(weights: list[float]) -> None:
+    turns = Turns(0.05)
+    flows = [flow_of(Owner(weight)) for weight in weights]
+    for flow in flows:
+        turns.add(flow, 0.0)
+    counts = served(turns, 2000)
+    shares = [counts[flow] / weight for flow, weight in zip(flows, weights, strict=True)]
+    assert max(shares) - min(shares) <= 2 / min(weights)
+
+
+def test_tenants_share_by_weight_and_cost_within_a_function() -> None:
+    turns, owner = Turns(0.05), Owner()
+    light, heavy, slow = flow_of(owner, "a"), flow_of(owner, "b", weight=3.0), flow_of(owner, "c")
+    for flow in (light, heavy, slow):
+        turns.add(flow, 0.0)
+    counts = served(turns, 2000, {slow: 0.04})
+    assert abs(counts[heavy] / counts[light] - 3) < 0.1 and abs(counts[light] / counts[slow] - 4) < 0.2
+
+
+def test_a_tenant_with_ten_collections_has_one_tenants_turns() -> None:
+    turns, owner = Turns(0.05), Owner()
+    many = [Flow(owner, Kind("f", 0, f"c{number}", "many")) for number in range(10)]
+    one = flow_of(owner, "one")
+    for flow in (*many, one):
+        turns.add(flow, 0.0)
+    counts = served(turns, 2000)
+    assert abs(sum(counts[flow] for flow in many) - counts[one]) <= 12
+
+
+def test_who_pauses_saves_nothing_up_and_stays_in_debt_for_a_while() -> None:
+    turns = Turns(0.05)
+    idle, busy = flow_of(Owner()), flow_of(Owner())
+    turns.add(busy, 0.0)
+    served(turns, 500)
+    turns.add(idle, 0.0)
+    counts = served(turns, 100)
+    assert abs(counts[idle] - counts[busy]) <= 2
+
+
+def test_a_dropped_function_leaves_nothing() -> None:
+    turns, owner = Turns(0.05), Owner()
+    gone, stays = flow_of(owner, "a"), flow_of(Owner(), "a")
+    turns.add(gone, 0.0)
+    turns.add(stays, 0.0)
+    turns.drop(owner)
+    assert turns.size == 1 and turns.next()[1] is stays
 
 
 def test_weights_are_bounded_and_zero_means_one() -> None:
@@ -235,17 +269,20 @@ def test_the_least_loaded_gets_more() -> None:
     assert placed["idle"] > placed.get("busy", 0)
 
 
-# ---- quota
+# ---- limit
 
 
-def test_concurrency_has_room_up_to_its_limit() -> None:
-    limit = Concurrency(3, running=1)
+def test_a_limit_has_room_up_to_its_concurrency() -> None:
+    limit = Limit("l", Quota("f", 3), 0.0)
+    limit.found(1)
     limit.start(2)
-    assert limit.room == 0
+    assert limit.room(0.0) == 0 and limit.next_at() is None
     limit.end(1)
-    assert limit.room == 1
-    limit.limit = 1
-    assert limit.room == 0
+    assert limit.room(0.0) == 1
+    limit.change(Quota("f", 1), 0.0, 2)
+    assert limit.room(0.0) < 0
+    limit.change(Quota("f", rate=5.0), 0.0, 3)
+    assert limit.room(0.0) == 5 and limit.concurrency == UNLIMITED
 
 
 # ---- credit

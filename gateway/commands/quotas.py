@@ -1,0 +1,217 @@
+"""Commands about quotas: which are set, setting one, and changing all of them as one version."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...sdk import found_gateway
+
+if TYPE_CHECKING:
+    from ...model.limits import Quota, Snapshot
+
+quota = typer.Typer(help="Limits of functions, tenants and downstreams.", no_args_is_help=True, rich_markup_mode=None)
+
+Function = Annotated[str, typer.Argument(metavar="FUNCTION", help="Of this function; empty: of no function.")]
+Collection = Annotated[str, typer.Option("--collection", help="Only this collection of the function.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="Of this tenant, of the function or downstream if one is named.")]
+Downstream = Annotated[str, typer.Option("--downstream", help="Of this downstream, whoever calls it.")]
+Per = Annotated[str, typer.Option("--per", help="tenant: one for each tenant that has none of its own.")]
+Why = Annotated[str, typer.Option("--why", help="The reason, kept in the history.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, as in quotas.yaml.")]
+
+_COLUMNS = ["function", "collection", "tenant", "downstream", "per", "concurrency", "rate", "burst", "weight"]
+
+
+@quota.command("set")
+def quota_set(
+    function: Function = "",
+    collection: Collection = "",
+    tenant: Tenant = "",
+    downstream: Downstream = "",
+    per: Per = "",
+    concurrency: Annotated[int, typer.Option("--concurrency", min=0, help="Runs at once; 0: no limit.")] = 0,
+    rate: Annotated[float, typer.Option("--rate", min=0, help="Starts per second; 0: no limit.")] = 0.0,
+    burst: Annotated[float, typer.Option("--burst", min=0, help="Starts at once after a quiet time.")] = 0.0,
+    weight: Annotated[float, typer.Option("--weight", min=0, help="Share when functions or tenants compete.")] = 0.0,
+    max_values: Annotated[int, typer.Option("--max-values", min=0, help="Tenants that are counted apart.")] = 0,
+    calls: Annotated[
+        list[str] | None, typer.Option("--calls", metavar="DOWNSTREAM", help="A downstream that the function calls.")
+    ] = None,
+    why: Why = "",
+    gateway: GatewayAddress = None,
+) -> None:
+    """Set all limits of a function, a tenant, a downstream; what is not given is not limited."""
+    from ...model.limits import Quota
+
+    wanted = Quota(
+        function, concurrency, rate, burst, weight, collection, tenant, downstream, per, max_values, tuple(calls or ())
+    )
+    _set(gateway, wanted, why)
+    terminal.say(f"{_called(wanted)}: {'no limits' if wanted.empty else 'limits set'}")
+
+
+@quota.command("unset")
+def quota_unset(
+    function: Function = "",
+    collection: Collection = "",
+    tenant: Tenant = "",
+    downstream: Downstream = "",
+    per: Per = "",
+    why: Why = "",
+    gateway: GatewayAddress = None,
+) -> None:
+    """Remove all limits of a function, a tenant, a downstream."""
+    from ...model.limits import Quota
+
+    wanted = Quota(function, collection=collection, tenant=tenant, downstream=downstream, per=per)
+    _set(gateway, wanted, why)
+    terminal.say(f"{_called(wanted)}: no limits")
+
+
+@quota.command("list")
+def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """The limits that are set."""
+    quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
+    rows = [{name: getattr(each, name) for name in _COLUMNS} for each in quotas]
+    terminal.show(rows, _COLUMNS, as_json, empty="nothing has a limit")
+
+
+@quota.command("show")
+def quota_show(
+    function: Function = "",
+    collection: Collection = "",
+    tenant: Tenant = "",
+    downstream: Downstream = "",
+    per: Per = "",
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """One quota, whole."""
+    from ...model.limits import Quota
+
+    wanted = Quota(function, collection=collection, tenant=tenant, downstream=downstream, per=per)
+    found = [
+        each for each in found_gateway.ask(gateway, lambda client: client.limits()).quotas if each.key == wanted.key
+    ]
+    if not found:
+        terminal.not_found(f"{_called(wanted)} has no quota: `tailrace quota list` shows those that are set")
+    facts = asdict(found[0]) | {"downstreams": list(found[0].downstreams)}
+    terminal.show_facts(facts, as_json)
+
+
+@quota.command("plan")
+def quota_plan(file: File, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """What applying a file would change, and what to think about before. Changes nothing."""
+    from ..quota_plan import differences, warnings
+
+    snapshot = found_gateway.ask(gateway, lambda client: client.limits())
+    wanted = _read(file, snapshot)
+    changes = [each._asdict() for each in differences(snapshot.quotas, wanted)]
+    warned = warnings(wanted, snapshot.functions)
+    if as_json:
+        terminal.show_json({"version": snapshot.quotas_version, "changes": changes, "warnings": warned})
+        return
+    terminal.show(changes, ["change", "quota", "before", "after"], False, empty="it would change nothing")
+    for warning in warned:
+        terminal.say(f"warning: {warning}")
+
+
+@quota.command("apply")
+def quota_apply(file: File, why: Why = "", gateway: GatewayAddress = None) -> None:
+    """Replace all quotas by those of a file, as one version. What is not in the file is no longer limited."""
+    from ..quota_plan import differences, warnings
+
+    snapshot = found_gateway.ask(gateway, lambda client: client.limits())
+    wanted = _read(file, snapshot)
+    for warning in warnings(wanted, snapshot.functions):
+        terminal.complain(f"warning: {warning}")
+    if not differences(snapshot.quotas, wanted):
+        terminal.say("nothing changes")
+        return
+    version = _apply(gateway, snapshot, wanted, why)
+    terminal.say(f"version {version} is in force: {len(wanted)} quotas")
+
+
+@quota.command("history")
+def quota_history(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """The versions of the quotas that are kept, the newest first."""
+    changes = found_gateway.ask(gateway, lambda client: client.quota_changes())
+    rows = [
+        {"version": each.version, "at": terminal.moment(each.at), "who": each.who, "quotas": len(each.quotas)}
+        | {"why": each.why}
+        for each in changes
+    ]
+    terminal.show(rows, ["version", "at", "who", "quotas", "why"], as_json, empty="quotas were never set")
+
+
+@quota.command("rollback")
+def quota_rollback(
+    version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="One that `history` shows.")],
+    why: Why = "",
+    gateway: GatewayAddress = None,
+) -> None:
+    """Make the quotas what they were in an earlier version. That is a new version."""
+    changes = found_gateway.ask(gateway, lambda client: client.quota_changes())
+    found = [each for each in changes if each.version == version]
+    if not found:
+        kept = f"{changes[-1].version} to {changes[0].version}" if changes else "none"
+        terminal.not_found(f"no version {version} is kept: `tailrace quota history` shows those that are ({kept})")
+    snapshot = found_gateway.ask(gateway, lambda client: client.limits())
+    made = _apply(gateway, snapshot, list(found[0].quotas), why or f"rollback to version {version}")
+    terminal.say(f"version {made} is in force: the quotas of version {version}")
+
+
+def _called(quota: Quota) -> str:
+    """A function alone goes by its name."""
+    return quota.function if quota.function and not any(quota.key[1:]) else quota.what
+
+
+def _set(gateway: str | None, wanted: Quota, why: str) -> None:
+    """One quota beside the others, as a version with who and why."""
+    from ..quota_plan import checked_quota, with_changes
+
+    checked_quota(wanted)
+    snapshot = found_gateway.ask(gateway, lambda client: client.limits())
+    if wanted.function and not wanted.empty:
+        _check_known(wanted.function, snapshot)
+    quotas = with_changes(snapshot.quotas, [wanted])
+    if quotas != with_changes(snapshot.quotas, []):
+        _apply(gateway, snapshot, quotas, why or f"quota set {wanted.what}")
+
+
+def _check_known(function: str, snapshot: Snapshot) -> None:
+    from ...model.did_you_mean import meant
+    from ...model.errors import UnknownFunction
+
+    known = [spec.name for spec in snapshot.functions]
+    if function not in known:
+        raise UnknownFunction(f"no worker has ever registered {function!r}: {meant(function, known)}")
+
+
+def _apply(gateway: str | None, snapshot: Snapshot, quotas: list[Quota], why: str) -> int:
+    from ...foundation.identity import whoami
+    from ...model.limits import QuotaChange
+
+    change = QuotaChange(snapshot.quotas_version, whoami(), why, 0.0, tuple(quotas))
+    return found_gateway.ask(gateway, lambda client: client.apply_quotas(change))
+
+
+def _read(file: Path, snapshot: Snapshot) -> list[Quota]:
+    """The quotas of a file. Raises ConfigError, and Conflict for one that was made from another version."""
+    from ...foundation.config import load
+    from ...model.errors import Conflict
+    from ..quotas import QuotasConfig
+
+    found = load(file, QuotasConfig)
+    if found.version and found.version != snapshot.quotas_version:
+        raise Conflict(
+            f"{file}: it is for version {found.version} of the quotas, and version {snapshot.quotas_version} is in "
+            "force: look at what changed (`tailrace quota history`), and set its `version` to that"
+        )
+    return [replace(quota) for quota in found.all()]

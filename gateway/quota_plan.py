@@ -1,0 +1,101 @@
+"""The plan of a change of quotas: what would be another way than now, and what to think about before. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from ..model.did_you_mean import meant
+from ..model.errors import InvalidRequest
+from ..model.function_spec import FunctionSpec
+from ..model.limits import MOST_QUOTAS, Quota, QuotaKey
+
+_NUMBERS = ("concurrency", "rate", "burst", "weight", "max_values", "downstreams")
+
+
+class QuotaDifference(NamedTuple):
+    """One quota that a change adds, removes or sets otherwise: what it is of, how, and its numbers before and after."""
+
+    quota: str
+    change: str
+    before: str
+    after: str
+
+
+def checked_quota(quota: Quota) -> Quota:
+    """The quota, if nothing is wrong with it. Raises InvalidRequest."""
+    if fault := quota.fault():
+        raise InvalidRequest(f"{quota.what}: {fault}")
+    return quota
+
+
+def check_quotas(quotas: Collection[Quota]) -> None:
+    """Raises InvalidRequest where one is wrong, two are of the same, or they are too many."""
+    if len(quotas) > MOST_QUOTAS:
+        raise InvalidRequest(f"{len(quotas)} quotas: at most {MOST_QUOTAS:,} are taken")
+    seen = set()
+    for quota in quotas:
+        if checked_quota(quota).key in seen:
+            raise InvalidRequest(f"{quota.what} has two quotas: give one")
+        seen.add(quota.key)
+
+
+def with_changes(quotas: Iterable[Quota], changed: Iterable[Quota]) -> list[Quota]:
+    """All quotas after some of them were set; those that say nothing are gone. In the order of their keys."""
+    found = {quota.key: quota for quota in quotas} | {quota.key: quota for quota in changed}
+    return [quota for _, quota in sorted(found.items()) if not quota.empty]
+
+
+def numbers(quota: Quota | None) -> str:
+    """What a quota says, for people."""
+    if quota is None:
+        return ""
+    said = {name: getattr(quota, name) for name in _NUMBERS if getattr(quota, name)}
+    return ", ".join(
+        f"{name} {', '.join(value) if isinstance(value, tuple) else format(value, 'g')}" for name, value in said.items()
+    )
+
+
+def differences(before: Iterable[Quota], after: Iterable[Quota]) -> list[QuotaDifference]:
+    """What a change would do, in the order of the quotas' keys."""
+    old, new = ({quota.key: quota for quota in quotas} for quotas in (before, after))
+    found = []
+    for key in sorted(old.keys() | new.keys()):
+        was, will = old.get(key), new.get(key)
+        if was != will:
+            one = will or was
+            assert one is not None
+            change = "add" if was is None else "remove" if will is None else "change"
+            found.append(QuotaDifference(one.what, change, numbers(was), numbers(will)))
+    return found
+
+
+def warnings(quotas: Collection[Quota], functions: Iterable[FunctionSpec]) -> list[str]:
+    """What an operator should know before these quotas are in force: names that nobody has, and limits that can never
+    be reached because another one is below them."""
+    known = {spec.name: spec for spec in functions}
+    called = {name for spec in known.values() for name in spec.downstreams}
+    called |= {name for quota in quotas for name in quota.downstreams}
+    by_key = {quota.key: quota for quota in quotas}
+    found = []
+    for quota in quotas:
+        if quota.function and quota.function not in known:
+            hint = meant(quota.function, known, otherwise="a worker that starts later may register it")
+            found.append(f"{quota.what}: no worker ever registered {quota.function!r}: {hint}")
+        if quota.downstream and quota.downstream not in called:
+            hint = meant(quota.downstream, called, otherwise="declare it: @function(downstreams=[…]), or in a quota")
+            found.append(f"{quota.what}: no function calls {quota.downstream!r}: {hint}")
+        found += _unreachable(quota, by_key)
+    return found
+
+
+def _unreachable(quota: Quota, quotas: Mapping[QuotaKey, Quota]) -> list[str]:
+    whole = quotas.get((quota.function, "", "", quota.downstream, ""))
+    if whole is None or whole is quota:
+        return []
+    return [
+        f"{quota.what}: its {name} {getattr(quota, name):g} is above that of {whole.what}, {getattr(whole, name):g}, "
+        "which therefore decides: lower one, or raise the other"
+        for name in ("concurrency", "rate")
+        if 0 < getattr(whole, name) < getattr(quota, name)
+    ]

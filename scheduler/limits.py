@@ -1,0 +1,162 @@
+"""Limits in force: which charges each flow has, and how much of each limit is taken.
+
+Invariant (FL3): what a limit counts as running is the number of open items, but for those that wait for other work,
+whose flows pay it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+from ..model.limits import Quota
+from ..model.workload import Kind
+from .roster import Roster, RosterFunction
+from .rules.charges import Charges
+from .rules.cost import Meter
+from .rules.flow import FLOW, Flow, Item
+from .sessions import WorkerSession
+from .sleep import Sleep
+
+#: Flows that are remembered although nothing of them waits; beyond it all such are forgotten.
+IDLE_FLOWS = 1 << 17
+
+
+class Limits:
+    """The charges of all flows. `any`: some limit is set; without one nothing is counted."""
+
+    def __init__(self, roster: Roster, workers: Mapping[str, WorkerSession], sleep: Sleep) -> None:
+        self.any = False
+        self.charges = Charges()
+        self.sleep = sleep
+        self.metering = False
+        self.now = 0.0
+        self._roster = roster
+        self._workers = workers
+
+    def flow(self, function: RosterFunction, kind: Kind, now: float) -> Flow:
+        """The flow of a kind; it is made when there is none."""
+        flow = function.flows.get(kind)
+        if flow is None:
+            flow = function.flows[kind] = Flow(function, kind)
+            if self.charges.anything:
+                self._resolve(flow, now)
+        return flow
+
+    def set(self, quotas: Collection[Quota], version: int, now: float) -> None:
+        """All quotas anew; what has none has no limits."""
+        whole = {quota.function: quota for quota in quotas if not any(quota.key[1:])}
+        for name in whole:
+            self._roster.function(name, now)
+        for name, function in self._roster.functions.items():
+            function.limit(whole.get(name))
+        if self.charges.set(quotas, version, now):
+            self._anew(now)
+
+    def declare(self, downstreams: Mapping[str, tuple[str, ...]], now: float) -> None:
+        """What functions say that they call."""
+        if self.charges.declare(downstreams) and self.charges.anything:
+            self._anew(now)
+
+    def ended(self, items: Iterable[Item]) -> None:
+        """Items are out no longer, or wait for other work: what they took is free."""
+        roomy, now, metering = self.sleep.roomy, self.now, self.metering
+        for flow, count in Counter([item[FLOW] for item in items]).items():
+            for limit in flow.charges:
+                limit.end(count)
+                if limit.sleepers:
+                    roomy[limit] = None
+            if metering and flow.meter is not None:
+                flow.meter.end(count, now)
+                flow.function.meter.end(count, now)
+
+    def go_on(self, items: Iterable[Item]) -> None:
+        """Items that waited for other work run again, beyond every limit if need be."""
+        for flow, count in Counter([item[FLOW] for item in items]).items():
+            for limit in flow.charges:
+                limit.found(count)
+            if self.metering and flow.meter is not None:
+                flow.meter.start(count, self.now)
+                flow.function.meter.start(count, self.now)
+
+    def meter(self, now: float) -> None:
+        """Costs are counted from now on: what is out already is found by looking."""
+        self.metering = True
+        self.now = now
+        running = self._running()
+        functions: Counter[RosterFunction] = Counter()
+        for flow, count in running.items():
+            functions[flow.function] += count
+            if flow.meter is None:
+                flow.meter = Meter(now)
+        for function in self._roster.functions.values():
+            for part in (function, function.alone) if function.alone is not None else (function,):
+                part.meter.recount(functions[part], now)
+                for flow in part.flows.values():
+                    if flow.meter is not None and flow not in running:
+                        flow.meter.recount(0, now)
+        for flow, count in running.items():
+            assert flow.meter is not None
+            flow.meter.recount(count, now)
+
+    def tick(self, now: float) -> None:
+        """Time has passed: what functions that run something were charged too little, or too much, is put right, and
+        every limit that somebody sleeps on is looked at."""
+        self.now = now
+        self.sleep.tick()
+        if not self.metering:
+            return
+        for function in self._roster.functions.values():
+            for part in (function, function.alone) if function.alone is not None else (function,):
+                if part.able is not None and (part.meter.running or part.meter.ended):
+                    part.able.turns.correct(part, part.meter.settle(now))
+
+    def sweep(self, now: float) -> int:
+        """Forgets flows of which nothing waits, when there are many, and limits of tenants that nobody uses; returns
+        how many flows are left."""
+        left, used = 0, set()
+        for function in self._roster.functions.values():
+            for part in (function, function.alone) if function.alone is not None else (function,):
+                part.flows = {
+                    kind: flow for kind, flow in part.flows.items() if flow.items or flow.queued or flow.closed
+                }
+                left += len(part.flows)
+                used.update([limit for flow in part.flows.values() for limit in flow.charges])
+        self.charges.forget(used, now)
+        return left
+
+    def _anew(self, now: float) -> None:
+        """Resolves the charges of every flow, and counts what they have taken."""
+        self.any = self.charges.any
+        self.sleep.clear()
+        for limit in self.charges.all():
+            limit.running = 0
+            limit.reserver = None
+            limit.sleepers.clear()
+        for function in self._roster.functions.values():
+            for flow in function.all_flows:
+                self._resolve(flow, now)
+                flow.woken_by = None
+                if flow.asleep is not None:
+                    flow.asleep = None
+                    if flow.function.able is not None:
+                        flow.function.able.fresh.append(flow)
+        for flow, count in self._running().items():
+            self._resolve(flow, now)
+            for limit in flow.charges:
+                limit.found(count)
+
+    def _running(self) -> Counter[Flow]:
+        """What is out of each flow, but for what waits for other work."""
+        return Counter(
+            [
+                item[FLOW]
+                for each in self._workers.values()
+                for ref, item in each.open.items()
+                if ref not in each.parents
+            ]
+        )
+
+    def _resolve(self, flow: Flow, now: float) -> None:
+        flow.charges = self.charges.resolve(flow.kind, now)
+        flow.weight, flow.own = self.charges.weight(flow.kind)

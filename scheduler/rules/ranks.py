@@ -1,0 +1,54 @@
+"""Ranks: which priority of a function goes next. Strict, with one guaranteed part for all lower ranks together (FL7).
+
+Strict order alone lets a steady flow of urgent work starve the rest for ever. So a small part of what a function starts
+(5 % by default) belongs to the ranks below its highest waiting one, the higher first, and of that part a quarter to
+each further one, so that a middle rank cannot starve the lowest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: What a rank may be owed at most, in items: a part is a pace, not a debt to be collected at once.
+MOST_OWED = 16.0
+#: Of the guaranteed part, what each rank gets that is not the first of the lower ones.
+LEAST_PART = 0.25
+
+
+class Ranks:
+    """The debts to the lower ranks of one function. Invariant: 0 ≤ owed ≤ MOST_OWED; the highest waiting rank is owed
+    nothing."""
+
+    __slots__ = ("owed",)
+
+    def __init__(self, levels: int) -> None:
+        self.owed = [0.0] * levels
+
+    def next(self, waiting: Sequence[int]) -> tuple[int, int]:
+        """The rank whose turn it is among those `waiting` (most urgent first), and how many items it may have: 0 says
+        that there is no bound. `waiting` is not empty."""
+        first, *lower = waiting
+        owed = self.owed
+        owed[first] = 0.0
+        for rank in lower:
+            if owed[rank] >= 1.0:
+                return rank, int(owed[rank])
+        return first, 0
+
+    def started(self, rank: int, count: int, waiting: Sequence[int], share: float) -> None:
+        """`count` items of a rank started while these waited; what is owed to the lower ones grows with what a higher
+        one takes."""
+        owed = self.owed
+        if owed[rank] >= 1.0:
+            owed[rank] = max(0.0, owed[rank] - count)
+        lower = waiting[1:]
+        for rank_below, part in zip(lower, parts(len(lower)), strict=True):
+            owed[rank_below] = min(MOST_OWED, owed[rank_below] + count * share * part)
+
+
+def parts(lower: int) -> list[float]:
+    """How the guaranteed part is divided among so many lower ranks, the highest of them first."""
+    if lower <= 1:
+        return [1.0] * lower
+    rest = LEAST_PART if lower == 2 else LEAST_PART * 2 / lower
+    return [1.0 - rest * (lower - 1)] + [rest] * (lower - 1)

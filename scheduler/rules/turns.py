@@ -1,0 +1,205 @@
+"""Turns: who is next among flows that wait for the same thing, by weight and cost (FL7, FL8).
+
+Functions take turns by virtual time (start-time fair queueing): whoever was charged least, divided by its weight, is
+next. Within a function the rank decides (ranks.py), within a rank the flow that was charged least by the weight of its
+tenant, then who came first. Who comes after a pause is owed nothing; who had too much stays in debt, which halves every
+ten seconds and is bounded to one window.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import insort
+from collections import Counter
+from typing import Any
+
+from .flow import Flow
+from .ranks import Ranks
+
+#: Weights beyond these are taken as these.
+LIGHTEST, HEAVIEST = 0.01, 100.0
+#: Seconds: the time in which a debt halves, and the slot-seconds that it may come to for a weight of one.
+HALVING = 10.0
+WINDOW = 10.0
+
+
+def clamp_weight(weight: float) -> float:
+    """A weight within its bounds; 0 means 1."""
+    return min(HEAVIEST, max(LIGHTEST, weight or 1.0))
+
+
+class Node:
+    """A function among turns: its flows by rank, and what it was charged. `left_at` is when it last had nothing;
+    `waiting` are the ranks that have flows, most urgent first."""
+
+    __slots__ = ("clocks", "flows", "function", "left_at", "queued", "ranks", "v", "waiting", "weight")
+
+    def __init__(self, function: Any, levels: int, weight: float) -> None:
+        self.function = function
+        self.weight = weight
+        self.v = 0.0
+        self.left_at = 0.0
+        self.queued = False  # it has a key among the functions
+        self.ranks = Ranks(levels)
+        self.waiting: list[int] = []
+        self.flows: list[list[tuple[float, int, Flow]]] = [[] for _ in range(levels)]  # heaps, by virtual time
+        self.clocks = [0.0] * levels
+
+
+class Turns:
+    """Flows in turns. Invariants: a flow is in it once; `size` counts them; a key in a heap is never above the virtual
+    time of what it stands for by more than was given back since."""
+
+    __slots__ = ("_heap", "_nodes", "_number", "_share", "_tenants", "_v", "of", "size", "woken")
+
+    def __init__(self, share: float, of: Any = None) -> None:
+        self.of = of  # the limit that they sleep on
+        self._share = share  # of a function's starts, for its lower ranks together
+        self._nodes: dict[Any, Node] = {}
+        self._heap: list[tuple[float, int, Node]] = []
+        self._tenants: Counter[str] = Counter()
+        self._number = 0
+        self._v = 0.0
+        self.size = 0
+        self.woken = 0  # items of those that left because there was room, and were not tried yet
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def functions(self) -> int:
+        """How many functions take turns, about."""
+        return len(self._heap)
+
+    def add(self, flow: Flow, now: float) -> None:
+        """A flow waits for its turn."""
+        function = flow.function
+        node = self._nodes.get(function)
+        if node is None:
+            node = self._nodes[function] = Node(function, function.levels, function.weight)
+            node.v = self._v
+        if not node.waiting:
+            node.weight = function.weight
+            if not node.queued or now > node.left_at:
+                node.v = _rejoined(node.v, self._v, now - node.left_at)
+            if not node.queued:
+                node.queued = True
+                self._number += 1
+                heapq.heappush(self._heap, (node.v, self._number, node))
+        rank = flow.rank
+        flows = node.flows[rank]
+        if not flows:
+            insort(node.waiting, rank)
+        clock = node.clocks[rank]
+        if flow.v < clock:
+            flow.v = clock
+        elif flow.v > clock + WINDOW:
+            flow.v = clock + WINDOW
+        self._number += 1
+        heapq.heappush(flows, (flow.v, self._number, flow))
+        self._tenants[flow.kind.tenant] += 1
+        self.size += 1
+
+    def next(self) -> tuple[Node, Flow, int]:
+        """The flow whose turn it is, as `next_of` says it, with its node. There must be one."""
+        node = self.next_function()
+        return (node, *self.next_of(node))
+
+    def next_function(self) -> Node:
+        """The function whose turn it is; it stays in its place, and is charged by `took`. There must be one."""
+        heap = self._heap
+        while True:
+            v, number, node = heap[0]
+            if not node.waiting:
+                node.queued = False
+                heapq.heappop(heap)
+            elif node.v > v:
+                heapq.heapreplace(heap, (node.v, number, node))
+            else:
+                self._v = max(self._v, v)
+                return node
+
+    def next_of(self, node: Node) -> tuple[Flow, int]:
+        """The flow of a function whose turn it is, out of its place; who asks gives it back by `add` if it still waits.
+        With how many items of it may go (0: no bound)."""
+        waiting = node.waiting
+        rank, bound = node.ranks.next(waiting) if len(waiting) > 1 else (waiting[0], 0)
+        flows = node.flows[rank]
+        while True:
+            key, number, flow = flows[0]
+            if flow.v > key:
+                heapq.heapreplace(flows, (flow.v, number, flow))
+                continue
+            break
+        heapq.heappop(flows)
+        if not flows:
+            waiting.remove(rank)
+        node.clocks[rank] = max(node.clocks[rank], key)
+        self.size -= 1
+        return flow, bound
+
+    def next_above(self, rank: int) -> tuple[Node, Flow, int] | None:
+        """The same among the ranks above this one; None: there is none. Slow: it looks everywhere."""
+        for node in self._nodes.values():
+            if node.waiting and node.waiting[0] < rank:
+                flows = node.flows[node.waiting[0]]
+                self.size -= 1
+                flow = heapq.heappop(flows)[2]
+                if not flows:
+                    del node.waiting[0]
+                return node, flow, 0
+        return None
+
+    def remove(self, flow: Flow) -> None:
+        """Takes out one flow, wherever it stands."""
+        flows = self._nodes[flow.function].flows[flow.rank]
+        flows[:] = [entry for entry in flows if entry[2] is not flow]
+        heapq.heapify(flows)
+        if not flows:
+            self._nodes[flow.function].waiting.remove(flow.rank)
+        self.size -= 1
+        self._tenants[flow.kind.tenant] -= 1
+
+    def took(self, node: Node, flow: Flow, count: int, cost: float, now: float, own_cost: float = 0.0) -> None:
+        """What that turn took: `count` items that cost so many slot-seconds (`own_cost`: by the flow's own average), 0
+        if it could not start. To be said before the flow is added again."""
+        tenants, tenant = self._tenants, flow.kind.tenant
+        turns = tenants[tenant]
+        if turns > 1:
+            tenants[tenant] = turns - 1
+        else:
+            del tenants[tenant]
+        waiting = node.waiting
+        if count:
+            node.v += cost / node.weight
+            flow.v += (own_cost or cost) * (1 if flow.own else turns) / flow.weight
+            if len(waiting) > 1 or (waiting and waiting[0] != flow.rank):
+                ranks = waiting if flow.rank in waiting else sorted((*waiting, flow.rank))
+                node.ranks.started(flow.rank, count, ranks, self._share)
+        if not waiting:
+            node.left_at = now
+
+    def correct(self, function: Any, excess: float) -> None:
+        """A function was charged so many slot-seconds too little."""
+        if (node := self._nodes.get(function)) is not None:
+            node.v += excess / node.weight
+
+    def drop(self, function: Any) -> None:
+        """The flows of a function wait for something else now."""
+        node = self._nodes.pop(function, None)
+        if node is None:
+            return
+        for flows in node.flows:
+            self.size -= len(flows)
+            self._tenants.subtract([flow.kind.tenant for _, _, flow in flows])
+            flows.clear()
+        node.waiting.clear()
+        self._tenants = +self._tenants
+
+
+def _rejoined(v: float, clock: float, pause: float) -> float:
+    """The virtual time of who comes back after so many seconds: a debt halves, no credit is saved up (FL8)."""
+    if v <= clock:
+        return clock
+    return clock + min(WINDOW, (v - clock) * math.pow(0.5, pause / HALVING))

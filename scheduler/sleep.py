@@ -1,0 +1,208 @@
+"""Sleep: flows whose charge has no room sleep on that limit, and are woken by it (FL3 to FL5).
+
+A limit that has room again (an end, a token, a reservation that is over) is `roomy` until who sleeps on it was woken:
+as many as it has room for, in turns, each with its share of the room. More are woken when those were tried.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from .rules.flow import Flow
+from .rules.limit import Limit
+from .rules.turns import Turns
+
+#: Seconds that a flow waits before it reserves its limits, that it keeps them at most, and between two looks for such.
+PATIENCE, KEEPS, LOOK = 2.0, 5.0, 0.5
+
+
+class Sleep:
+    """The flows that sleep. Invariants: a flow that sleeps is in the sleepers of `asleep`, by who can run it; `blocked`
+    has the flows that a limit keeps waiting, the longest first; a limit has at most one reserver, which reserves all
+    its own."""
+
+    def __init__(self, share: float) -> None:
+        self.roomy: dict[Limit, None] = {}
+        self.blocked: dict[Flow, None] = {}
+        self._share = share
+        self._timers: list[tuple[float, int, Limit]] = []
+        self._armed: dict[Limit, float] = {}
+        self._number = 0
+        self._look_at = 0.0
+
+    @property
+    def next_at(self) -> float | None:
+        """When time alone changes something here; None: never."""
+        timers = self._timers
+        at = timers[0][0] if timers else None
+        if not self.blocked:
+            return at
+        return self._look_at if at is None else min(at, self._look_at)
+
+    def tokens(self, now: float) -> None:
+        """Limits that have a token by now; and flows that waited too long reserve theirs."""
+        timers = self._timers
+        while timers and timers[0][0] <= now:
+            at, _, limit = heapq.heappop(timers)
+            if self._armed.get(limit) == at:
+                del self._armed[limit]
+                self.roomy[limit] = None
+        if self.blocked and now >= self._look_at:
+            self._look_at = now + LOOK
+            self._look(now)
+
+    def on(self, flow: Flow, limit: Limit, now: float) -> None:
+        """A flow sleeps on a limit that has no room for it."""
+        flow.queued = True
+        flow.asleep = limit
+        if not flow.since:
+            flow.since = now
+            if not self.blocked:
+                self._look_at = now + LOOK
+            self.blocked[flow] = None
+        able = flow.function.able
+        turns = limit.sleepers.get(able)
+        if turns is None:
+            turns = limit.sleepers[able] = Turns(self._share, limit)
+        turns.add(flow, now)
+        self._arm(limit)
+
+    def again(self, flow: Flow, turns: Turns, now: float) -> None:
+        """A flow took its share and has more: it waits there again for its next."""
+        limit: Limit = turns.of
+        self.on(flow, limit, now)
+        self.roomy[limit] = None
+
+    def tried(self, flow: Flow) -> int:
+        """A flow that was woken is tried now; returns its share."""
+        turns: Turns | None = flow.woken_by
+        if turns is not None:
+            flow.woken_by = None
+            turns.woken -= flow.share
+            if turns.size:
+                self.roomy[turns.of] = None
+        return flow.share
+
+    def started(self, flow: Flow) -> None:
+        """A limit keeps this flow waiting no longer: it started something, or has nothing left."""
+        flow.since = 0.0
+        self.blocked.pop(flow, None)
+        if flow.reserves:
+            self._release(flow)
+
+    def wake(self, now: float) -> bool:
+        """Wakes flows that sleep on roomy limits; whether there were any."""
+        woke = False
+        roomy, self.roomy = self.roomy, {}
+        for limit in roomy:
+            if not limit.sleepers:
+                continue
+            room = limit.room(now)
+            if room <= 0:
+                self._arm(limit)
+                continue
+            for able, turns in list(limit.sleepers.items()):
+                if limit.reserver is None:
+                    woke |= self._wake(turns, room, now)
+                else:
+                    woke |= self._wake_despite(limit, turns, now)
+                if not turns.size and not turns.woken:
+                    del limit.sleepers[able]
+        return woke
+
+    def tick(self) -> None:
+        """Every limit is looked at now and then, whatever was said or not (FL11)."""
+        for flow in list(self.blocked):
+            if flow.asleep is not None:
+                self.roomy[flow.asleep] = None
+            elif not flow.items:
+                self.started(flow)
+
+    def clear(self) -> None:
+        """Other limits from now on: nobody sleeps, and nobody reserves."""
+        for flow in self.blocked:
+            flow.since = flow.reserves = 0.0
+        self.blocked.clear()
+        self.roomy.clear()
+        self._timers.clear()
+        self._armed.clear()
+
+    def _wake(self, turns: Turns, room: int, now: float) -> bool:
+        """Plans who may start how many of what the limit has room for, in turns, and wakes those."""
+        room -= turns.woken
+        part = max(1, room // max(1, turns.size))
+        plan: dict[Flow, int] = {}
+        while room > 0 and turns.size:
+            node, flow, bound = turns.next()
+            had = plan.get(flow, 0)
+            count = min(part, room, len(flow.items) - had, bound or room)
+            turns.took(node, flow, count, count * flow.function.meter.mean, now)
+            plan[flow] = had + count
+            room -= count
+            if len(flow.items) > had + count:
+                turns.add(flow, now)
+        woke = False
+        for flow, count in plan.items():
+            if len(flow.items) > count:
+                turns.remove(flow)
+            flow.share = count
+            woke |= self._rouse(flow, turns)
+        return woke
+
+    def _wake_despite(self, limit: Limit, turns: Turns, now: float) -> bool:
+        """Of a reserved limit: who reserved it, and the ranks above."""
+        reserver: Flow = limit.reserver
+        woke = False
+        if reserver.asleep is limit and limit.sleepers.get(reserver.function.able) is turns:
+            turns.remove(reserver)
+            reserver.share = len(reserver.items)
+            woke = self._rouse(reserver, turns)
+        while (found := turns.next_above(reserver.rank)) is not None:
+            node, flow, _ = found
+            flow.share = len(flow.items)
+            turns.took(node, flow, 0, 0.0, now)
+            woke |= self._rouse(flow, turns)
+        return woke
+
+    def _rouse(self, flow: Flow, turns: Turns) -> bool:
+        flow.asleep = None
+        if not flow.items or flow.function.able is None:
+            flow.queued = False
+            self.started(flow)
+            return False
+        flow.woken_by = turns
+        turns.woken += flow.share
+        flow.function.able.fresh.append(flow)
+        return True
+
+    def _arm(self, limit: Limit) -> None:
+        at = limit.next_at()
+        if at is not None and self._armed.get(limit) != at:
+            self._armed[limit] = at
+            self._number += 1
+            heapq.heappush(self._timers, (at, self._number, limit))
+
+    def _look(self, now: float) -> None:
+        """Flows that waited too long reserve all their limits, the longest first; who kept them too long lays them
+        down, and waits anew."""
+        for flow in list(self.blocked):
+            if now - flow.since < PATIENCE:
+                break
+            if flow.reserves:
+                if now - flow.reserves >= KEEPS:
+                    self._release(flow)
+                    flow.since = now
+                    self.blocked[flow] = self.blocked.pop(flow)
+            elif len(flow.charges) > 1 and all(limit.reserver is None for limit in flow.charges):
+                flow.reserves = now
+                for limit in flow.charges:
+                    limit.reserver = flow
+                if flow.asleep is not None:
+                    self.roomy[flow.asleep] = None
+
+    def _release(self, flow: Flow) -> None:
+        flow.reserves = 0.0
+        for limit in flow.charges:
+            if limit.reserver is flow:
+                limit.reserver = None
+                self.roomy[limit] = None

@@ -1,0 +1,371 @@
+"""Limits that compose, in the whole core (docs/flow-control.md): against a slow and obvious account of what is out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from unit.scheduler.test_scheduler_core import SIZES, WALL, core, flight, sent, tailer_of, worker_of
+
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.limits import Quota
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Ended, Kind, Outcomes
+from tailrace.scheduler.core import Core
+from tailrace.scheduler.sessions import TailerSession, WorkerSession
+from tailrace.scheduler.view import explain
+
+NAMES, TENANTS, DOWNSTREAMS = ("a", "b", "c"), ("", "t", "u", "v"), ("d", "e")
+CALLS = {"a": ("d",), "b": ("d", "e"), "c": ()}
+KINDS = [
+    Kind(name, rank, collection, tenant)
+    for name in NAMES
+    for rank in (0, 2, 3)
+    for collection in ("", "x")
+    for tenant in TENANTS
+]
+keys = st.sampled_from(
+    [
+        *({"function": name} for name in NAMES),
+        *({"tenant": tenant} for tenant in TENANTS[1:]),
+        *({"downstream": name} for name in DOWNSTREAMS),
+        {"function": "a", "collection": "x"},
+        {"function": "a", "tenant": "t"},
+        {"downstream": "d", "tenant": "u"},
+        {"per": "tenant"},
+        {"function": "b", "per": "tenant"},
+        {"downstream": "d", "per": "tenant"},
+    ]
+)
+quotas = st.builds(
+    lambda key, concurrency, rate, burst: Quota(
+        concurrency=concurrency, rate=rate, burst=burst if rate else 0.0, **key
+    ),
+    keys,
+    st.integers(0, 4),
+    st.sampled_from([0.0, 0.0, 2.0, 20.0]),
+    st.sampled_from([0.0, 3.0]),
+)
+
+
+def payers(quota: Quota, kind: Kind, all_quotas: dict[Any, Quota]) -> str | None:
+    """The obvious account: what of a quota an item of a kind pays; None: nothing of it. `per` tells tenants apart."""
+    if quota.function and quota.function != kind.function:
+        return None
+    if quota.downstream and quota.downstream not in CALLS[kind.function]:
+        return None
+    if quota.collection and quota.collection != kind.collection:
+        return None
+    if quota.tenant and quota.tenant != kind.tenant:
+        return None
+    if quota.per:
+        own = (quota.function, "", kind.tenant, quota.downstream, "")
+        return None if kind.tenant and own in all_quotas else kind.tenant
+    return "all"
+
+
+class Composed(RuleBasedStateMachine):
+    """Two tailers and two workers of few slots; the model counts what is out and what started when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.core: Core = core(lane_items=200)
+        self.quotas: dict[Any, Quota] = {}
+        self.out: dict[tuple[str, int], tuple[WorkerSession, int, Kind]] = {}
+        self.starts: list[tuple[float, Kind]] = []
+        self.set_at = 0.0
+        self.number = 0
+        self.pushed = 0
+
+    @initialize(slots=st.integers(1, 12))
+    def begin(self, slots: int) -> None:
+        specs = [FunctionSpec(name, downstreams=CALLS[name]) for name in NAMES]
+        self.workers = [worker_of(self.core, limit=slots, session=name) for name in ("w1", "w2")]
+        self.core.apply([], [], specs, 1, 0.0)
+        self.tailer: TailerSession = tailer_of(self.core)
+
+    def step(self) -> None:
+        self.core.turn(self.now, WALL)
+        for worker in self.workers:
+            for each in sent(self.core, worker, self.now):
+                kind = worker.open[each][4]
+                assert (worker.session, each) not in self.out
+                self.out[worker.session, each] = (worker, each, kind)
+                self.starts.append((self.now, kind))
+        self.tailer.succeeded, self.tailer.ended = [], {}
+
+    @rule(kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=20))
+    def push(self, kinds: list[Kind]) -> None:
+        self.number += 1
+        number = self.tailer.requests.send(self.now)
+        self.core.push(self.tailer, flight(self.number, *kinds), number, SIZES.scheduler, self.now)
+        self.step()
+
+    @rule(quota=quotas)
+    def set(self, quota: Quota) -> None:
+        self.quotas[quota.key] = quota
+        if quota.empty:
+            del self.quotas[quota.key]
+        self.core.apply([], self.quotas.values(), [], 2, self.now)
+        self.set_at, self.starts = self.now, []
+        self.step()
+
+    @rule(data=st.data(), bad=st.booleans())
+    def report(self, data: st.DataObject, bad: bool) -> None:
+        if not self.out:
+            return
+        names = data.draw(st.lists(st.sampled_from(sorted(self.out)), unique=True, min_size=1))
+        for name in names:
+            worker, each, _ = self.out.pop(name)
+            outcomes = Outcomes([], {each: Ended(Outcome.FATAL, "no")}) if bad else Outcomes([each], {})
+            self.core.report(worker, outcomes, self.now, WALL)
+            self.core.report(worker, outcomes, self.now, WALL)  # said twice: it counts once
+        self.step()
+
+    @rule(seconds=st.sampled_from([0.05, 0.5, 1.5, 4.0]))
+    def time(self, seconds: float) -> None:
+        self.now += seconds
+        number = self.tailer.requests.send(self.now)
+        self.core.granted(self.tailer, number, SIZES.scheduler, list(self.tailer.held.flights))
+        for worker in self.workers:
+            self.core.lease_requested(worker, worker.granted.number + 1, self.now)
+            self.core.grants(worker, self.now)
+        self.core.tick(self.now, WALL)
+        self.step()
+
+    def paid(self, kind: Kind) -> set[tuple[Any, str]]:
+        return {
+            (key, value)
+            for key, quota in self.quotas.items()
+            if (value := payers(quota, kind, self.quotas)) is not None and (quota.concurrency or quota.rate)
+        }
+
+    @invariant()
+    def what_is_taken_is_what_is_out(self) -> None:
+        taken = Counter[tuple[Any, str]]()
+        for _, _, kind in self.out.values():
+            taken.update(self.paid(kind))
+        charges = self.core.limits.charges
+        counted = {limit.name: limit.running for limit in charges.all() if limit.running}
+        assert sum(counted.values()) == sum(taken.values())
+        for (key, value), count in taken.items():
+            limits = {
+                limit for kind in KINDS if (key, value) in self.paid(kind) for limit in charges.resolve(kind, 0.0)
+            }
+            assert any(limit.running == count for limit in limits)
+
+    @invariant()
+    def no_limit_is_passed(self) -> None:
+        for limit in self.core.limits.charges.all():
+            if limit.running > limit.concurrency:  # it was lowered below what ran: nothing more has started since
+                paying = [kind for _, kind in self.starts if limit in self.core.limits.charges.resolve(kind, self.now)]
+                assert not paying
+        for key, quota in self.quotas.items():
+            if not quota.rate:
+                continue
+            by_value: dict[str, int] = Counter()
+            for _, kind in self.starts:
+                value = payers(quota, kind, self.quotas)
+                if value is not None:
+                    by_value[value] += 1
+            most = quota.rate * (self.now - self.set_at) + max(1.0, quota.burst or quota.rate)
+            assert all(count <= most + 1e-6 for count in by_value.values()), key
+
+    @invariant()
+    def nothing_idles_that_could_run(self) -> None:
+        """No slot and no limit is free while an item waits that has room everywhere."""
+        if not hasattr(self, "tailer"):
+            return
+        room = sum(pool.room for worker in self.workers for pool in worker.pools.values())
+        for function in self.core.roster.functions.values():
+            for flow in function.all_flows:
+                if flow.items and room:
+                    held = [limit for limit in flow.charges if limit.room(self.now) <= 0 or limit.reserver]
+                    assert held, f"{flow.kind} waits with room everywhere"
+
+    def teardown(self) -> None:
+        """Without limits, and once all that runs has ended, everything has run."""
+        self.core.apply([], [], [], 3, self.now)
+        self.quotas, self.starts = {}, []
+        self.step()
+        for _ in range(400):
+            for worker, each, _ in self.out.values():
+                self.core.report(worker, Outcomes([each], {}), self.now, WALL)
+            self.out.clear()
+            self.step()
+            if not self.out:
+                break
+        assert not any(flow.items for each in self.core.roster.functions.values() for flow in each.all_flows)
+        assert not list(self.core.limits.charges.all())
+
+
+TestComposed = Composed.TestCase
+TestComposed.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def drive(
+    made: Core, worker: WorkerSession, seconds: float, step: float, runs: dict[str, float], until: list[Any]
+) -> Counter[Kind]:
+    """Lets time pass; each run ends after the time of its function. Returns how many of each kind started."""
+    started = Counter[Kind]()
+    ends: list[tuple[float, int]] = until
+    now = made.limits.now
+    for _ in range(int(seconds / step)):
+        now += step
+        over = [each for at, each in ends if at <= now]
+        ends[:] = [(at, each) for at, each in ends if at > now]
+        if over:
+            made.report(worker, Outcomes(over, {}), now, WALL)
+        made.lease_requested(worker, worker.granted.number + 1, now)
+        tailer = next(iter(made.tailers.values()))
+        made.granted(tailer, tailer.requests.send(now), SIZES.scheduler, list(tailer.held.flights))
+        if int(now) > int(now - step):
+            made.tick(now, WALL)
+        made.limits.now = now
+        made.turn(now, WALL)
+        for each in sent(made, worker, now):
+            kind = worker.open[each][4]
+            started[kind] += 1
+            ends.append((now + runs[kind.function], each))
+    return started
+
+
+def test_a_flow_that_needs_two_limits_is_not_starved_by_those_that_need_one() -> None:
+    # Given flows {A}, {B} and {A, B}, where a third of them needs both of two limits of one
+    made = core(session_items=20_000)
+    worker = worker_of(made, limit=1000, names=NAMES)
+    specs = [FunctionSpec("a", downstreams=("d",)), FunctionSpec("b", downstreams=("e",))]
+    specs.append(FunctionSpec("c", downstreams=("d", "e")))
+    made.apply([], [Quota(downstream="d", concurrency=1), Quota(downstream="e", concurrency=1)], specs, 1, 0.0)
+    tailer = tailer_of(made)
+    for number in range(1, 9):
+        kinds = [Kind(name) for name in NAMES] * 80
+        made.push(tailer, flight(number, *kinds), 0, 1e9, 0.0)
+    # When all of them run for a while, never in step
+    started = drive(made, worker, 30.0, 0.01, {"a": 0.13, "b": 0.17, "c": 0.1}, [])
+    # Then the third one starts at least every three or four seconds
+    assert started[Kind("c")] >= 7
+    assert started[Kind("a")] > 20 and started[Kind("b")] > 20
+
+
+def test_a_flood_of_one_tenant_delays_no_other_tenants_next_item() -> None:
+    made = core()
+    worker, tailer = worker_of(made, limit=20), tailer_of(made)
+    made.push(tailer, flight(1, *[Kind("a", 1, "", "flood")] * 200), 0, 1e9, 0.0)
+    made.turn(0.0, WALL)
+    first = list(sent(made, worker, 0.0))
+    made.push(tailer, flight(2, Kind("a", 1, "", "small")), 0, 1e9, 0.0)
+    made.report(worker, Outcomes(first[:2], {}), 0.01, WALL)
+    made.turn(0.01, WALL)
+    assert {worker.open[each][4].tenant for each in sent(made, worker, 0.01)} >= {"small"}
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 4.0), (3.0, 2.0)])
+def test_shares_follow_the_weights_by_the_time_that_runs_take(weights: tuple[float, float]) -> None:
+    # Given two functions that always have more, one of which runs four times as long
+    made = core(session_items=20_000, lane_items=20_000)
+    worker = worker_of(made, limit=40, names=("a", "b"))
+    made.apply([], [Quota("a", weight=weights[0]), Quota("b", weight=weights[1])], [], 1, 0.0)
+    made.config = made.config.model_copy(update={"session_items": 20_000})
+    tailer = tailer_of(made)
+    made._credit.total = 20_000
+    for number in range(1, 21):
+        made.push(tailer, flight(number, *[Kind("a"), Kind("b")] * 500), 0, 1e9, 0.0)
+    runs, ends = {"a": 0.05, "b": 0.2}, list[Any]()
+    drive(made, worker, 5.0, 0.01, runs, ends)
+    started = drive(made, worker, 10.0, 0.01, runs, ends)
+    # Then the time that each holds is as its weight
+    took = [started[Kind("a")] * 0.05, started[Kind("b")] * 0.2]
+    share, wanted = took[0] / sum(took), weights[0] / sum(weights)
+    assert abs(share - wanted) < 0.05
+
+
+def test_invented_tenants_share_one_limit() -> None:
+    made = core()
+    worker, tailer = worker_of(made, limit=100), tailer_of(made)
+    made.apply([], [Quota(per="tenant", concurrency=2, max_values=3)], [], 1, 0.0)
+    tenants = ["", *(f"t{number}" for number in range(20))]
+    made.push(tailer, flight(1, *[Kind("a", 1, "", tenant) for tenant in tenants for _ in range(3)]), 0, 1e9, 0.0)
+    made.turn(0.0, WALL)
+    running = Counter(worker.open[each][4].tenant for each in sent(made, worker, 0.0))
+    assert max(running.values()) == 2
+    assert sum(running.values()) <= 2 * 3 + 2
+
+
+def test_a_lower_rank_never_goes_before_a_higher_one_at_a_limit() -> None:
+    made = core()
+    worker, tailer = worker_of(made, limit=100), tailer_of(made)
+    made.apply([], [Quota("a", 2)], [], 1, 0.0)
+    made.push(tailer, flight(1, *[Kind("a", 3)] * 10, *[Kind("a", 0)] * 4), 0, 1e9, 0.0)
+    made.turn(0.0, WALL)
+    ranks: list[int] = []
+    for _ in range(2):
+        out = list(sent(made, worker, 0.0))
+        ranks += [worker.open[each][4].priority for each in out]
+        made.report(worker, Outcomes(out, {}), 0.0, WALL)
+        made.turn(0.0, WALL)
+    assert ranks == [0, 0, 0, 0]
+
+
+def test_explain_names_every_limit_that_has_no_room_and_how_full_it_is() -> None:
+    made = core()
+    worker, tailer = worker_of(made, limit=100), tailer_of(made)
+    specs = [FunctionSpec("a", downstreams=("stripe",))]
+    quotas = [Quota("a", 2), Quota(downstream="stripe", rate=0.5, burst=2), Quota(tenant="acme", concurrency=9)]
+    made.apply([], quotas, specs, 1, 0.0)
+    made.push(tailer, flight(1, *[Kind("a", 1, "", "acme")] * 4), 0, 1e9, 0.0)
+    made.turn(0.0, WALL)
+    assert len(sent(made, worker, 0.0)) == 2
+    found = explain(made, "1-3", 0.5, WALL)
+    assert (found.state, found.reason, found.ahead) == ("waiting", "concurrency", 1)
+    assert "the limit of function a is used up: 2 of 2 run" in found.detail
+    assert "downstream stripe" in found.detail and "the next token comes in 1.5 s" in found.detail
+    assert "acme" not in found.detail
+
+
+def test_a_blocked_flow_goes_back_but_for_what_may_start_soon_and_is_closed_exactly() -> None:
+    # Given a tenant that floods far beyond its limit, beside another one
+    made = core()
+    worker, tailer = worker_of(made, limit=200), tailer_of(made)
+    made.apply([], [Quota(tenant="flood", concurrency=2)], [], 1, 0.0)
+    made.push(tailer, flight(1, *[Kind("a", 1, "", "flood")] * 100), 0, 1e9, 0.0)
+    made.turn(0.0, WALL)
+    out = list(sent(made, worker, 0.0))
+    # When it was blocked for two looks
+    for now in (1.0, 2.0):
+        made.tick(now, WALL)
+        made.turn(now, WALL)
+    # Then most of it goes back at no charge, and its kind alone is closed, from its rank down
+    assert {end.outcome for end in tailer.ended.values()} == {Outcome.HELD} and len(tailer.ended) == 82
+    assert tailer.closed is not None
+    (closed,) = tailer.closed
+    assert closed.covers(Kind("a", 1, "", "flood")) and closed.covers(Kind("a", 2, "", "flood"))
+    for other in (Kind("a", 0, "", "flood"), Kind("a", 1, "", "other"), Kind("a", 1, "x", "flood"), Kind("a")):
+        assert not closed.covers(other)
+    assert "2 of 2 run" in closed.reason
+    # And it opens again when half of the rest has started
+    for _ in range(5):
+        made.report(worker, Outcomes(out, {}), 2.5, WALL)
+        made.turn(2.5, WALL)
+        out = list(sent(made, worker, 2.5))
+    made.tick(3.0, WALL)
+    assert tailer.closed == frozenset()
+
+
+def test_a_closed_flow_opens_by_itself() -> None:
+    made = core()
+    worker, tailer = worker_of(made, limit=200), tailer_of(made)
+    made.apply([], [Quota("a", 1)], [], 1, 0.0)
+    made.push(tailer, flight(1, *[Kind("a")] * 100), 0, 1e9, 0.0)
+    made.turn(0.0, WALL)
+    assert len(sent(made, worker, 0.0)) == 1
+    for now in (1.0, 2.0):
+        made.tick(now, WALL)
+    assert tailer.closed
+    made.tick(12.5, WALL)
+    assert not tailer.closed
