@@ -41,7 +41,8 @@ _KEPT = {
     "rows of failed items": "SELECT count(*) FROM ledger",
     "dead letters": "SELECT count(*) FROM dead_letters",
     "gates": "SELECT count(*) FROM gates",
-    "quotas": "SELECT count(*) FROM quotas",
+    "quotas": "SELECT coalesce((SELECT json_array_length(quotas) FROM quota_changes ORDER BY version DESC LIMIT 1),"
+    " (SELECT count(*) FROM quotas))",
     "schedules": "SELECT count(*) FROM schedules",
     "replays under way": "SELECT count(*) FROM replays WHERE NOT is_over",
     "ranges of drops": "SELECT count(*) FROM drops",
