@@ -8,16 +8,17 @@ at most a flight's worth of items or about a mebibyte each.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from itertools import chain
 from operator import attrgetter
 
 from ..model.workload import FLIGHT_ITEMS, INDEX_BITS
 from .limits import Limits
 from .roster import Able
-from .rules.cost import Meter
-from .rules.flow import PAYLOAD, SESSION, Flow, Item, expired
-from .rules.limit import Limit
+from .rules.cost import FIRST
+from .rules.flow import FLOW, PAYLOAD, SESSION, Flow, Item, expired
+from .rules.limit import Limit, short, start_all
 from .rules.placement import WorkerPool, limit_of, place, room_of
 from .rules.turns import HALVING
 from .sessions import Assignment, TailerSession, WorkerFlight, WorkerSession
@@ -47,6 +48,7 @@ class Dispatch:
         self._now = 0.0
         self._wall = 0.0
         self._pools: list[WorkerPool] = []
+        self._taken: list[Item] = []
         self._contended = -1.0
 
     @property
@@ -79,107 +81,118 @@ class Dispatch:
     def _serve(self, able: Able) -> None:
         """Lets flows of one set of pools start, as many items as these have room for."""
         room = room_of(able.pools)
-        fresh, able.fresh = able.fresh, []
-        if not able.turns.size and sum([len(flow.items) for flow in fresh]) <= room:
+        turns, fresh, now = able.turns, able.fresh, self._now
+        if room and not turns.size and sum([len(flow.items) for flow in fresh]) <= room:
+            able.fresh = []
             self._start_all(able, fresh)
             return
         if not self._limits.metering:
-            self._limits.meter(self._now)
-        self._contended = now = self._now
-        turns = able.turns
+            self._limits.meter(now)
+        self._contended = now
+        if not room:
+            return  # who is fresh waits where it is
+        able.fresh = []
         for flow in fresh:
-            if (meter := flow.meter) is not None:
-                flow.v = max(0.0, flow.v + meter.settle(now) / flow.weight)
+            if flow.running or flow.presumed or flow.ended:
+                flow.v = max(0.0, flow.v + flow.settle(now) / flow.weight)
             turns.add(flow, now)
-        if room:
-            self._take_turns(able, room)
+        most = max(1, min(CHUNK, limit_of(able.pools) // CHUNK_PART))
+        turns.serve(room, most, now, self._start)
+        self._place_taken(able)
 
     def _start_all(self, able: Able, flows: list[Flow]) -> None:
-        """There is room for all that waits, so nobody's turn matters; charges do."""
-        items: list[Item] = []
-        if self._limits.any:
-            flows.sort(key=_RANK)
+        """There is room for all that waits, so nobody's turn matters; charges do, of all flows together unless one of
+        them has no room for all."""
+        limits = self._limits
+        blocked = self._sleep.blocked
+        odd = [flow for flow in flows if flow.dated or flow in blocked]
+        if odd:
+            flows = [flow for flow in flows if not (flow.dated or flow in blocked)]
+        if limits.any:
+            wanted = _wanted(flows)
+            if lacking := short(wanted, self._now):
+                full = set(lacking)
+                odd += [flow for flow in flows if not full.isdisjoint(flow.charges)]
+                flows = [flow for flow in flows if full.isdisjoint(flow.charges)]
+                wanted = _wanted(flows)
+            start_all(wanted)
+        if limits.metering:
+            for flow in flows:
+                self._metered(flow, len(flow.items))
+        taken = self._taken
         for flow in flows:
-            count = len(flow.items)
             flow.queued = False
-            if not count:
-                self._sleep.tried(flow)
-            elif flow.charges or self._limits.metering:
-                taken = self._start(flow, count)[0]
-                items += taken
-            elif flow.dated:
-                items += self._not_expired(flow.take(count))
-            else:
-                items += flow.items
-                flow.items.clear()
-        if items:
-            self._place(able, items)
-
-    def _take_turns(self, able: Able, room: int) -> None:
-        """Functions in turns, each with an even part of the room or a chunk; within it its flows, each with a part."""
-        turns, now, sleep = able.turns, self._now, self._sleep
-        most = max(1, min(CHUNK, limit_of(able.pools) // CHUNK_PART))
-        items: list[Item] = []
-        while room > 0 and turns.size:
-            node = turns.next_function()
-            quantum = min(room, max(most, room // turns.functions))
-            part = max(1, quantum // len(node.flows[node.waiting[0]]))
-            while quantum > 0 and node.waiting:
-                flow, bound = turns.next_of(node)
-                count = min(len(flow.items), part, quantum)
-                if bound:
-                    count = min(count, bound)
+            taken += flow.items
+            flow.items.clear()
+        if odd:
+            odd.sort(key=_RANK)
+            for flow in odd:
                 flow.queued = False
-                if count:
-                    taken, cost, own = self._start(flow, count)
-                    started = len(taken)
-                    room -= started
-                    quantum -= started
-                    items += taken
-                    turns.took(node, flow, started, cost, now, own)
-                else:
-                    sleep.tried(flow)
-                    turns.took(node, flow, 0, 0.0, now)
+                started = self._start(flow, len(flow.items))
+                if started and limits.metering:
+                    self._metered(flow, started)
+                flow.queued = flow.asleep is not None
                 if flow.items and not flow.queued:
-                    flow.queued = True
-                    turns.add(flow, now)
-        if items:
-            self._place(able, items)
+                    wake(flow)
+        self._place_taken(able)
 
-    def _start(self, flow: Flow, count: int) -> tuple[list[Item], float, float]:
+    def _metered(self, flow: Flow, started: int) -> None:
+        """So many of a flow started out of turn."""
+        for metered in (flow, flow.function):
+            metered.start(started, self._now)
+            metered.presumed += started * (metered.mean or FIRST)
+
+    def _start(self, flow: Flow, count: int) -> int:
         """Starts up to `count` items of a flow, as far as its charges have room; where none has, it sleeps there, and
-        waits again there where it took its share. Returns the items, and what they cost the function and the flow."""
-        now, sleep = self._now, self._sleep
-        charges = flow.charges
+        waits again there where it took its share. Returns how many did."""
+        now, sleep, charges = self._now, self._sleep, flow.charges
         woken = flow.woken_by
         if woken is not None:
             count = min(count, sleep.tried(flow))
         blocked = None
-        if charges:
-            count, blocked = room_for(flow, count, now)
-        if count <= 0 and blocked is not None:
-            sleep.on(flow, blocked, now)
-            return [], 0.0, 0.0
-        if flow.dated:
-            taken = self._not_expired(flow.take(count))
+        for limit in charges:
+            if now > limit.at:
+                limit.refill(now)
+            room = limit.concurrency - limit.running
+            if room > limit.tokens:
+                room = int(limit.tokens)
+            if limit.reserver is not None and limit.reserver is not flow and flow.rank >= limit.reserver.rank:
+                room = 0
+            if room < count:
+                count, blocked = room, limit
+        if count <= 0:
+            if blocked is not None:
+                sleep.on(flow, blocked, now)
+            return 0
+        items = flow.items
+        if count < len(items):
+            taken = items[:count]
+            del items[:count]
         else:
-            taken = flow.take(count)
+            taken = items
+            flow.items = []
+        if flow.dated:
+            taken = self._not_expired(taken)
+            flow.dated = bool(flow.items)
+        self._taken += taken
         started = len(taken)
         for limit in charges:
-            limit.start(started)
-        cost = own = 0.0
-        if self._limits.metering:
-            meter = flow.meter
-            if meter is None:
-                meter = flow.meter = Meter(now)
-            cost, own = flow.function.meter.start(started, now), meter.start(started, now)
+            limit.running += started
+            limit.tokens -= started
         if flow.since and started:
             sleep.started(flow)
-        if blocked is not None and flow.items:
-            sleep.on(flow, blocked, now)
-        elif woken is not None and flow.items:
-            sleep.again(flow, woken, now)
-        return taken, cost, own
+        if flow.items:
+            if blocked is not None:
+                sleep.on(flow, blocked, now)
+            elif woken is not None:
+                sleep.again(flow, woken, now)
+        return started
+
+    def _place_taken(self, able: Able) -> None:
+        """What was taken goes to these pools, which can run it and have room for it."""
+        if self._taken:
+            taken, self._taken = self._taken, []
+            self._place(able, taken)
 
     def _place(self, able: Able, items: list[Item]) -> None:
         """Items of functions that these pools can run, at most as many as they have room for."""
@@ -219,17 +232,9 @@ class Dispatch:
         return {pool.worker for pool in pools}
 
 
-def room_for(flow: Flow, count: int, now: float) -> tuple[int, Limit | None]:
-    """How many of `count` items each charge of a flow has room for, and the limit that lets no more start."""
-    blocked = None
-    for limit in flow.charges:
-        room = limit.room(now)
-        reserver = limit.reserver
-        if reserver is not None and reserver is not flow and flow.rank >= reserver.rank:
-            room = 0
-        if room < count:
-            count, blocked = room, limit
-    return count, blocked
+def _wanted(flows: list[Flow]) -> Mapping[Limit, int]:
+    """How many items of all these flows pay each limit."""
+    return Counter(chain.from_iterable([item[FLOW].charges for flow in flows for item in flow.items]))
 
 
 def wake(flow: Flow) -> None:

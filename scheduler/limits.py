@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 
 from ..model.limits import Quota
 from ..model.workload import Kind
 from .roster import Roster, RosterFunction
 from .rules.charges import Charges
-from .rules.cost import Meter
 from .rules.flow import FLOW, Flow, Item
 from .sessions import WorkerSession
 from .sleep import Sleep
@@ -40,7 +40,7 @@ class Limits:
         if flow is None:
             flow = function.flows[kind] = Flow(function, kind)
             if self.charges.anything:
-                self._resolve(flow, now)
+                flow.charges, flow.weight, flow.own = self.charges.paid(kind, now)
         return flow
 
     def set(self, quotas: Collection[Quota], version: int, now: float) -> None:
@@ -58,26 +58,30 @@ class Limits:
         if self.charges.declare(downstreams) and self.charges.anything:
             self._anew(now)
 
-    def ended(self, items: Iterable[Item]) -> None:
+    def ended(self, items: Collection[Item]) -> None:
         """Items are out no longer, or wait for other work: what they took is free."""
-        roomy, now, metering = self.sleep.roomy, self.now, self.metering
-        for flow, count in Counter([item[FLOW] for item in items]).items():
-            for limit in flow.charges:
+        if self.any:
+            roomy = self.sleep.roomy
+            for limit, count in Counter(chain.from_iterable([item[FLOW].charges for item in items])).items():
                 limit.end(count)
                 if limit.sleepers:
                     roomy[limit] = None
-            if metering and flow.meter is not None:
-                flow.meter.end(count, now)
-                flow.function.meter.end(count, now)
+        if self.metering:
+            now = self.now
+            for flow, count in Counter([item[FLOW] for item in items]).items():
+                for metered in (flow, flow.function):
+                    metered.running -= count
+                    metered.area += count * now
+                    metered.ended += count
 
     def go_on(self, items: Iterable[Item]) -> None:
         """Items that waited for other work run again, beyond every limit if need be."""
         for flow, count in Counter([item[FLOW] for item in items]).items():
             for limit in flow.charges:
                 limit.found(count)
-            if self.metering and flow.meter is not None:
-                flow.meter.start(count, self.now)
-                flow.function.meter.start(count, self.now)
+            if self.metering:
+                flow.start(count, self.now)
+                flow.function.start(count, self.now)
 
     def meter(self, now: float) -> None:
         """Costs are counted from now on: what is out already is found by looking."""
@@ -87,17 +91,13 @@ class Limits:
         functions: Counter[RosterFunction] = Counter()
         for flow, count in running.items():
             functions[flow.function] += count
-            if flow.meter is None:
-                flow.meter = Meter(now)
-        for function in self._roster.functions.values():
-            for part in (function, function.alone) if function.alone is not None else (function,):
-                part.meter.recount(functions[part], now)
-                for flow in part.flows.values():
-                    if flow.meter is not None and flow not in running:
-                        flow.meter.recount(0, now)
+        for part in self._parts():
+            part.recount(functions[part], now)
+            for flow in part.flows.values():
+                if flow.running or flow.presumed or flow.ended:
+                    flow.recount(0, now)
         for flow, count in running.items():
-            assert flow.meter is not None
-            flow.meter.recount(count, now)
+            flow.recount(count, now)
 
     def tick(self, now: float) -> None:
         """Time has passed: what functions that run something were charged too little, or too much, is put right, and
@@ -106,22 +106,18 @@ class Limits:
         self.sleep.tick()
         if not self.metering:
             return
-        for function in self._roster.functions.values():
-            for part in (function, function.alone) if function.alone is not None else (function,):
-                if part.able is not None and (part.meter.running or part.meter.ended):
-                    part.able.turns.correct(part, part.meter.settle(now))
+        for part in self._parts():
+            if part.able is not None and (part.running or part.ended):
+                part.able.turns.correct(part, part.settle(now))
 
     def sweep(self, now: float) -> int:
         """Forgets flows of which nothing waits, when there are many, and limits of tenants that nobody uses; returns
         how many flows are left."""
         left, used = 0, set()
-        for function in self._roster.functions.values():
-            for part in (function, function.alone) if function.alone is not None else (function,):
-                part.flows = {
-                    kind: flow for kind, flow in part.flows.items() if flow.items or flow.queued or flow.closed
-                }
-                left += len(part.flows)
-                used.update([limit for flow in part.flows.values() for limit in flow.charges])
+        for part in self._parts():
+            part.flows = {kind: flow for kind, flow in part.flows.items() if flow.items or flow.queued or flow.closed}
+            left += len(part.flows)
+            used.update([limit for flow in part.flows.values() for limit in flow.charges])
         self.charges.forget(used, now)
         return left
 
@@ -158,5 +154,9 @@ class Limits:
         )
 
     def _resolve(self, flow: Flow, now: float) -> None:
-        flow.charges = self.charges.resolve(flow.kind, now)
-        flow.weight, flow.own = self.charges.weight(flow.kind)
+        flow.charges, flow.weight, flow.own = self.charges.paid(flow.kind, now)
+
+    def _parts(self) -> list[RosterFunction]:
+        """All functions, and each as far as it runs alone."""
+        functions = self._roster.functions.values()
+        return [*functions, *(function.alone for function in functions if function.alone is not None)]

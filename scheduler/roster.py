@@ -9,7 +9,7 @@ from ..model.function_spec import FunctionSpec
 from ..model.limits import Quota
 from ..model.priority import Priority
 from ..model.workload import Kind
-from .rules.cost import Meter
+from .rules.cost import Metered
 from .rules.credit import cell_limit, session_total, steady
 from .rules.flow import EXTRA, Flow, Item, Room
 from .rules.placement import WorkerPool
@@ -19,29 +19,12 @@ from .sessions import WorkerSession
 LEVELS = len(Priority)
 
 
-class RosterFunction:
+class RosterFunction(Metered):
     """One function: its flows, its quota, and who can run it.
 
     `alone` is the same function as far as its items must run alone (suspects): flows, turns and pools are its own, the
-    charges are shared. It has no `alone` itself. `meter` is what its runs cost, once somebody competes.
+    charges are shared. It has no `alone` itself.
     """
-
-    __slots__ = (
-        "able",
-        "alone",
-        "asking",
-        "capacity",
-        "dated",
-        "flows",
-        "frozen",
-        "gone_since",
-        "levels",
-        "meter",
-        "name",
-        "quota",
-        "spare",
-        "weight",
-    )
 
     def __init__(self, name: str, now: float, *, alone: bool = False) -> None:
         self.alone = None if alone else RosterFunction(name, now, alone=True)
@@ -54,7 +37,6 @@ class RosterFunction:
         self.able: Able | None = None
         self.quota: Quota | None = None
         self.weight = 1.0
-        self.meter = Meter(now)
         self.gone_since: float | None = now  # when its last worker went; None: it has one
         self.spare = 0  # how much of `capacity` is for what waits for other work
         self.capacity = 0  # what its pools can hold, or could when it last had any

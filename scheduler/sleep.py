@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 
+from .rules.cost import FIRST
 from .rules.flow import Flow
 from .rules.limit import Limit
 from .rules.turns import Turns
@@ -136,7 +137,7 @@ class Sleep:
             node, flow, bound = turns.next()
             had = plan.get(flow, 0)
             count = min(part, room, len(flow.items) - had, bound or room)
-            turns.took(node, flow, count, count * flow.function.meter.mean, now)
+            turns.took(node, flow, count, count * (flow.function.mean or FIRST), now)
             plan[flow] = had + count
             room -= count
             if len(flow.items) > had + count:

@@ -7,17 +7,38 @@ its own, up to `max_values` of them; the rest and the empty label share one, so 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from ...model.limits import USUAL_VALUES, Quota, QuotaKey
 from ...model.workload import Kind
 from .limit import Limit
 
-_NONE = ("", "", "", "", "")
+
+class _Paid(NamedTuple):
+    """What some items pay, the weight of their tenant, and whether it is for their function alone; 0: none is set."""
+
+    limits: tuple[Limit, ...] = ()
+    weight: float = 0.0
+    own: bool = False
+
+
+class _OfFunction(NamedTuple):
+    """What each item of a function pays, whoever its tenant is. `tenants`: what tenants pay for what it calls and for
+    all they use, shared by the functions that call the same. `own_tenants`, `collections`: there are quotas for tenants
+    or collections of this function."""
+
+    limits: tuple[Limit, ...]
+    tenants: dict[str, _Paid]
+    calls: tuple[str, ...]
+    own_tenants: bool
+    collections: bool
 
 
 class Charges:
     """The limits there are. Invariants: a quota that limits nothing has no limit here; a tenant pays the same limit of
-    a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own."""
+    a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own. What was worked
+    out for a function or a tenant is remembered until quotas change or tenants are forgotten, so that a kind that was
+    never seen costs two look-ups."""
 
     def __init__(self) -> None:
         self._quotas: dict[QuotaKey, Quota] = {}
@@ -26,7 +47,10 @@ class Charges:
         self._per: dict[QuotaKey, dict[str, Limit]] = {}
         self._shared: dict[QuotaKey, Limit] = {}
         self._declared: dict[str, tuple[str, ...]] = {}
-        self._bases: dict[str, tuple[QuotaKey, ...]] = {}
+        self._with_tenants: set[str] = set()
+        self._with_collections: set[str] = set()
+        self._functions: dict[str, _OfFunction] = {}
+        self._tenants: dict[tuple[str, ...], dict[str, _Paid]] = {}
 
     @property
     def any(self) -> bool:
@@ -56,7 +80,10 @@ class Charges:
         if before == after:
             return False
         self._quotas, self._version = after, version
-        self._bases.clear()
+        self._with_tenants = {key[0] for key in after if key[2] or key[4]}
+        self._with_collections = {key[0] for key in after if key[1]}
+        self._functions.clear()
+        self._tenants.clear()
         for key in before.keys() | self._quotas.keys():
             old, new = before.get(key), self._quotas.get(key)
             if old == new:
@@ -75,7 +102,7 @@ class Charges:
         fresh = {name: called for name, called in downstreams.items() if self._declared.get(name, ()) != called}
         self._declared.update(fresh)
         for name in fresh:
-            self._bases.pop(name, None)
+            self._functions.pop(name, None)
         return bool(fresh)
 
     def downstreams(self, function: str) -> tuple[str, ...]:
@@ -85,44 +112,73 @@ class Charges:
 
     def resolve(self, kind: Kind, now: float) -> tuple[Limit, ...]:
         """The limits that each item of a kind pays."""
-        if not self._quotas:
-            return ()
-        bases = self._bases.get(kind.function)
-        if bases is None:
-            bases = self._bases[kind.function] = self._bases_of(kind.function)
-        found = []
-        tenant, quotas = kind.tenant, self._quotas
-        for base in bases:
-            if base is not _NONE and base in quotas:
-                found.append(self._limit(base, now))
-            one = (base[0], "", tenant, base[3], "")
-            if tenant and one in quotas:
-                found.append(self._limit(one, now))
-            elif (each := (base[0], "", "", base[3], "tenant")) in quotas:
-                found.append(self._value(each, tenant, now))
-        if kind.collection and (key := (kind.function, kind.collection, "", "", "")) in quotas:
-            found.append(self._limit(key, now))
-        return tuple([limit for limit in found if limit is not None])
+        return self.paid(kind, now).limits
 
-    def weight(self, kind: Kind) -> tuple[float, bool]:
-        """The weight of a kind's tenant, and whether it is for this function alone."""
-        quotas = self._quotas
-        for function in (kind.function, ""):
-            for key in ((function, "", kind.tenant, "", ""), (function, "", "", "", "tenant")):
-                if (quota := quotas.get(key)) is not None and quota.weight and any(key):
-                    return quota.weight, bool(function)
-        return 1.0, False
+    def paid(self, kind: Kind, now: float) -> _Paid:
+        """The limits that each item of a kind pays, and the weight of its tenant."""
+        function, tenant = kind.function, kind.tenant
+        known = self._functions.get(function)
+        if known is None:
+            known = self._functions[function] = self._of_function(function, now)
+        shared = known.tenants.get(tenant)
+        if shared is None:
+            shared = known.tenants[tenant] = self._of_tenant(("", *known.calls), tenant, now)
+        limits, weight, own = shared
+        limits = known.limits + limits
+        if known.own_tenants:
+            here = self._of_tenant_in(function, tenant, now)
+            limits += here.limits
+            if here.weight:
+                weight, own = here.weight, True
+        if known.collections and kind.collection:
+            limits += self._found(((function, kind.collection, "", "", ""),), now)
+        return _Paid(limits, weight or 1.0, own)
 
     def forget(self, used: Collection[Limit], now: float) -> None:
         """Drops the limits of tenants that nobody uses and that are as good as new."""
+        self._tenants.clear()
+        self._functions.clear()
         for values in self._per.values():
             for tenant in [tenant for tenant, limit in values.items() if limit not in used and limit.idle(now)]:
                 del values[tenant]
 
-    def _bases_of(self, function: str) -> tuple[QuotaKey, ...]:
-        """The dimensions that an item of a function is in beside its collection, each with its tenants."""
-        called = [("", "", "", name, "") for name in self.downstreams(function)]
-        return ((function, "", "", "", ""), _NONE, *called)
+    def _of_function(self, function: str, now: float) -> _OfFunction:
+        calls = self.downstreams(function)
+        keys = [(function, "", "", "", ""), *(("", "", "", name, "") for name in calls)]
+        return _OfFunction(
+            self._found(keys, now),
+            self._tenants.setdefault(calls, {}),
+            calls,
+            function in self._with_tenants,
+            function in self._with_collections,
+        )
+
+    def _of_tenant(self, downstreams: Iterable[str], tenant: str, now: float) -> _Paid:
+        """What a tenant pays for all it uses (of the downstream without a name), and for each of these downstreams."""
+        limits: list[Limit] = []
+        weight = 0.0
+        for name in downstreams:
+            here = self._of_tenant_in("", tenant, now, name)
+            limits += here.limits
+            weight = weight or (0.0 if name else here.weight)
+        return _Paid(tuple(limits), weight)
+
+    def _of_tenant_in(self, function: str, tenant: str, now: float, downstream: str = "") -> _Paid:
+        """What a tenant pays of one dimension: its own limit, or that of each tenant. Its own weight goes before that
+        of each tenant even where it has no limit of its own."""
+        one, each = (function, "", tenant, downstream, ""), (function, "", "", downstream, "tenant")
+        own, every = self._quotas.get(one) if tenant else None, self._quotas.get(each)
+        limit = None
+        if own is not None:
+            limit = self._limit(one, now)
+        elif every is not None:
+            limit = self._value(each, tenant, now)
+        weight = (own.weight if own is not None else 0.0) or (every.weight if every is not None else 0.0)
+        return _Paid(() if limit is None else (limit,), weight)
+
+    def _found(self, keys: Iterable[QuotaKey], now: float) -> tuple[Limit, ...]:
+        limits = [self._limit(key, now) for key in keys if key in self._quotas]
+        return tuple([limit for limit in limits if limit is not None])
 
     def _of(self, key: QuotaKey) -> list[Limit]:
         found = [self._limits[key]] if key in self._limits else []

@@ -1,62 +1,64 @@
 """Cost: how many slot-seconds what runs has taken, accrued while it runs and never in one sum an hour later (FL8).
 
-What starts is charged what its function's items take on average; what it really took is put right as soon as it is
-looked at again. Counted only while something competes: nobody's turn is asked for while there is room for all.
+What starts is charged what such items take on average; what it really took is put right as soon as it is looked at
+again. Counted only while something competes: nobody's turn is asked for while there is room for all.
 """
 
 from __future__ import annotations
 
 #: How fast the average follows what ends: the part that a look's own average has.
 PACE = 0.5
-#: Cost (slot-seconds) of an item of a function of which nothing ended yet, and the least one, so that items count.
+#: Cost (slot-seconds) of an item of which nobody knows how long such run, and the least one, so that items count.
 FIRST, LEAST = 0.01, 0.0001
 #: Slot-seconds by which one look may put a charge right, at most.
 MOST = 10.0
 
 
-class Meter:
-    """The runs of a function or a flow. Invariants: `running` is how many are out; `busy` is what they took since the
-    last look, in slot-seconds, and `presumed` what was charged for since."""
+class Metered:
+    """The runs of a function or a flow; nothing is kept of who was never metered.
 
-    __slots__ = ("_at", "busy", "ended", "mean", "presumed", "running")
+    running   how many are out; -1 time the moment at which each began is in `area`
+    area      slot-seconds since the last look are area + running * now, at any moment: who starts or ends is one sum
+    presumed  what was charged since the last look
+    ended     how many ended since
+    mean      slot-seconds that one takes on average; 0: nothing ended yet
 
-    def __init__(self, now: float) -> None:
-        self._at = now
-        self.running = 0
-        self.busy = 0.0
-        self.presumed = 0.0
-        self.ended = 0
-        self.mean = FIRST
+    Who starts `count` does `running += count`, `area -= count * now`; who ends them, the opposite and `ended += count`.
+    It is written out where it is done for each flow.
+    """
 
-    def start(self, count: int, now: float) -> float:
-        """So many start; returns what they are charged."""
-        self.busy += self.running * (now - self._at)
-        self._at = now
+    running = 0
+    area = 0.0
+    presumed = 0.0
+    ended = 0
+    mean = 0.0
+
+    def start(self, count: int, now: float) -> None:
+        """So many start."""
         self.running += count
-        cost = count * self.mean
-        self.presumed += cost
-        return cost
+        self.area -= count * now
 
     def end(self, count: int, now: float) -> None:
         """So many are out no longer."""
-        self.busy += self.running * (now - self._at)
-        self._at = now
         self.running -= count
+        self.area += count * now
         self.ended += count
 
     def settle(self, now: float) -> float:
         """What was charged too little since the last look (below zero: too much)."""
-        busy = self.busy + self.running * (now - self._at)
-        self._at = now
+        busy = self.area + self.running * now
+        self.area = -self.running * now
         if self.ended:
-            self.mean += PACE * (max(LEAST, busy / self.ended) - self.mean)
+            mean = self.mean or FIRST
+            self.mean = mean + PACE * (max(LEAST, busy / self.ended) - mean)
         excess = busy - self.presumed
-        self.busy = self.presumed = 0.0
+        self.presumed = 0.0
         self.ended = 0
         return max(-MOST, min(MOST, excess))
 
     def recount(self, running: int, now: float) -> None:
-        """So many are out, as was found by counting them."""
-        self.busy += self.running * (now - self._at)
-        self._at = now
+        """So many are out, as was found by counting them; what was not counted is charged to nobody."""
         self.running = running
+        self.area = -running * now
+        self.presumed = 0.0
+        self.ended = 0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...model.workload import Extra, Kind
-from .cost import Meter
+from .cost import Metered
 from .limit import Limit
 
 #: (session, ref in that session, id, payload, kind, attempt, fence, extra, flow). The session is opaque to the rules;
@@ -32,11 +32,10 @@ class Room:
     """Items that wait in order. Invariants: first in, first out, but what was put back is before all others; `dated` is
     true whenever an item with an expiry waits here (it may stay true a while longer)."""
 
-    __slots__ = ("dated", "items")
+    dated = False
 
     def __init__(self) -> None:
         self.items: list[Item] = []
-        self.dated = False
 
     def __len__(self) -> int:
         return len(self.items)
@@ -72,8 +71,8 @@ class Room:
         return taken
 
 
-class Flow(Room):
-    """One flow. `function` is opaque to the rules.
+class Flow(Room, Metered):
+    """One flow. `function` is opaque to the rules. What most flows never have is kept by the class until they do.
 
     charges   the limits that each of its items pays, resolved once (FL1)
     queued    it has its place: it is new, in turns, or asleep on a limit; what arrives needs to wake nobody
@@ -84,46 +83,28 @@ class Flow(Room):
     since     when it could first not start although it had its turn; 0: it is not kept waiting by a limit
     v         its virtual time among the flows of its function and rank: cost charged, by weight (FL8)
     weight    of its tenant
-    meter     what its runs cost, once somebody competes
     own       the weight is the tenant's in this function alone: it is not divided among the functions it uses (FL7)
     closed    its cell is closed to the tailers (FL10)
     """
 
-    __slots__ = (
-        "asleep",
-        "charges",
-        "closed",
-        "function",
-        "kind",
-        "meter",
-        "own",
-        "queued",
-        "rank",
-        "reserves",
-        "share",
-        "since",
-        "v",
-        "weight",
-        "woken_by",
-    )
+    dated = False
+    queued = False
+    asleep: Limit | None = None
+    woken_by: Any = None
+    share = 0
+    since = 0.0
+    reserves = 0.0
+    v = 0.0
+    weight = 1.0
+    own = False
+    closed = 0.0
 
-    def __init__(self, function: Any, kind: Kind) -> None:
-        super().__init__()
+    def __init__(self, function: Any, kind: Kind, charges: tuple[Limit, ...] = ()) -> None:
+        self.items = []
         self.function = function
         self.kind = kind
         self.rank = kind.priority
-        self.charges: tuple[Limit, ...] = ()
-        self.queued = False
-        self.asleep: Limit | None = None
-        self.woken_by: Any = None
-        self.share = 0
-        self.since = 0.0
-        self.reserves = 0.0
-        self.meter: Meter | None = None
-        self.v = 0.0
-        self.weight = 1.0
-        self.own = False
-        self.closed = 0.0
+        self.charges = charges
 
 
 def expired(item: Item, wall: float) -> bool:

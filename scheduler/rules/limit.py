@@ -7,6 +7,7 @@ per item (FL2). In any stretch of t seconds at most rate * t + burst items start
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from ...model.limits import Quota
@@ -20,11 +21,12 @@ class Limit:
     budget store could divide it.
 
     Invariants: `running` is how many items are out that pay it (FL3), at most `concurrency` unless that was lowered
-    below what ran, or runs went on that had waited for other work; 0 ≤ tokens ≤ burst. `reserver` is the flow that all
-    of its rank and below wait for (FL5). `sleepers`: the flows that wait for room here, by who can run them.
+    below what ran, or runs went on that had waited for other work; 0 ≤ tokens ≤ burst as of `at`, and without a rate both
+    are without end. `reserver` is the flow that all of its rank and below wait for (FL5). `sleepers`: the flows that
+    wait for room here, by who can run them.
     """
 
-    __slots__ = ("_at", "_tokens", "burst", "concurrency", "name", "rate", "reserver", "running", "sleepers", "version")
+    __slots__ = ("at", "burst", "concurrency", "name", "rate", "reserver", "running", "sleepers", "tokens", "version")
 
     def __init__(self, name: str, quota: Quota, now: float, version: int = 0) -> None:
         self.name = name
@@ -33,37 +35,37 @@ class Limit:
         self.concurrency = quota.concurrency or UNLIMITED
         self.rate = quota.rate
         self.burst = max(1.0, quota.burst or quota.rate)
-        self._tokens = self.burst
-        self._at = now
+        self.tokens = self.burst if quota.rate else math.inf
+        self.at = now if quota.rate else math.inf
         self.reserver: Any = None
         self.sleepers: dict[Any, Any] = {}
 
     def change(self, quota: Quota, now: float, version: int) -> None:
         """Other numbers from now on; what had gathered stays, up to the new burst."""
         had_rate = self.rate
-        self._refill(now)
+        self.refill(now)
         self.version = version
         self.concurrency = quota.concurrency or UNLIMITED
         self.rate = quota.rate
         self.burst = max(1.0, quota.burst or quota.rate)
-        self._tokens = min(self._tokens, self.burst) if had_rate else self.burst
-        self._at = max(self._at, now)
+        if not quota.rate:
+            self.tokens = self.at = math.inf
+        elif had_rate:
+            self.tokens = min(self.tokens, self.burst)
+        else:
+            self.tokens, self.at = self.burst, now
 
     def room(self, now: float) -> int:
         """How many more may start now; 0 or below: none."""
+        if now > self.at:
+            self.refill(now)
         room = self.concurrency - self.running
-        if self.rate:
-            if now > self._at:
-                self._refill(now)
-            if self._tokens < room:
-                return int(self._tokens)
-        return room
+        return room if room <= self.tokens else int(self.tokens)
 
     def start(self, count: int) -> None:
         """`count` items start; at most what `room` just said."""
         self.running += count
-        if self.rate:
-            self._tokens -= count
+        self.tokens -= count
 
     def found(self, count: int) -> None:
         """`count` items are out already: they were started before this limit was theirs."""
@@ -76,18 +78,18 @@ class Limit:
 
     def next_at(self) -> float | None:
         """When the next whole token is there; None: no token is missing, an end is waited for."""
-        if not self.rate or self._tokens >= 1 or self.running >= self.concurrency:
+        if not self.rate or self.tokens >= 1 or self.running >= self.concurrency:
             return None
-        return self._at + (math.floor(self._tokens) + 1 - self._tokens) / self.rate
+        return self.at + (math.floor(self.tokens) + 1 - self.tokens) / self.rate
 
     def full(self, now: float) -> str:
         """How full it is, for people."""
-        self._refill(now)
+        self.refill(now)
         parts = []
         if self.concurrency < UNLIMITED:
             parts.append(f"{self.running} of {self.concurrency} run")
         if self.rate:
-            parts.append(f"{self._tokens:.1f} of {self.burst:g} tokens at {self.rate:g} per second")
+            parts.append(f"{self.tokens:.1f} of {self.burst:g} tokens at {self.rate:g} per second")
         return ", ".join(parts)
 
     def by_rate(self) -> bool:
@@ -96,10 +98,29 @@ class Limit:
 
     def idle(self, now: float) -> bool:
         """Whether forgetting it changes nothing: nothing runs, nobody waits, and its bucket is full."""
-        self._refill(now)
-        return not (self.running or self.sleepers or self.reserver) and (not self.rate or self._tokens >= self.burst)
+        self.refill(now)
+        return not (self.running or self.sleepers or self.reserver) and (not self.rate or self.tokens >= self.burst)
 
-    def _refill(self, now: float) -> None:
-        if now > self._at:
-            self._tokens = min(self.burst, self._tokens + (now - self._at) * self.rate)
-            self._at = now
+    def refill(self, now: float) -> None:
+        """The tokens that came by now. Without a rate there is nothing to come."""
+        if now > self.at:
+            self.tokens = min(self.burst, self.tokens + (now - self.at) * self.rate)
+            self.at = now
+
+
+def short(wanted: Mapping[Limit, int], now: float) -> list[Limit]:
+    """The limits that have no room for as many as are wanted of each, or are reserved."""
+    found = []
+    for limit, count in wanted.items():
+        if now > limit.at:
+            limit.refill(now)
+        if count > limit.tokens or limit.running + count > limit.concurrency or limit.reserver is not None:
+            found.append(limit)
+    return found
+
+
+def start_all(wanted: Mapping[Limit, int]) -> None:
+    """So many of each start; none of them is `short`."""
+    for limit, count in wanted.items():
+        limit.running += count
+        limit.tokens -= count

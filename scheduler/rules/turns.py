@@ -11,9 +11,10 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import insort
-from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+from .cost import FIRST
 from .flow import Flow
 from .ranks import Ranks
 
@@ -58,7 +59,7 @@ class Turns:
         self._share = share  # of a function's starts, for its lower ranks together
         self._nodes: dict[Any, Node] = {}
         self._heap: list[tuple[float, int, Node]] = []
-        self._tenants: Counter[str] = Counter()
+        self._tenants: dict[str, int] = {}
         self._number = 0
         self._v = 0.0
         self.size = 0
@@ -98,8 +99,63 @@ class Turns:
             flow.v = clock + WINDOW
         self._number += 1
         heapq.heappush(flows, (flow.v, self._number, flow))
-        self._tenants[flow.kind.tenant] += 1
+        tenants, tenant = self._tenants, flow.kind.tenant
+        tenants[tenant] = tenants.get(tenant, 0) + 1
         self.size += 1
+
+    def serve(self, room: int, most: int, now: float, start: Callable[[Flow, int], int]) -> None:
+        """Turns until so many items started or nobody is left: of each function at once an even part of the room or
+        `most`, within it of each flow an even part. `start` starts up to so many of a flow and says how many did; a
+        flow that sleeps then, or has nothing left, is in turns no more.
+
+        It is `next`, `took` and `add` written out, since it is done for each flow that starts anything.
+        """
+        heap, tenants = self._heap, self._tenants
+        while room > 0 and self.size:
+            node = self.next_function()
+            waiting, function = node.waiting, node.function
+            quantum = min(room, max(most, room // len(heap)))
+            part = max(1, quantum // len(node.flows[waiting[0]]))
+            while quantum > 0 and waiting:
+                rank, bound = node.ranks.next(waiting) if len(waiting) > 1 else (waiting[0], 0)
+                flows = node.flows[rank]
+                key, number, flow = flows[0]
+                if flow.v > key:
+                    heapq.heapreplace(flows, (flow.v, number, flow))
+                    continue
+                if key > node.clocks[rank]:
+                    node.clocks[rank] = key
+                count = min(len(flow.items), part, quantum, bound or quantum)
+                started = start(flow, count)
+                if started:
+                    room -= started
+                    quantum -= started
+                    mean = function.mean or FIRST
+                    cost, own = started * mean, started * (flow.mean or mean)
+                    moment = started * now
+                    function.running += started
+                    function.area -= moment
+                    function.presumed += cost
+                    flow.running += started
+                    flow.area -= moment
+                    flow.presumed += own
+                    node.v += cost / node.weight
+                    flow.v += own * (1 if flow.own else tenants[flow.kind.tenant]) / flow.weight
+                    if len(waiting) > 1:
+                        node.ranks.started(rank, started, waiting, self._share)
+                if flow.items and flow.asleep is None:
+                    self._number += 1
+                    flow.v = min(flow.v, node.clocks[rank] + WINDOW)
+                    heapq.heapreplace(flows, (flow.v, self._number, flow))
+                    continue
+                flow.queued = flow.asleep is not None
+                heapq.heappop(flows)
+                self.size -= 1
+                self._left(flow.kind.tenant)
+                if not flows:
+                    waiting.remove(rank)
+                    if not waiting:
+                        node.left_at = now
 
     def next(self) -> tuple[Node, Flow, int]:
         """The flow whose turn it is, as `next_of` says it, with its node. There must be one."""
@@ -159,17 +215,12 @@ class Turns:
         if not flows:
             self._nodes[flow.function].waiting.remove(flow.rank)
         self.size -= 1
-        self._tenants[flow.kind.tenant] -= 1
+        self._left(flow.kind.tenant)
 
     def took(self, node: Node, flow: Flow, count: int, cost: float, now: float, own_cost: float = 0.0) -> None:
         """What that turn took: `count` items that cost so many slot-seconds (`own_cost`: by the flow's own average), 0
         if it could not start. To be said before the flow is added again."""
-        tenants, tenant = self._tenants, flow.kind.tenant
-        turns = tenants[tenant]
-        if turns > 1:
-            tenants[tenant] = turns - 1
-        else:
-            del tenants[tenant]
+        turns = self._left(flow.kind.tenant)
         waiting = node.waiting
         if count:
             node.v += cost / node.weight
@@ -179,6 +230,16 @@ class Turns:
                 node.ranks.started(flow.rank, count, ranks, self._share)
         if not waiting:
             node.left_at = now
+
+    def _left(self, tenant: str) -> int:
+        """A flow of a tenant left; returns how many it had."""
+        tenants = self._tenants
+        had = tenants[tenant]
+        if had > 1:
+            tenants[tenant] = had - 1
+        else:
+            del tenants[tenant]
+        return had
 
     def correct(self, function: Any, excess: float) -> None:
         """A function was charged so many slot-seconds too little."""
@@ -192,10 +253,10 @@ class Turns:
             return
         for flows in node.flows:
             self.size -= len(flows)
-            self._tenants.subtract([flow.kind.tenant for _, _, flow in flows])
+            for _, _, flow in flows:
+                self._left(flow.kind.tenant)
             flows.clear()
         node.waiting.clear()
-        self._tenants = +self._tenants
 
 
 def _rejoined(v: float, clock: float, pause: float) -> float:
