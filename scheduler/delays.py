@@ -15,7 +15,7 @@ from ..model.outcome import Outcome
 from ..model.priority import Priority
 from ..model.workload import INDEX_BITS, INDEX_MASK, Ended, Flight, Kind
 from .rules.explain import Reason
-from .rules.lanes import KIND, REF, SESSION, Item
+from .rules.flow import KIND, REF, SESSION, Item
 from .sessions import TailerSession
 
 #: Items of a second of which each is counted; of those after them one assignment in so many.

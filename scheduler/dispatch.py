@@ -142,7 +142,7 @@ class Dispatch:
             metered.start(started, self._now)
             metered.presumed += started * (metered.mean or FIRST)
 
-    def _start(self, flow: Flow, count: int) -> int:
+    def _start(self, flow: Flow, count: int) -> int:  # noqa: PLR0912 - the hot path
         """Starts up to `count` items of a flow, as far as its charges have room; where none has, it sleeps there, and
         waits again there where it took its share. Returns how many did."""
         now, sleep, charges = self._now, self._sleep, flow.charges

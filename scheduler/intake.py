@@ -60,7 +60,10 @@ class Intake:
         routes, kinds = self._routes, flight.kinds
         flows = list(map(routes.get, kinds))
         if None in flows:
-            for kind in {kind for kind, flow in zip(kinds, flows, strict=True) if flow is None}:
+            if len(routes) >= IDLE_FLOWS:
+                routes.clear()
+                self._limits.sweep(now)
+            for kind in {kind for kind in kinds if kind not in routes}:
                 self._route(kind, now)
             flows = list(map(routes.get, kinds))
         items = self.items(tailer, flight, flows)
@@ -161,9 +164,6 @@ class Intake:
             return
         if function.frozen:
             return
-        if len(self._routes) >= IDLE_FLOWS:
-            self._routes.clear()
-            self._limits.sweep(now)
         self._routes[kind] = self._limits.flow(function, kind, now)
 
     def forget_routes(self) -> None:

@@ -121,7 +121,7 @@ class Returns:
         worker.parents.difference_update(gone_on)
         self._recount(worker, gone_on, [worker.open[ref] for ref in gone_on], waiting=False)
 
-    def _recount(self, worker: WorkerSession, refs: Iterable[int], items: Iterable[Item], *, waiting: bool) -> None:
+    def _recount(self, worker: WorkerSession, refs: Iterable[int], items: Collection[Item], *, waiting: bool) -> None:
         """Takes items of a worker out of what is counted, or in again."""
         step = 1 if waiting else -1
         for ref in refs:

@@ -16,7 +16,7 @@ from ..model.outcome import Outcome
 from ..model.spans import Span, of_item
 from ..model.trace_context import TraceContext, attempt_span
 from ..model.workload import INDEX_BITS, Ended, Flight
-from .rules.lanes import REF, SESSION, Item
+from .rules.flow import REF, SESSION, Item
 from .sessions import TailerSession
 
 #: Sampled items that are remembered while they wait; the oldest is forgotten first.

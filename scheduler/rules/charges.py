@@ -36,9 +36,10 @@ class _OfFunction(NamedTuple):
 
 class Charges:
     """The limits there are. Invariants: a quota that limits nothing has no limit here; a tenant pays the same limit of
-    a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own. What was worked
-    out for a function or a tenant is remembered until quotas change or tenants are forgotten, so that a kind that was
-    never seen costs two look-ups."""
+    a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own. Of those that
+    share one as many are remembered in `_sharing`, and go on to until nobody pays it; where that is full, all do. What
+    was worked out for a function or a tenant is remembered until quotas change or tenants are forgotten, so that a kind
+    that was never seen costs two look-ups."""
 
     def __init__(self) -> None:
         self._quotas: dict[QuotaKey, Quota] = {}
@@ -46,6 +47,7 @@ class Charges:
         self._limits: dict[QuotaKey, Limit] = {}
         self._per: dict[QuotaKey, dict[str, Limit]] = {}
         self._shared: dict[QuotaKey, Limit] = {}
+        self._sharing: dict[QuotaKey, set[str]] = {}
         self._declared: dict[str, tuple[str, ...]] = {}
         self._with_tenants: set[str] = set()
         self._with_collections: set[str] = set()
@@ -92,6 +94,7 @@ class Charges:
                 self._limits.pop(key, None)
                 self._per.pop(key, None)
                 self._shared.pop(key, None)
+                self._sharing.pop(key, None)
                 continue
             for limit in self._of(key):
                 limit.change(new, now, version)
@@ -195,15 +198,19 @@ class Charges:
         quota = self._quotas[key]
         if not (quota.concurrency or quota.rate):
             return None
-        values = self._per.setdefault(key, {})
-        limit = values.get(tenant)
-        shared = self._shared.get(key)
-        crowded = shared is not None and not shared.idle(now)  # until it is, who pays it goes on to
-        if limit is None and tenant and not crowded and len(values) < (quota.max_values or USUAL_VALUES):
+        values, most = self._per.setdefault(key, {}), quota.max_values or USUAL_VALUES
+        limit, shared, sharing = values.get(tenant), self._shared.get(key), self._sharing.setdefault(key, set())
+        if limit is not None:
+            return limit
+        if sharing and (shared is None or shared.idle(now)):
+            sharing.clear()
+        if tenant and tenant not in sharing and len(sharing) < most and len(values) < most:
             what = quota.what.replace("each tenant", f"tenant {tenant}")
-            limit = values[tenant] = Limit(what, quota, now, self._version)
-        limit = limit or shared
-        if limit is None:
+            values[tenant] = limit = Limit(what, quota, now, self._version)
+            return limit
+        if tenant and len(sharing) < most:
+            sharing.add(tenant)
+        if shared is None:
             what = quota.what.replace("each tenant", "tenants beyond max_values, and none")
-            limit = self._shared[key] = Limit(what, quota, now, self._version)
-        return limit
+            shared = self._shared[key] = Limit(what, quota, now, self._version)
+        return shared

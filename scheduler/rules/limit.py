@@ -21,8 +21,8 @@ class Limit:
     budget store could divide it.
 
     Invariants: `running` is how many items are out that pay it (FL3), at most `concurrency` unless that was lowered
-    below what ran, or runs went on that had waited for other work; 0 ≤ tokens ≤ burst as of `at`, and without a rate both
-    are without end. `reserver` is the flow that all of its rank and below wait for (FL5). `sleepers`: the flows that
+    below what ran, or runs went on that had waited for other work; 0 ≤ tokens ≤ burst as of `at`, and without a rate
+    both are without end. `reserver` is the flow that all of its rank and below wait for (FL5). `sleepers`: the flows that
     wait for room here, by who can run them.
     """
 

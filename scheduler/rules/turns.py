@@ -123,8 +123,7 @@ class Turns:
                 if flow.v > key:
                     heapq.heapreplace(flows, (flow.v, number, flow))
                     continue
-                if key > node.clocks[rank]:
-                    node.clocks[rank] = key
+                node.clocks[rank] = max(node.clocks[rank], key)
                 count = min(len(flow.items), part, quantum, bound or quantum)
                 started = start(flow, count)
                 if started:

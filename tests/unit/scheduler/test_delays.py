@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import INDEX_BITS, Ended, Flight, Kind
 from tailrace.scheduler.delays import EXACT, ONE_IN, SPARE, Delays
-from tailrace.scheduler.rules.lanes import Item
+from tailrace.scheduler.rules.flow import Item
 from tailrace.scheduler.sessions import TailerSession
 
 MAIL, SCAN = Kind("mail", 0, "", "ann"), Kind("scan", 2, "", "bob")
@@ -27,7 +27,7 @@ def flight(number: int, kinds: list[Kind], waited: list[float]) -> Flight:
 
 def items(tailer: TailerSession, pushed: Flight) -> list[Item]:
     base = pushed.number << INDEX_BITS
-    return [(tailer, base | at, "a", b"", kind, 1, 1, None) for at, kind in enumerate(pushed.kinds)]
+    return [(tailer, base | at, "a", b"", kind, 1, 1, None, None) for at, kind in enumerate(pushed.kinds)]
 
 
 FLIGHTS_OF = st.lists(
