@@ -18,7 +18,7 @@ from .limits import Limits
 from .roster import Able
 from .rules.cost import FIRST
 from .rules.flow import FLOW, PAYLOAD, SESSION, Flow, Item, expired
-from .rules.limit import Limit, short, start_all
+from .rules.limit import Limit, take_all
 from .rules.placement import WorkerPool, limit_of, place, room_of
 from .rules.turns import HALVING
 from .sessions import Assignment, TailerSession, WorkerFlight, WorkerSession
@@ -110,12 +110,11 @@ class Dispatch:
             flows = [flow for flow in flows if not (flow.dated or flow in blocked)]
         if limits.any:
             wanted = _wanted(flows)
-            if lacking := short(wanted, self._now):
+            if lacking := take_all(wanted, self._now):
                 full = set(lacking)
                 odd += [flow for flow in flows if not full.isdisjoint(flow.charges)]
                 flows = [flow for flow in flows if full.isdisjoint(flow.charges)]
-                wanted = _wanted(flows)
-            start_all(wanted)
+                take_all(_wanted(flows), self._now)  # of the others each had room for more
         if limits.metering:
             for flow in flows:
                 self._metered(flow, len(flow.items))

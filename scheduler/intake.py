@@ -79,8 +79,9 @@ class Intake:
                 self._turned_away.append(item)
                 continue
             flow.items.append(item)
-            if not flow.queued:
-                wake(flow)
+            if not flow.queued and (able := flow.function.able) is not None:  # as `wake` does
+                flow.queued = True
+                able.fresh.append(flow)
         if self._turned_away:
             self._turn_away()
 

@@ -63,7 +63,8 @@ class Limits:
         if self.any:
             roomy = self.sleep.roomy
             for limit, count in Counter(chain.from_iterable([item[FLOW].charges for item in items])).items():
-                limit.end(count)
+                limit.running -= count
+                assert limit.running >= 0
                 if limit.sleepers:
                     roomy[limit] = None
         if self.metering:

@@ -15,7 +15,8 @@ from .limit import Limit
 
 
 class _Paid(NamedTuple):
-    """What some items pay, the weight of their tenant, and whether it is for their function alone; 0: none is set."""
+    """Limits that some items pay, with the weight of their tenant (0: none is set), and whether that is of their function
+    alone."""
 
     limits: tuple[Limit, ...] = ()
     weight: float = 0.0
@@ -23,7 +24,7 @@ class _Paid(NamedTuple):
 
 
 class _OfFunction(NamedTuple):
-    """What each item of a function pays, whoever its tenant is. `tenants`: what tenants pay for what it calls and for
+    """Limits that each item of a function pays. `tenants`: what its tenant pays besides, for what it calls and for
     all they use, shared by the functions that call the same. `own_tenants`, `collections`: there are quotas for tenants
     or collections of this function."""
 

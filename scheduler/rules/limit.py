@@ -22,8 +22,8 @@ class Limit:
 
     Invariants: `running` is how many items are out that pay it (FL3), at most `concurrency` unless that was lowered
     below what ran, or runs went on that had waited for other work; 0 ≤ tokens ≤ burst as of `at`, and without a rate
-    both are without end. `reserver` is the flow that all of its rank and below wait for (FL5). `sleepers`: the flows that
-    wait for room here, by who can run them.
+    both are without end. `reserver` is the flow that all of its rank and below wait for (FL5). `sleepers`: the flows
+    that wait for room here, by who can run them.
     """
 
     __slots__ = ("at", "burst", "concurrency", "name", "rate", "reserver", "running", "sleepers", "tokens", "version")
@@ -108,19 +108,21 @@ class Limit:
             self.at = now
 
 
-def short(wanted: Mapping[Limit, int], now: float) -> list[Limit]:
-    """The limits that have no room for as many as are wanted of each, or are reserved."""
-    found = []
+def take_all(wanted: Mapping[Limit, int], now: float) -> list[Limit]:
+    """Starts so many of each, if all of them have room; else nothing starts, and those that have none, or are reserved,
+    are returned. It is `refill`, `room` and `start` written out, since it is done for each limit of each batch."""
+    lacking = []
     for limit, count in wanted.items():
         if now > limit.at:
-            limit.refill(now)
-        if count > limit.tokens or limit.running + count > limit.concurrency or limit.reserver is not None:
-            found.append(limit)
-    return found
-
-
-def start_all(wanted: Mapping[Limit, int]) -> None:
-    """So many of each start; none of them is `short`."""
-    for limit, count in wanted.items():
-        limit.running += count
+            tokens, burst = limit.tokens + (now - limit.at) * limit.rate, limit.burst
+            limit.tokens = tokens if tokens < burst else burst
+            limit.at = now
         limit.tokens -= count
+        limit.running += count
+        if limit.tokens < 0 or limit.running > limit.concurrency or limit.reserver is not None:
+            lacking.append(limit)
+    if lacking:
+        for limit, count in wanted.items():
+            limit.tokens = min(limit.burst, limit.tokens + count) if limit.rate else math.inf
+            limit.running -= count
+    return lacking
