@@ -14,7 +14,7 @@ from ..model.limits import Quota
 from ..model.workload import Kind
 from .roster import Roster, RosterFunction
 from .rules.charges import Charges
-from .rules.flow import FLOW, Flow, Item
+from .rules.flow import FLOW, KIND, Flow, Item
 from .sessions import WorkerSession
 from .sleep import Sleep
 
@@ -31,11 +31,13 @@ class Limits:
         self.sleep = sleep
         self.metering = False
         self.now = 0.0
+        self._apart = self.charges.apart
         self._roster = roster
         self._workers = workers
 
     def flow(self, function: RosterFunction, kind: Kind, now: float) -> Flow:
         """The flow of a kind; it is made when there is none."""
+        kind = self.charges.kin(kind)
         flow = function.flows.get(kind)
         if flow is None:
             flow = function.flows[kind] = Flow(function, kind)
@@ -130,6 +132,9 @@ class Limits:
             limit.running = 0
             limit.reserver = None
             limit.sleepers.clear()
+        if self._apart != self.charges.apart:
+            self._apart = self.charges.apart
+            self._regroup(now)
         for function in self._roster.functions.values():
             for flow in function.all_flows:
                 self._resolve(flow, now)
@@ -142,6 +147,27 @@ class Limits:
             self._resolve(flow, now)
             for limit in flow.charges:
                 limit.found(count)
+
+    def _regroup(self, now: float) -> None:
+        """Other labels tell flows apart from now on: what waits and what is out moves into those."""
+        self.metering = False
+        for part in self._parts():
+            former, part.flows = part.flows, {}
+            if part.able is not None:
+                part.able.drop(part)
+            for old in former.values():
+                items, old.items = old.items, []
+                for item in items:
+                    flow = self.flow(part, item[KIND], now)
+                    flow.items.append((*item[:FLOW], flow))
+                    flow.dated = flow.dated or old.dated
+            for flow in part.flows.values():
+                if part.able is not None:
+                    flow.queued = True
+                    part.able.fresh.append(flow)
+        for worker in self._workers.values():
+            for ref, item in worker.open.items():
+                worker.open[ref] = (*item[:FLOW], self.flow(item[FLOW].function, item[KIND], now))
 
     def _running(self) -> Counter[Flow]:
         """What is out of each flow, but for what waits for other work."""

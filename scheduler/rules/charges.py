@@ -15,8 +15,8 @@ from .limit import Limit
 
 
 class _Paid(NamedTuple):
-    """Limits that some items pay, with the weight of their tenant (0: none is set), and whether that is of their function
-    alone."""
+    """Limits that some items pay, with the weight of their tenant (0: none is set), and whether that is of their
+    function alone."""
 
     limits: tuple[Limit, ...] = ()
     weight: float = 0.0
@@ -64,6 +64,21 @@ class Charges:
     def anything(self) -> bool:
         """Whether any quota is set."""
         return bool(self._quotas)
+
+    @property
+    def apart(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The functions whose collections, and those whose tenants, quotas tell apart; empty: those of all."""
+        return frozenset(self._with_collections), frozenset(self._with_tenants)
+
+    def kin(self, kind: Kind) -> Kind:
+        """The kind as far as quotas tell items of its function apart: those of one share a flow. A label that no quota
+        asks for costs nothing, and gives nobody a turn of its own."""
+        here = ("", kind.function)
+        collection = kind.collection if any(name in self._with_collections for name in here) else ""
+        tenant = kind.tenant if any(name in self._with_tenants for name in here) else ""
+        if collection == kind.collection and tenant == kind.tenant:
+            return kind
+        return Kind(kind.function, kind.priority, collection, tenant)
 
     def quota(self, key: QuotaKey) -> Quota | None:
         """The quota of that, if one is set."""
