@@ -86,14 +86,15 @@ class Dispatch:
             able.fresh = []
             self._start_all(able, fresh)
             return
-        if not self._limits.metering:
+        if not self._limits.metering and self._limits.charges.anything:
             self._limits.meter(now)
         self._contended = now
         if not room:
             return  # who is fresh waits where it is
         able.fresh = []
+        metering = self._limits.metering
         for flow in fresh:
-            if flow.running or flow.presumed or flow.ended:
+            if metering and (flow.running or flow.presumed or flow.ended):
                 flow.v = max(0.0, flow.v + flow.settle(now) / flow.weight)
             turns.add(flow, now)
         most = max(1, min(CHUNK, limit_of(able.pools) // CHUNK_PART))

@@ -23,7 +23,8 @@ IDLE_FLOWS = 1 << 17
 
 
 class Limits:
-    """The charges of all flows. `any`: some limit is set; without one nothing is counted."""
+    """The charges of all flows. `any`: some limit is set; without one nothing is counted. `metering`: costs are counted,
+    which they are where quotas are set and something had to wait of late; else each item costs the same."""
 
     def __init__(self, roster: Roster, workers: Mapping[str, WorkerSession], sleep: Sleep) -> None:
         self.any = False
@@ -53,6 +54,7 @@ class Limits:
         for name, function in self._roster.functions.items():
             function.limit(whole.get(name))
         if self.charges.set(quotas, version, now):
+            self.metering = self.metering and self.charges.anything
             self._anew(now)
 
     def declare(self, downstreams: Mapping[str, tuple[str, ...]], now: float) -> None:
