@@ -23,7 +23,7 @@ IDLE_FLOWS = 1 << 17
 
 
 class Limits:
-    """The charges of all flows. `any`: some limit is set; without one nothing is counted. `metering`: costs are counted,
+    """The charges of all flows. `any`: a limit is set; without one nothing is counted. `metering`: costs are counted,
     which they are where quotas are set and something had to wait of late; else each item costs the same."""
 
     def __init__(self, roster: Roster, workers: Mapping[str, WorkerSession], sleep: Sleep) -> None:
