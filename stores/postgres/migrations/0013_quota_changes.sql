@@ -15,7 +15,8 @@ INSERT INTO quota_changes (version, who, why, at, quotas)
 
 -- `version` is 0 where the quotas are not those that were expected.
 CREATE FUNCTION control_quotas(expected bigint, by_whom text, its_why text, its_at float8, its_quotas text, kept bigint)
-RETURNS TABLE (version bigint, changed boolean) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+RETURNS TABLE (version bigint, changed boolean) LANGUAGE plpgsql
+SET search_path FROM CURRENT SET jit TO off AS $$
 #variable_conflict use_column
 DECLARE
     newest bigint;
