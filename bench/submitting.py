@@ -14,7 +14,7 @@ import tailrace
 
 from ..assembly.platform import Platform
 from ..foundation.lifecycle import cancel
-from ..model.limits import Gate
+from ..model.gate import Gate
 from ..wire.gateway import GatewayClient
 from .faults.proxy import FaultProxy
 from .figures import Figures, Progress

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..foundation.clock import Clock
-from ..model.limits import Gate
+from ..model.gate import Gate
 from ..model.overview import Overview
 from ..model.reopening import Trouble
 from ..stores.queue.lifecycle import WAITING

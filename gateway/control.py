@@ -16,8 +16,10 @@ from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
 from ..model.function_spec import FunctionSpec
-from ..model.limits import Gate, Quota, QuotaChange, Snapshot
+from ..model.gate import MOST_GATES, Gate
+from ..model.limits import Quota, QuotaChange, Snapshot
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
+from ..model.units import duration_text
 from ..sdk.argument_schema import LONGEST
 from ..stores.control.control import Control
 from ..stores.spool.spool import RememberedFunctions
@@ -28,7 +30,6 @@ from .argument_check import is_schema
 from .known_functions import KnownFunctions
 from .quota_plan import check_quotas, checked_quota, with_changes
 
-ACTIONS = ("pause", "drop", "resume")
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
 REASON_LENGTH = 500
@@ -154,19 +155,26 @@ class ControlDesk:
         return pb.ListFunctionsReply(functions=[function_to_wire(spec) for spec in self._functions.all()])
 
     async def set_gate(self, gate: Gate) -> int:
-        """Pauses, drops or resumes a function or one collection of it. Resuming what is not gated is harmless."""
-        if gate.action not in ACTIONS:
-            raise InvalidRequest(f"action is {gate.action!r:.50}: expected one of {', '.join(ACTIONS)}")
-        if gate.action != "resume":
-            self._functions.check(gate.function)
-        if gate.action == "drop" and not (gate.who.strip() and gate.why.strip()):
-            raise InvalidRequest('a drop discards workloads for good: say who wants it and why (--why "…")')
-        if gate.collection:
-            _check_name("collection", gate.collection)
+        """Pauses, drops or resumes what a gate names. Resuming what is not gated is harmless."""
+        if fault := gate.fault():
+            raise InvalidRequest(fault)
         _check_texts(("who", gate.who), ("why", gate.why))
+        if gate.action != "resume":
+            self._check_new(gate)
         version = await self._control.put_gate(replace(gate, since=self._clock.wall()))
         await self._refresh()
         return version
+
+    def _check_new(self, gate: Gate) -> None:
+        now = self._clock.wall()
+        if gate.function:
+            self._functions.check(gate.function)
+        if gate.action == "drop" and not (gate.who.strip() and gate.why.strip()):
+            raise InvalidRequest('a drop discards workloads for good: say who wants it and why (--why "…")')
+        if gate.until and gate.until <= now:
+            raise InvalidRequest(f"the end of the gate is {duration_text(now - gate.until)} past: expected a later one")
+        if len(self._snapshot.gates) >= MOST_GATES and all(each.key != gate.key for each in self._snapshot.gates):
+            raise InvalidRequest(f"there are {MOST_GATES} gates already: resume some (`tailrace gate list`)")
 
     async def set_quota(self, quota: Quota) -> int:
         """Sets one quota, whole; one that says nothing is removed."""
@@ -255,7 +263,9 @@ class ControlDesk:
     async def _follow(self) -> None:
         while True:
             try:
-                snapshot = await self._control.wait(self._snapshot.version, WAIT)
+                if self._until_end() <= 0:
+                    await self._control.end_gates()
+                snapshot = await self._control.wait(self._snapshot.version, min(WAIT, max(PAUSE, self._until_end())))
             except Exception:
                 _LOG.exception("reading the control store failed; trying again")
                 await asyncio.sleep(PAUSE)
@@ -263,6 +273,11 @@ class ControlDesk:
             if snapshot is not None:
                 self._take(snapshot)
                 await self._remember()
+
+    def _until_end(self) -> float:
+        """Seconds until the next gate ends by itself. The store judges that by its own clock: any gateway may ask."""
+        ends = [gate.until for gate in self._snapshot.gates if gate.until]
+        return min(ends) - self._clock.wall() if ends else WAIT
 
 
 def _check_texts(*texts: tuple[str, str]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.errors import TailraceError, Unavailable
-from ..model.limits import Gate
+from ..model.gate import Gate
 from ..model.overview import Overview
 from ..model.reopening import Trouble
 from ..stores.dead_letters.dead_letters import LetterKeeping

@@ -70,7 +70,7 @@ class GatewayService:
             "limits": control,
             "overview": overview,
             "replays": ReplayDesk(beside.replays),
-            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops),
+            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control.set_gate),
         }
 
         self._look_every = config.look_every

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from ..model.audit import Audit
+from ..model.did_you_mean import nearest, question
 from ..model.drop import DropRow
 from ..model.errors import InvalidRequest
+from ..model.gate import Gate
 from ..model.seek import END, LAST_POSITION, START, Move, Seek
 from ..stores.drops.drops import Drops
 
@@ -17,9 +19,19 @@ MOST_DROPS = 1000
 
 
 class TailerControl(Protocol):
-    """The tailers beside a gateway. Both raise InvalidRequest for an unknown one."""
+    """The tailers beside a gateway.
 
-    def set_paused(self, name: str, paused: bool) -> None: ...
+    known  the tailers here
+    check  raises InvalidRequest for a replay, which has commands of its own
+    heed   the gate of one changed: it is in force when this returns; raises InvalidRequest for an unknown one
+    seek   raises InvalidRequest for an unknown one
+    """
+
+    def known(self) -> list[str]: ...
+
+    def check(self, name: str) -> None: ...
+
+    async def heed(self, name: str) -> None: ...
 
     async def seek(self, seek: Seek) -> list[Move]: ...
 
@@ -36,7 +48,14 @@ async def no_audits(tailer: str, partition: str | None, span: tuple[int, int] | 
 class TailerDesk:
     """A TailerPort; without tailers beside this gateway, or without a store of drops, it refuses what needs them."""
 
-    def __init__(self, tailers: TailerControl | None, audits: Audits, drops: Drops | None) -> None:
+    def __init__(
+        self,
+        tailers: TailerControl | None,
+        audits: Audits,
+        drops: Drops | None,
+        set_gate: Callable[[Gate], Awaitable[int]],
+    ) -> None:
+        self._set_gate = set_gate
         self._tailers = tailers
         self._audits = audits
         self._drops = drops
@@ -46,9 +65,17 @@ class TailerDesk:
             raise InvalidRequest(f"this gateway has no tailers beside it, so it cannot reach {name!r}")
         return self._tailers
 
-    async def pause_tailer(self, tailer: str, paused: bool) -> None:
-        """Until the tailer's process ends."""
-        self._known(tailer).set_paused(tailer, paused)
+    async def pause_tailer(self, gate: Gate) -> str:
+        """A tailer's pause is a gate of its source: durable, and heard wherever the tailer runs."""
+        if self._tailers is not None:
+            self._tailers.check(gate.source)
+        await self._set_gate(gate)
+        here = [] if self._tailers is None else self._tailers.known()
+        if self._tailers is not None and gate.source in here:
+            await self._tailers.heed(gate.source)
+            return ""
+        asked = question(nearest(gate.source, here))
+        return f"no tailer {gate.source!r} runs beside this gateway{f'; {asked}' if asked else ''}"
 
     async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Nothing is passed without somebody's word."""

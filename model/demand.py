@@ -17,7 +17,7 @@ class Cell(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """Items that would come back held now. Empty collection or tenant: every one of them.
+    """Items that would come back held now. Empty function, collection or tenant: every one of them.
 
     drop    they come back dropped instead
     probes  the function is clogged: so many items of the session may be out, one after another, to see whether it works
@@ -38,7 +38,7 @@ class Closed(NamedTuple):
 
     def covers(self, kind: Kind) -> bool:
         """Whether items of this kind are closed by it."""
-        if self.function != kind.function or kind.priority < self.priority:
+        if self.function not in ("", kind.function) or kind.priority < self.priority:
             return False
         if self.exact:
             return (self.collection, self.tenant) == (kind.collection, kind.tenant)

@@ -1,4 +1,4 @@
-"""Limits that operators set, gates and quotas, and the snapshots that watchers get of them."""
+"""Quotas, the limits that operators set, and the snapshots that watchers get of them and of gates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .function_spec import MOST_DOWNSTREAMS, FunctionSpec
+from .gate import Gate
 from .name import EXPECTED, NAME_LENGTH, is_name
 
 #: The highest number that a quota may have.
@@ -19,20 +20,6 @@ USUAL_VALUES, MOST_VALUES = 10_000, 1_000_000
 PER = ("tenant",)
 #: Quotas in all, and versions of them that are kept.
 MOST_QUOTAS, KEPT_CHANGES = 100_000, 100
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A gate of a function or a collection. `action` is pause or drop; an empty collection means the whole function.
-    `version` is that of the control store which it made; two gates that differ in nothing else are the same."""
-
-    function: str
-    collection: str
-    action: str
-    who: str = ""
-    why: str = ""
-    since: float = 0.0
-    version: int = field(default=0, compare=False)
 
 
 #: What names a quota: function, collection, tenant, downstream, per.

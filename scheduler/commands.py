@@ -76,6 +76,7 @@ def resting(  # noqa: PLR0911 - one return per reason
     """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
     function → why."""
     from ..model.status import HANDED_OUT, SPOOLED
+    from .rules.gate import Gates
 
     name = status.function
     if status.ended:
@@ -87,10 +88,14 @@ def resting(  # noqa: PLR0911 - one return per reason
     if status.due_at > now:
         last = f"; its last run failed: {status.reason}" if status.reason else ""
         return "not_due", f"it is due in {terminal.distance(status.due_at - now)}{last}"
-    for gate in limits.gates:
-        if gate.function == name and gate.collection in ("", status.kind.collection):
-            why = f": {gate.why}" if gate.why else ""
-            return gate.action, f"a gate ({gate.action}) is set by {gate.who or 'an operator'}{why}"
+    calls = {spec.name: spec.downstreams for spec in limits.functions}
+    for quota in limits.quotas:
+        if quota.downstreams:
+            calls[quota.function] = (*calls.get(quota.function, ()), *quota.downstreams)
+    if (gate := Gates(limits.gates, calls=lambda function: calls.get(function, ())).of(status.kind)) is not None:
+        end = f", until {terminal.moment(gate.until)}" if gate.until else ""
+        why = f": {gate.why}" if gate.why else ""
+        return gate.action, f"a gate of {gate.what} ({gate.action}) is set by {gate.who or 'an operator'}{end}{why}"
     if name in clogged:
         return "outage", clogged[name]
     if all(function.name != name for function in limits.functions):

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..model.function_spec import FunctionSpec
+from ..model.gate import Gate
 from ..model.lease import LeaseSizes, grant_to_worker
-from ..model.limits import Gate, Quota
+from ..model.limits import Quota
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Flight, Outcomes
 from .adoption import Adoptions
@@ -28,7 +29,7 @@ from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.credit import steady, too_much
 from .rules.explain import Reason
-from .rules.flow import REF, SESSION, Item, expired
+from .rules.flow import REF, SESSION, Item
 from .rules.gate import Gates
 from .rules.heights import SeenHeights
 from .rules.placement import PoolLimits, WorkerPool
@@ -304,23 +305,7 @@ class Core:
         self._spend_spare(now)
         self.outages.tick(now)
         self.adoptions.tick(now)
-        self._look_at_functions(now, wall)
-
-    def _look_at_functions(self, now: float, wall: float) -> None:
-        """What nobody can run goes back after a grace, and what is past its expiry ends."""
-        stranded = False
-        for function in self.roster.functions.values():
-            if function.gone_since is not None and now - function.gone_since >= self._grace:
-                stranded = stranded or function.capacity > 0
-                for room in function.rooms:
-                    left = room.remove(lambda item: not item[SESSION].patient) if room.items else []
-                    self.returns.end(left, HELD[Reason.NO_WORKER])
-            if function.dated:
-                dated = [room for room in function.rooms if room.dated]
-                for room in dated:
-                    self._recall.expire(room.remove(lambda item: expired(item, wall)))
-                function.dated = any(room.items for room in dated)
-        if stranded:
+        if self._recall.look(self._grace, now, wall):
             self._recredit(now)
 
     def apply(
@@ -336,8 +321,7 @@ class Core:
         self.ready = True
         self._announce(functions, now)
         self.limits.set(list(quotas), version, now)
-        self.intake.shut(Gates(gates))
-        self._credit.close_cells()
+        self._shut(Gates(gates, self.roster.specs, self.limits.charges.downstreams))
         self._recredit(now)
 
     def drain(self, now: float) -> None:
@@ -388,7 +372,13 @@ class Core:
 
     def _announce(self, specs: Sequence[FunctionSpec], now: float) -> None:
         self._credit.announce(specs, now)
-        self.limits.declare({spec.name: spec.downstreams for spec in specs}, now)
+        called = self.limits.declare({spec.name: spec.downstreams for spec in specs}, now)
+        if called and (gates := self.intake.gates).downstreams:
+            self._shut(gates.again(self.roster.specs))
+
+    def _shut(self, gates: Gates) -> None:
+        self.intake.shut(gates)
+        self._credit.close_cells()
 
     def _reroster(self, now: float) -> None:
         self.roster.rebuild(self.workers.values(), now)

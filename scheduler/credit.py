@@ -15,6 +15,7 @@ from .intake import Intake
 from .outages import Outages
 from .returns import Returns
 from .roster import Roster
+from .rules.gate import DROP, sentence
 from .sessions import TailerSession, WorkerSession
 
 
@@ -90,7 +91,10 @@ class SessionCredits:
     def _closed(self, tailer: TailerSession) -> frozenset[Closed]:
         """What a session need not push: what gates close, what limits keep waiting, and what is clogged, unless it goes
         through outages."""
-        shut, clogged = self._intake.gates.closed, self._outages.closed
+        gates, clogged = self._intake.gates, self._outages.closed
+        shut = gates.closed
+        if (gate := gates.sources.get(tailer.name)) is not None:
+            shut = shut.union({Closed("", reason=sentence(gate), drop=gate.action == DROP)})
         if self._closings.closed:
             shut = shut.union(self._closings.closed.values())
         return shut if tailer.through_outages or not clogged else shut.union(clogged.values())

@@ -66,6 +66,8 @@ class Intake:
             for kind in {kind for kind in kinds if kind not in routes}:
                 self._route(kind, now)
             flows = list(map(routes.get, kinds))
+        if self.gates.sources and tailer.name in self.gates.sources:
+            flows = [None] * len(kinds)
         items = self.items(tailer, flight, flows)
         if flight.extras:
             if any(extra.alone or extra.again for extra in flight.extras.values()):
@@ -135,7 +137,7 @@ class Intake:
         flows: defaultdict[Flow, list[Item]] = defaultdict(list)
         now = self._limits.now
         for item in items:
-            if self.gates.of(item[KIND]) is not None:
+            if self.gates.of(item[KIND], item[SESSION].name) is not None:
                 self._turned_away.append(item)
             else:
                 function = self._roster.functions[item[KIND].function].part(item)
@@ -155,7 +157,7 @@ class Intake:
         for function in self._roster.functions.values():
             for room in function.rooms:
                 if room.items:
-                    self._turned_away += room.remove(lambda item: gates.of(item[KIND]) is not None)
+                    self._turned_away += room.remove(lambda item: gates.of(item[KIND], item[SESSION].name) is not None)
         self._turn_away()
 
     def _route(self, kind: Kind, now: float) -> None:
@@ -190,11 +192,11 @@ class Intake:
         if not self._turned_away:
             return
         away, self._turned_away = self._turned_away, []
-        kinds: defaultdict[Kind, list[Item]] = defaultdict(list)
+        kinds: defaultdict[tuple[Kind, str], list[Item]] = defaultdict(list)
         for item in away:
-            kinds[item[KIND]].append(item)
-        for kind, items in kinds.items():
-            gate = self.gates.of(kind)
+            kinds[item[KIND], item[SESSION].name].append(item)
+        for (kind, source), items in kinds.items():
+            gate = self.gates.of(kind, source)
             function = self._roster.functions.get(kind.function)
             if gate is None and function is not None and function.frozen and 0 <= kind.priority < function.levels:
                 self._meet_outage(function, items)

@@ -57,10 +57,12 @@ class Limits:
             self.metering = self.metering and self.charges.anything
             self._anew(now)
 
-    def declare(self, downstreams: Mapping[str, tuple[str, ...]], now: float) -> None:
-        """What functions say that they call."""
-        if self.charges.declare(downstreams) and self.charges.anything:
+    def declare(self, downstreams: Mapping[str, tuple[str, ...]], now: float) -> bool:
+        """What functions say that they call; whether that changed anything."""
+        changed = self.charges.declare(downstreams)
+        if changed and self.charges.anything:
             self._anew(now)
+        return changed
 
     def ended(self, items: Collection[Item]) -> None:
         """Items are out no longer, or wait for other work: what they took is free."""

@@ -13,7 +13,7 @@ from .intake import Intake
 from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.explain import Reason
-from .rules.flow import REF, SESSION, Item
+from .rules.flow import REF, SESSION, Item, expired
 from .sessions import Assignment, TailerSession, WorkerSession
 
 
@@ -30,6 +30,23 @@ class Recall:
     def expire(self, items: list[Item]) -> None:
         """Items whose time to start has passed, already out of their lanes."""
         self._returns.end(items, ended(Outcome.EXPIRED, Reason.EXPIRED))
+
+    def look(self, grace: float, now: float, wall: float) -> bool:
+        """What nobody can run goes back after a grace, and what is past its expiry ends. Whether a function lost its
+        last worker so long ago that nothing of it is wanted any more."""
+        stranded = False
+        for function in self._roster.functions.values():
+            if function.gone_since is not None and now - function.gone_since >= grace:
+                stranded = stranded or function.capacity > 0
+                for room in function.rooms:
+                    left = room.remove(lambda item: not item[SESSION].patient) if room.items else []
+                    self._returns.end(left, HELD[Reason.NO_WORKER])
+            if function.dated:
+                dated = [room for room in function.rooms if room.dated]
+                for room in dated:
+                    self.expire(room.remove(lambda item: expired(item, wall)))
+                function.dated = any(room.items for room in dated)
+        return stranded
 
     def abandon(self, tailer: TailerSession, flights: Collection[int]) -> None:
         """Flights that nobody waits for any more."""

@@ -145,6 +145,7 @@ class RemoteControl(StoreClient):
     snapshot = remote(Control.snapshot)
     wait = remote(Control.wait)
     put_gate = remote(Control.put_gate)
+    end_gates = remote(Control.end_gates)
     put_quotas = remote(Control.put_quotas)
     quota_changes = remote(Control.quota_changes)
     register = remote(Control.register)

@@ -25,6 +25,7 @@ from .replay.replaying import Replaying
 from .resources import Resources
 from .rules.stock import tell_apart
 from .rules.witnesses import PartitionFacts, after_delay, confront
+from .source_gates import SourceGates
 from .tailer import Tailer
 
 log = Logger("tailrace.tailers")
@@ -91,10 +92,13 @@ class Tailers:
         self._on_health = on_health
         self._health: dict[str, bool] = {}
         self._look: asyncio.Task[None] | None = None
-        self._paused: set[str] = set()  # by hand, until this process ends
+        self._gates = SourceGates(environment.control, self._gated)
 
     async def start(self) -> None:
-        """Starts every tailer; raises the first one's error with none left running."""
+        """Starts every tailer; raises the first one's error with none left running. None reads anything before the
+        gates are known."""
+        with contextlib.suppress(TailraceError):
+            await self._gates.look()
         try:
             for config in self._configs.values():
                 await self._add(config)
@@ -102,6 +106,7 @@ class Tailers:
             await self.stop()
             raise
         self.duties.begin(self._keep_watch(), "tailers-watch")
+        self.duties.begin(self._gates.follow(), "tailers-gates")
         if self._due:
             self._look = self.duties.begin(self._find_due(), "due-tailers")
         if self._replaying is not None:
@@ -160,20 +165,31 @@ class Tailers:
 
     def _configured(self, name: str) -> Tailer:
         """A replay has commands of its own."""
-        tailer = self._named(name)
-        if name not in self._tailers:
-            raise InvalidRequest(f"{name!r} is a replay: pause, resume or cancel it with `tailrace replay`")
-        return tailer
+        self.check(name)
+        return self._named(name)
 
-    def set_paused(self, name: str, paused: bool) -> None:
-        """Pauses or resumes a tailer, until this process ends. Raises InvalidRequest for an unknown one."""
+    def known(self) -> list[str]:
+        """The tailers here, without replays."""
+        return sorted(self._tailers)
+
+    def check(self, name: str) -> None:
+        """Raises InvalidRequest for a replay, which no gate of its source pauses."""
+        if self._replaying is not None and self._replaying.tailer(name) is not None:
+            raise InvalidRequest(f"{name!r} is a replay: pause, resume or cancel it with `tailrace replay`")
+
+    async def heed(self, name: str) -> None:
+        """The gate of a tailer changed: it is in force when this returns. One that is not paused starts again what had
+        failed for good. Raises InvalidRequest for an unknown one, and what the store raises."""
         tailer = self._configured(name)
-        if paused:
-            self._paused.add(name)
-            tailer.pause()
-        else:
-            self._paused.discard(name)
+        await self._gates.look()
+        if not self._gates.paused(name):
             tailer.resume()
+
+    def _gated(self) -> None:
+        """Other sources are paused."""
+        for name, tailer in self._tailers.items():
+            if (paused := self._gates.paused(name)) is not tailer.paused:
+                (tailer.pause if paused else tailer.resume)()
 
     async def seek(self, seek: Seek) -> list[Move]:
         """Moves a checkpoint by hand; see Tailer.seek. Raises InvalidRequest for an unknown tailer too."""
@@ -232,7 +248,7 @@ class Tailers:
     async def _add(self, config: TailerConfig) -> None:
         tailer = Tailer(config, self._resources)
         self._tailers[config.name] = tailer
-        if config.name in self._paused:  # before this part was opened again
+        if self._gates.paused(config.name):
             tailer.pause()
         await tailer.start()
 

@@ -106,6 +106,11 @@ class Tailer:
         if task is not None:
             await cancel(task)
 
+    @property
+    def paused(self) -> bool:
+        """Whether it reads nothing, by an operator's word."""
+        return self._paused
+
     def pause(self) -> None:
         """Reads nothing more until `resume`; what is out goes on."""
         self._set_paused(True)

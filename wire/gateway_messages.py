@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..model.limits import Gate, Quota, Snapshot
+from ..model.gate import Gate
+from ..model.limits import Quota, Snapshot
 from ..model.overview import TailerOverview
 from ..model.status import WorkloadStatus
 from ..model.tries import Try
@@ -130,6 +131,10 @@ def gate_to_wire(gate: Gate) -> pb.Gate:
         why=gate.why,
         since=gate.since,
         version=gate.version,
+        tenant=gate.tenant,
+        downstream=gate.downstream,
+        source=gate.source,
+        until=gate.until,
     )
 
 
@@ -143,6 +148,10 @@ def gate_from_wire(message: pb.Gate) -> Gate:
         message.why,
         message.since,
         message.version,
+        message.tenant,
+        message.downstream,
+        message.source,
+        message.until,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import grpc
 
 from ..foundation.identity import whoami
-from ..model.limits import Gate
+from ..model.gate import Gate
 from ..model.replay import ReplayOrder
 from ..model.seek import Move, Seek
 from .channel import dial, error_of
@@ -101,7 +101,7 @@ class OperatorClient:
     change_replay = remote(ReplayPort.change_replay, named)
     _start_replay = remote(ReplayPort.start_replay, named)
 
-    pause_tailer = remote(TailerPort.pause_tailer, named)
+    _pause_tailer = remote(TailerPort.pause_tailer, named)
     audit = remote(TailerPort.audit, named)
     drops = remote(TailerPort.drops, named)
     _seek_tailer = remote(TailerPort.seek_tailer, named)
@@ -109,6 +109,10 @@ class OperatorClient:
     async def set_gate(self, gate: Gate) -> int:
         """Sets a gate; action `resume` removes it."""
         return await self._set_gate(gate if gate.who else replace(gate, who=whoami()))
+
+    async def pause_tailer(self, gate: Gate) -> str:
+        """Pauses or resumes the tailer of `gate.source`, wherever it runs."""
+        return await self._pause_tailer(gate if gate.who else replace(gate, who=whoami()))
 
     async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Moves the checkpoint of a paused or stopped tailer."""

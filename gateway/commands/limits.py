@@ -8,13 +8,19 @@ import typer
 
 from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json
+from ...model.gate import GATED
 from ...sdk import found_gateway
 
 function = typer.Typer(help="Functions that workers have registered.", no_args_is_help=True, rich_markup_mode=None)
-gate = typer.Typer(help="Pause or drop a function's workloads.", no_args_is_help=True, rich_markup_mode=None)
+gate = typer.Typer(help="Pause or drop workloads.", no_args_is_help=True, rich_markup_mode=None)
 
-FunctionName = Annotated[str, typer.Argument(metavar="FUNCTION")]
+FunctionName = Annotated[str, typer.Argument(metavar="[FUNCTION]", help="Of a function; else give another option.")]
 Collection = Annotated[str, typer.Option("--collection", help="Only this collection of the function.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="Only this tenant (of the function or downstream, if given).")]
+Downstream = Annotated[str, typer.Option("--downstream", help="Of every function that calls this downstream.")]
+Source = Annotated[str, typer.Option("--source", metavar="TAILER", help="Of what this tailer reads.")]
+For = Annotated[str, typer.Option("--for", help="For so long, such as 2h; then it ends by itself.")]
+Until = Annotated[str, typer.Option("--until", help='Until then, such as "18:00" or "2026-05-01T12:00".')]
 Why = Annotated[str, typer.Option("--why", help="The reason, shown by `gate list`.")]
 
 
@@ -37,36 +43,70 @@ def function_list(gateway: GatewayAddress = None, as_json: Json = False) -> None
 
 @gate.command("pause")
 def gate_pause(
-    function: FunctionName, collection: Collection = "", why: Why = "", gateway: GatewayAddress = None
+    function: FunctionName = "",
+    collection: Collection = "",
+    tenant: Tenant = "",
+    downstream: Downstream = "",
+    source: Source = "",
+    why: Why = "",
+    lasting: For = "",
+    until: Until = "",
+    gateway: GatewayAddress = None,
 ) -> None:
-    """Hold a function's workloads where they rest; what runs goes on."""
-    _set_gate(gateway, function, collection, "pause", why)
+    """Hold workloads where they rest; what runs goes on."""
+    _set_gate(gateway, "pause", (function, collection, tenant, downstream, source), why, lasting, until)
 
 
 @gate.command("drop")
 def gate_drop(
-    function: FunctionName,
     why: Annotated[str, typer.Option("--why", help="The reason, kept with every dropped range.")],
+    function: FunctionName = "",
     collection: Collection = "",
+    tenant: Tenant = "",
+    downstream: Downstream = "",
+    source: Source = "",
+    lasting: For = "",
+    until: Until = "",
     gateway: GatewayAddress = None,
 ) -> None:
-    """Discard a function's workloads instead of running them. They are gone for good; which ones is kept."""
-    _set_gate(gateway, function, collection, "drop", why)
+    """Discard workloads instead of running them. They are gone for good; which ones is kept."""
+    _set_gate(gateway, "drop", (function, collection, tenant, downstream, source), why, lasting, until)
 
 
 @gate.command("resume")
-def gate_resume(function: FunctionName, collection: Collection = "", gateway: GatewayAddress = None) -> None:
+def gate_resume(
+    function: FunctionName = "",
+    collection: Collection = "",
+    tenant: Tenant = "",
+    downstream: Downstream = "",
+    source: Source = "",
+    gateway: GatewayAddress = None,
+) -> None:
     """Remove a gate."""
-    _set_gate(gateway, function, collection, "resume", "")
+    _set_gate(gateway, "resume", (function, collection, tenant, downstream, source))
 
 
-def _set_gate(gateway: str | None, function: str, collection: str, action: str, why: str) -> None:
+def _set_gate(
+    gateway: str | None,
+    action: str,
+    names: tuple[str, str, str, str, str],
+    why: str = "",
+    lasting: str = "",
+    until: str = "",
+) -> None:
+    from ...foundation.clock import SYSTEM_CLOCK
     from ...foundation.identity import whoami
-    from ...model.limits import Gate
+    from ...model.gate import Gate
+    from ...model.gate_end import gate_end
 
-    found_gateway.ask(gateway, lambda client: client.set_gate(Gate(function, collection, action, whoami(), why)))
+    function, collection, tenant, downstream, source = names
+    end = gate_end(lasting, until, SYSTEM_CLOCK.wall())
+    made = Gate(
+        function, collection, action, whoami(), why, tenant=tenant, downstream=downstream, source=source, until=end
+    )
+    found_gateway.ask(gateway, lambda client: client.set_gate(made))
     past = {"pause": "paused", "drop": "dropped from now on", "resume": "resumed"}[action]
-    terminal.say(f"{function}{f' / {collection}' if collection else ''}: {past}")
+    terminal.say(f"{made.what}: {past}{f' until {terminal.moment(end)}' if end else ''}")
 
 
 @gate.command("list")
@@ -75,13 +115,14 @@ def gate_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     gates = found_gateway.ask(gateway, lambda client: client.limits()).gates
     rows = [
         {
-            "function": each.function,
-            "collection": each.collection,
+            "gate": each.what,
             "action": each.action,
             "who": each.who,
             "why": each.why,
             "since": terminal.moment(each.since),
+            "until": terminal.moment(each.until),
         }
+        | dict(zip(GATED, each.key, strict=True))
         for each in gates
     ]
-    terminal.show(rows, list(rows[0]) if rows else [], as_json, empty="every gate is open")
+    terminal.show(rows, ["gate", "action", "who", "why", "since", "until"], as_json, empty="every gate is open")

@@ -28,7 +28,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...model.alert import Alert, LevelOverview, ObjectiveOverview
-from ...model.limits import Gate
+from ...model.gate import Gate
 from ...model.overview import Overview, TailerOverview
 from ...model.reopening import Trouble
 from ...model.units import duration_text

@@ -1,46 +1,100 @@
-"""Gates: an operator pauses or drops a function, or one collection of it.
+"""Gates: an operator pauses or drops a function, a collection of it, a tenant, a downstream or a source (FL12).
 
 The more specific gate decides: a collection's own gate goes before its function's, so that one collection of a paused
-function can be dropped, and one collection of a dropped function be spared.
+function can be dropped, and one collection of a dropped function be spared. Between gates of which neither is more
+specific, pause goes before drop: what rests can still be dropped later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from ...model.demand import Closed
-from ...model.limits import Gate
+from ...model.gate import Gate, GateKey
 from ...model.workload import Kind
 
 PAUSE = "pause"
 DROP = "drop"
 
 
+def calls_nothing(function: str) -> tuple[str, ...]:
+    """The downstreams of a function that names none."""
+    return ()
+
+
 class Gates:
-    """The gates that are set. Invariant: at most one gate per ⟨function, collection⟩; `resume` is the absence of
-    one."""
+    """The gates that are set. Invariant: at most one gate for each key; `resume` is the absence of one.
 
-    __slots__ = ("_gates", "closed")
+    closed       what they close to all sessions; what a source's gate closes is told to the sessions of that source
+    sources      the gates of sources, by source
+    downstreams  whether any stands before a downstream, so that it matters which functions call it
+    """
 
-    def __init__(self, gates: Iterable[Gate] = ()) -> None:
-        self._gates = {(gate.function, gate.collection): gate for gate in gates if gate.action in (PAUSE, DROP)}
+    __slots__ = ("_calls", "_gates", "closed", "downstreams", "sources")
+
+    def __init__(
+        self,
+        gates: Iterable[Gate] = (),
+        functions: Iterable[str] = (),
+        calls: Callable[[str], tuple[str, ...]] = calls_nothing,
+    ) -> None:
+        self._gates = {gate.key: gate for gate in gates if gate.action in (PAUSE, DROP)}
+        self._calls = calls
+        self.sources = {gate.source: gate for gate in self._gates.values() if gate.source}
+        self.downstreams = any(gate.downstream for gate in self._gates.values())
         self.closed: frozenset[Closed] = frozenset(
-            Closed(gate.function, gate.collection, "", sentence(gate), gate.action == DROP)
+            Closed(function, gate.collection, gate.tenant, sentence(gate), gate.action == DROP)
             for gate in self._gates.values()
+            if not gate.source
+            for function in self._functions(gate, functions)
         )
 
-    def of(self, kind: Kind) -> Gate | None:
-        """The gate that stands before items of this kind; None: the way is open."""
+    def of(self, kind: Kind, source: str = "") -> Gate | None:
+        """The gate that stands before items of this kind from this source; None: the way is open."""
         gates = self._gates
         if not gates:
             return None
-        return gates.get((kind.function, kind.collection)) or gates.get((kind.function, ""))
+        return decisive([gate for key in set(self._keys(kind, source)) if (gate := gates.get(key)) is not None])
+
+    def again(self, functions: Iterable[str]) -> Gates:
+        """The same gates when other functions call what they stand before."""
+        return Gates(self._gates.values(), functions, self._calls)
+
+    def _keys(self, kind: Kind, source: str) -> Iterator[GateKey]:
+        function, collection, tenant = kind.function, kind.collection, kind.tenant
+        yield (function, collection, tenant, "", "")
+        yield (function, collection, "", "", "")
+        yield (function, "", tenant, "", "")
+        yield (function, "", "", "", "")
+        yield ("", "", tenant, "", "")
+        yield ("", "", "", "", source)
+        for downstream in self._calls(function) if self.downstreams else ():
+            yield ("", "", tenant, downstream, "")
+            yield ("", "", "", downstream, "")
+
+    def _functions(self, gate: Gate, functions: Iterable[str]) -> list[str]:
+        """The functions that a gate closes: those that call its downstream, its own, or every one."""
+        if not gate.downstream:
+            return [gate.function]
+        return [function for function in functions if gate.downstream in self._calls(function)]
+
+
+def decisive(gates: Iterable[Gate]) -> Gate | None:
+    """The gate that decides among those that stand before the same item."""
+    standing = list(gates)
+    nearest = [gate for gate in standing if not any(_more_specific(other, gate) for other in standing)]
+    return min(nearest, key=lambda gate: (gate.action != PAUSE, gate.key), default=None)
+
+
+def _more_specific(gate: Gate, other: Gate) -> bool:
+    """Whether a gate names all that another one names, and more."""
+    pairs = list(zip(gate.key, other.key, strict=True))
+    return gate.key != other.key and all(theirs in ("", ours) for ours, theirs in pairs)
 
 
 def sentence(gate: Gate) -> str:
     """What a gate says for people: its action, who set it and why."""
-    what = gate.function if not gate.collection else f"collection {gate.collection!r} of {gate.function}"
     done = "paused" if gate.action == PAUSE else "dropped"
     by = f" by {gate.who}" if gate.who else ""
     why = f": {gate.why}" if gate.why else ""
-    return f"{what} is {done}{by}{why}"
+    return f"{gate.what} is {done}{by}{why}"

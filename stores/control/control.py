@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ...model.function_spec import FunctionSpec
-from ...model.limits import Gate, Quota, QuotaChange, Snapshot
+from ...model.gate import Gate
+from ...model.limits import Quota, QuotaChange, Snapshot
 
 
 class Control(Protocol):
@@ -19,7 +20,10 @@ class Control(Protocol):
         """The snapshot as soon as its version differs from `version`; None after `timeout` seconds."""
 
     async def put_gate(self, gate: Gate) -> int:
-        """Sets a gate (replacing the one of the same function and collection); action `resume` removes it."""
+        """Sets a gate (replacing the one that stood before the same); action `resume` removes it."""
+
+    async def end_gates(self) -> int:
+        """Removes the gates whose end has come, by the clock of the store; answers the version."""
 
     async def put_quotas(self, change: QuotaChange, expected: int) -> int:
         """Replaces all quotas, as a version with who and why that is kept among the last ones, if they are those of

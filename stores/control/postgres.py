@@ -9,24 +9,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...model.limits import KEPT_CHANGES, Gate, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
+from ...model.limits import KEPT_CHANGES, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
 from ..postgres.arrays import shown, texts
 from ..postgres.schema import PostgresSchema
 from ..postgres.watch import ChangeWatch
 
-_GATE = "SELECT version, changed FROM S.control_gate(%s, %s, %s, %s, %s, %s::float8)"
+_GATE = "SELECT version, changed FROM S.control_gate(%s, %s::text, %s::float8)"
+_END_GATES = "SELECT version, changed FROM S.control_end_gates()"
 _QUOTAS = "SELECT version, changed FROM S.control_quotas(%s::bigint, %s, %s, %s::float8, %s, %s::bigint)"
 _CHANGES = "SELECT version, who, why, at, quotas FROM S.quota_changes ORDER BY version DESC"
 _REGISTER = "SELECT version, changed FROM S.control_register(%s::text[], %s::text[])"
 #: One statement, so that it is of one moment.
 _SNAPSHOT = (
     "SELECT v.version,"
-    " (SELECT json_agg(json_build_array(function, collection, action, who, why, since, version)"
-    " ORDER BY function, collection)::text FROM S.gates),"
+    " (SELECT json_agg(json_build_array(gate, version))::text FROM S.gates_by_name),"
     " (SELECT json_build_array(version, quotas)::text FROM S.quota_changes ORDER BY version DESC LIMIT 1),"
     " (SELECT array_agg(spec ORDER BY name) FROM S.functions) FROM S.control_version AS v"
 )
@@ -48,7 +50,7 @@ class PostgresControl:
         quotas_version, text = json.loads(quotas or '[0, "[]"]')
         return Snapshot(
             version,
-            [Gate(*row) for row in json.loads(gates or "[]")],
+            sorted((gate_from_text(*row) for row in json.loads(gates or "[]")), key=lambda gate: gate.key),
             quotas_from_text(text),
             [spec_from_dict(json.loads(spec)) for spec in functions or ()],
             quotas_version,
@@ -70,8 +72,12 @@ class PostgresControl:
 
     async def put_gate(self, gate: Gate) -> int:
         since = gate.since or self._clock.wall()
-        row = (gate.function, gate.collection, gate.action, shown(gate.who), shown(gate.why), since)
-        return await self._change(_GATE, row, "a gate")
+        gate = replace(gate, who=shown(gate.who), why=shown(gate.why), since=since)
+        text = None if gate.action == "resume" else gate_to_text(gate)
+        return await self._change(_GATE, (gate_name(gate), text, gate.until), "a gate")
+
+    async def end_gates(self) -> int:
+        return await self._change(_END_GATES, (), "gates")
 
     async def put_quotas(self, change: QuotaChange, expected: int) -> int:
         at = change.at or self._clock.wall()

@@ -9,11 +9,11 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...model.limits import KEPT_CHANGES, Gate, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.gate import Gate, gate_from_text, gate_to_text
+from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
 from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import packed
 from ..state.redis_server import HELD, StateServer
@@ -38,6 +38,23 @@ if not ARGV[2] then return change(redis.call('HDEL', KEYS[3], ARGV[1]) == 1) end
 local version = tonumber(redis.call('HGET', KEYS[1], 'version') or '1') + 1
 redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f ', version) .. ARGV[2])
 return change(true)
+"""
+)
+#: Gates end by the clock of the server.
+_END_GATES = settles(
+    _CHANGE
+    + """
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local ended = {}
+local held = redis.call('HGETALL', KEYS[3])
+for at = 1, #held, 2 do
+  local ok, gate = pcall(cjson.decode, string.match(held[at + 1], '^%S+ (.*)$'))
+  local till = ok and type(gate) == 'table' and gate['until']
+  if type(till) == 'number' and till > 0 and till <= now then ended[#ended + 1] = held[at] end
+end
+for _, field in ipairs(ended) do redis.call('HDEL', KEYS[3], field) end
+return change(#ended > 0)
 """
 )
 #: ARGV: fields and values.
@@ -96,6 +113,7 @@ class RedisControl:
         names = ("gates", "quotas", "functions")
         self._gates, self._quotas, self._functions = (server.key("control", name) for name in names)
         self._quota_changes = server.key("control", "quota_changes")
+        self._gate_keys = [self._book, self._changes, self._gates]
 
     async def snapshot(self) -> Snapshot:
         found = await self._look(-1)
@@ -113,7 +131,7 @@ class RedisControl:
         before = [Quota(*json.loads(text.partition(b" ")[2])) for text in quotas]
         return Snapshot(
             int(now),
-            sorted((_gate(text) for text in gates), key=lambda gate: (gate.function, gate.collection)),
+            sorted((_gate(text) for text in gates), key=lambda gate: gate.key),
             quotas_from_text(json.loads(row)[3]) if row else sorted(before, key=lambda quota: quota.key),
             sorted((spec_from_dict(json.loads(text)) for text in functions), key=lambda spec: spec.name),
             int(quotas_version),
@@ -130,10 +148,13 @@ class RedisControl:
         return found
 
     async def put_gate(self, gate: Gate) -> int:
-        field = packed(gate.function, gate.collection)
-        since = gate.since or self._clock.wall()
-        told = (gate.function, gate.collection, gate.action, gate.who, gate.why, since)
-        return await self._put(self._gates, field, None if gate.action == "resume" else told)
+        field = packed(*(gate.key if any(gate.key[2:]) else gate.key[:2]))
+        text = gate_to_text(dataclasses.replace(gate, since=gate.since or self._clock.wall()))
+        told = [] if gate.action == "resume" else [text]
+        return int(await self._server.run(_PUT, self._gate_keys, field, *told, about="control"))
+
+    async def end_gates(self) -> int:
+        return int(await self._server.run(_END_GATES, self._gate_keys, about="control"))
 
     async def put_quotas(self, change: QuotaChange, expected: int) -> int:
         text = quotas_to_text(change.quotas)
@@ -150,10 +171,6 @@ class RedisControl:
         ]
         return sorted(found, key=lambda each: -each.version)
 
-    async def _put(self, key: str, field: bytes, value: Any) -> int:
-        text = [] if value is None else [json.dumps(value)]
-        return int(await self._server.run(_PUT, [self._book, self._changes, key], field, *text, about="control"))
-
     async def register(self, functions: Sequence[FunctionSpec]) -> int:
         rows = [part for spec in functions for part in (spec.name, json.dumps(spec_to_dict(spec), sort_keys=True))]
         keys = [self._book, self._changes, self._functions]
@@ -163,4 +180,6 @@ class RedisControl:
 def _gate(text: bytes) -> Gate:
     """From its version and what was told of it."""
     version, _, told = text.partition(b" ")
-    return dataclasses.replace(Gate(*json.loads(told)), version=int(version))
+    if told.startswith(b"["):  # of before gates had more than a function and a collection
+        return dataclasses.replace(Gate(*json.loads(told)), version=int(version))
+    return gate_from_text(told, int(version))

@@ -6,10 +6,12 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...model.limits import KEPT_CHANGES, Gate, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
+from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
 from ..sqlite.file import SqliteFile
 
 SCHEMA = """
@@ -33,6 +35,19 @@ CREATE TABLE IF NOT EXISTS gate_versions (
     version INTEGER NOT NULL,
     PRIMARY KEY (function, collection)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS gates_by_name (
+    name TEXT PRIMARY KEY,
+    gate TEXT NOT NULL,
+    until REAL NOT NULL,
+    version INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT OR IGNORE INTO gates_by_name
+    SELECT json_array(function, collection, '', '', ''),
+        json_object('function', function, 'collection', collection, 'action', action, 'who', who, 'why', why,
+            'since', since),
+        0, coalesce(gate_versions.version, 0)
+    FROM gates LEFT JOIN gate_versions USING (function, collection);
+DELETE FROM gates;
 CREATE TABLE IF NOT EXISTS quotas (
     function TEXT PRIMARY KEY,
     concurrency INTEGER NOT NULL CHECK (concurrency >= 0),
@@ -85,24 +100,23 @@ class SqliteControl:
         return found
 
     async def put_gate(self, gate: Gate) -> int:
-        since = gate.since or self._clock.wall()
+        name, text = gate_name(gate), gate_to_text(replace(gate, since=gate.since or self._clock.wall()))
 
         def put(connection: sqlite3.Connection) -> bool:
             if gate.action == "resume":
-                return bool(
-                    connection.execute(
-                        "DELETE FROM gates WHERE function = ? AND collection = ?", (gate.function, gate.collection)
-                    ).rowcount
-                )
+                return connection.execute("DELETE FROM gates_by_name WHERE name = ?", (name,)).rowcount > 0
             connection.execute(
-                "INSERT OR REPLACE INTO gates VALUES (?, ?, ?, ?, ?, ?)",
-                (gate.function, gate.collection, gate.action, gate.who, gate.why, since),
-            )
-            connection.execute(
-                "INSERT OR REPLACE INTO gate_versions SELECT ?, ?, version + 1 FROM control_version",
-                (gate.function, gate.collection),
+                "INSERT OR REPLACE INTO gates_by_name SELECT ?, ?, ?, version + 1 FROM control_version",
+                (name, text, gate.until),
             )
             return True
+
+        return await self._change(put)
+
+    async def end_gates(self) -> int:
+        def put(connection: sqlite3.Connection) -> bool:
+            ended = "DELETE FROM gates_by_name WHERE until > 0 AND until <= ?"
+            return connection.execute(ended, (self._clock.wall(),)).rowcount > 0
 
         return await self._change(put)
 
@@ -181,17 +195,14 @@ def _load(connection: sqlite3.Connection) -> Snapshot:
     connection.execute("BEGIN")
     try:
         (version,) = connection.execute("SELECT version FROM control_version").fetchone()
-        gates = connection.execute(
-            "SELECT function, collection, action, who, why, since, coalesce(gate_versions.version, 0)"
-            " FROM gates LEFT JOIN gate_versions USING (function, collection) ORDER BY function, collection"
-        ).fetchall()
+        gates = connection.execute("SELECT gate, version FROM gates_by_name").fetchall()
         quotas_version, quotas = _quotas(connection)
         functions = connection.execute("SELECT spec FROM functions ORDER BY name").fetchall()
     finally:
         connection.execute("COMMIT")
     return Snapshot(
         version,
-        [Gate(*row) for row in gates],
+        sorted((gate_from_text(*row) for row in gates), key=lambda gate: gate.key),
         quotas,
         [spec_from_dict(json.loads(spec)) for (spec,) in functions],
         quotas_version,

@@ -28,7 +28,7 @@ class ShutLanes:
 
     def shut(self, function: str, priority: int, collection: str) -> bool:
         """Whether nothing of the collection may be leased at this priority."""
-        for address in ((function, ""), (function, collection)):
+        for address in ((function, ""), (function, collection), ("", "")):
             highest = self._whole.get(address)
             if highest is not None and priority >= highest:
                 return True
@@ -39,7 +39,8 @@ class ShutLanes:
         if not self._tenants and not self._exact:
             return frozenset()
         function, priority, collection = kinds.lanes[lane]
-        closed = [self._tenants.get((function, "")), self._tenants.get((function, collection))]
+        addresses = ((function, ""), (function, collection), ("", ""))
+        closed = [self._tenants.get(address) for address in addresses]
         closed.append(self._exact.get((function, collection)))
         tenants = {tenant for each in closed if each for tenant, highest in each.items() if priority >= highest}
         numbers = (kinds.numbers.get(Kind(*kinds.lanes[lane], tenant)) for tenant in tenants)

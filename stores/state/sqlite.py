@@ -40,7 +40,7 @@ _KEPT = {
     "checkpoints": "SELECT count(*) FROM checkpoint_marks",
     "rows of failed items": "SELECT count(*) FROM ledger",
     "dead letters": "SELECT count(*) FROM dead_letters",
-    "gates": "SELECT count(*) FROM gates",
+    "gates": "SELECT count(*) FROM gates_by_name",
     "quotas": "SELECT coalesce((SELECT json_array_length(quotas) FROM quota_changes ORDER BY version DESC LIMIT 1),"
     " (SELECT count(*) FROM quotas))",
     "schedules": "SELECT count(*) FROM schedules",

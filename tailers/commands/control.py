@@ -16,20 +16,36 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(metavar="TAILER", help="Its name.")]
 
 
-def pause(tailer: Name, gateway: GatewayAddress = None) -> None:
-    """Let a tailer read nothing more; what is out goes on. Until `resume`, or until its process ends."""
-    _set_paused(tailer, True, gateway)
-    terminal.say(f"{tailer}: paused")
+def pause(
+    tailer: Name,
+    why: Annotated[str, typer.Option("--why", help="The reason, shown by `gate list`.")] = "",
+    lasting: Annotated[str, typer.Option("--for", help="For so long, such as 2h.")] = "",
+    until: Annotated[str, typer.Option("--until", help='Until then, such as "18:00" or "2026-05-01T12:00".')] = "",
+    gateway: GatewayAddress = None,
+) -> None:
+    """Let a tailer read nothing more, wherever it runs; what waits goes back. A gate of its source: until `resume`, or
+    until its end."""
+    from ...foundation.clock import SYSTEM_CLOCK
+    from ...model.gate_end import gate_end
+
+    end = gate_end(lasting, until, SYSTEM_CLOCK.wall())
+    _gate(tailer, "pause", gateway, why, end)
+    terminal.say(f"{tailer}: paused{f' until {terminal.moment(end)}' if end else ''}")
 
 
 def resume(tailer: Name, gateway: GatewayAddress = None) -> None:
     """The opposite of `pause`; also starts again what had failed for good, or at once what would be later."""
-    _set_paused(tailer, False, gateway)
+    _gate(tailer, "resume", gateway)
     terminal.say(f"{tailer}: goes on")
 
 
-def _set_paused(tailer: str, paused: bool, gateway: str | None) -> None:
-    found_gateway.ask(gateway, lambda client: client.pause_tailer(tailer, paused))
+def _gate(tailer: str, action: str, gateway: str | None, why: str = "", until: float = 0.0) -> None:
+    from ...foundation.identity import whoami
+    from ...model.gate import Gate
+
+    gate = Gate("", "", action, whoami(), why, source=tailer, until=until)
+    if note := found_gateway.ask(gateway, lambda client: client.pause_tailer(gate)):
+        terminal.complain(note)
 
 
 def seek(

@@ -141,7 +141,7 @@ class Pump(ABC):
         no_worker = ""
         if session.connected and len(unserved) == len(names):
             no_worker = f"no worker runs {', '.join(unserved[:3])}" if unserved else "no worker runs any function"
-        gates = sorted({closed.reason for closed in credit.closed if closed.function in names})
+        gates = sorted({closed.reason for closed in credit.closed if not closed.function or closed.function in names})
         pushed = min((out.pushed_at for out in self.flights.values()), default=None)
         return WatchdogFacts(
             completions=self.counts.completed,

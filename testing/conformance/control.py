@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ...model.function_spec import FunctionSpec
-from ...model.limits import KEPT_CHANGES, Gate, Quota, QuotaChange
+from ...model.gate import Gate
+from ...model.limits import KEPT_CHANGES, Quota, QuotaChange
 from ...model.priority import Priority
 from ...model.retry import Retry
 from ...stores.control.control import Control
@@ -76,6 +78,39 @@ class ControlLaws(StoreLaws[Control]):
         version = await store.engine.put_gate(Gate("f", "", "resume"))
         assert [gate.collection for gate in (await store.engine.snapshot()).gates] == ["c"]
         assert await store.engine.put_gate(Gate("f", "", "resume")) == version
+
+    async def test_gates_of_every_dimension_stand_beside_each_other(self, store: StoreBench[Control]) -> None:
+        gates = [
+            Gate("", "", "pause", "ann", "by hand", 1.0, source="orders", until=4e9),
+            Gate("", "", "drop", "ann", "he left", 1.0, tenant="a"),
+            Gate("", "", "pause", since=1.0, downstream="stripe"),
+            Gate("", "", "pause", since=1.0, downstream="stripe", tenant="a"),
+            Gate("f", "", "pause", since=1.0),
+            Gate("f", "", "pause", since=1.0, tenant="a"),
+            Gate("f", "c", "pause", since=1.0),
+        ]
+        for gate in gates:
+            await store.engine.put_gate(gate)
+        for _ in range(2):
+            assert (await store.engine.snapshot()).gates == sorted(gates, key=lambda gate: gate.key)
+            await store.reopen()
+        for gate in gates[1:]:
+            await store.engine.put_gate(replace(gate, action="resume"))
+        assert (await store.engine.snapshot()).gates == gates[:1]
+
+    async def test_a_gate_ends_by_the_clock_of_the_store_as_a_new_version(self, store: StoreBench[Control]) -> None:
+        # Given gates that end never, in a century, and long ago
+        kept = [Gate("f", "", "pause", since=1.0), Gate("f", "c", "pause", since=1.0, until=4e9)]
+        for gate in kept:
+            await store.engine.put_gate(gate)
+        made = await store.engine.put_gate(Gate("g", "", "drop", "ann", "only today", 1.0, until=2.0))
+        # When gates end
+        version = await store.engine.end_gates()
+        # Then the one whose end has come is gone, which whoever waits hears of, and nothing more comes of it
+        found = await store.engine.wait(made, SOON)
+        assert found is not None and (found.version, found.gates) == (version, kept)
+        assert version > made
+        assert await store.engine.end_gates() == version
 
     async def test_quotas_are_replaced_whole_and_each_version_is_kept(self, store: StoreBench[Control]) -> None:
         first = QuotaChange(0, "ann", "the first — è", 5.0, (Quota("f", concurrency=1),))

@@ -205,6 +205,8 @@ class LeasingLaws:
             Closed("mail", "welcome"),
             Closed("mail", "", "ann"),
             Closed("mail", "welcome", "ann"),
+            Closed("", "", "ann"),  # of every function
+            Closed("", "", "ann", priority=3),
             Closed("mail", priority=2),
             Closed("mail", priority=3),  # a lower rank alone
             Closed("mail", "", "ann", priority=3),
@@ -234,6 +236,11 @@ class LeasingLaws:
         assert set((await take(engine, wanting(closed=[gate]))).kinds) == set(kinds) - shut
         if shut:
             assert sorted((await take(engine)).kinds) == sorted([*shut, *shut])
+
+    async def test_a_cell_of_every_function_keeps_all(self, engine: QueueEngine) -> None:
+        await put(engine, NewItem(MAIL, b""), NewItem(REPORT, b""))
+        assert await nothing(engine, wanting(closed=[Closed("")]))
+        assert len((await take(engine)).ids) == 2
 
     async def test_what_a_gate_drops_is_handed_out_to_be_dropped(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))

@@ -20,8 +20,9 @@ from ...delay_service.service import DelayServer, DelayService
 from ...foundation.lifecycle import Group, Part, Reopening
 from ...gateway.config import GatewayConfig
 from ...gateway.server import GatewayServer
+from ...model.gate import Gate
 from ...model.lease import LeaseSizes
-from ...model.limits import Gate, Snapshot
+from ...model.limits import Snapshot
 from ...model.retry import Retry
 from ...runtime.config import WorkerConfig
 from ...runtime.loader import LoadedFunctions

@@ -17,7 +17,8 @@ import tailrace
 from tailrace.assembly import parts
 from tailrace.assembly.free_port import free_port
 from tailrace.assembly.processes import Child, spawn, stop
-from tailrace.model.limits import Gate, Quota
+from tailrace.model.gate import Gate
+from tailrace.model.limits import Quota
 from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")

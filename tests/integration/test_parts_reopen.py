@@ -22,6 +22,7 @@ from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.gateway.status import StatusDesk
 from tailrace.model.alert import Alert
 from tailrace.model.errors import NotConnected, Unavailable
+from tailrace.model.gate import Gate
 from tailrace.model.parked import Parked
 from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
@@ -263,7 +264,7 @@ async def test_tailers_of_which_a_duty_fails_open_again_and_stay_paused(
     paused = asyncio.Event()
     monkeypatch.setattr(Tailers, "_find_due", fails)
     async with node(tmp_path) as running, GatewayClient(running.address) as operator:
-        running._tailers.set_paused("queue", True)
+        assert not await operator.pause_tailer(Gate("", "", "pause", source="queue"))
         first = running._tailers.tailer("queue")
         paused.set()
         # When it does, Then all of them end and begin anew, which operators are told

@@ -12,8 +12,8 @@ import pytest
 
 from tailrace.model.dead_letter import EVERY, DeadLetter
 from tailrace.model.errors import ConfigError, NotConnected, StaleFence, StoreFull, Unavailable
+from tailrace.model.gate import Gate
 from tailrace.model.ledger import LedgerEntry, LedgerPlace
-from tailrace.model.limits import Gate
 from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig

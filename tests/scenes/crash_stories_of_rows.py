@@ -10,8 +10,9 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.model.dead_letter import EVERY, DeadLetter, Moved, Past
 from tailrace.model.drop import Cause, Drop
 from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.gate import Gate
 from tailrace.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
-from tailrace.model.limits import Gate, Quota, QuotaChange
+from tailrace.model.limits import Quota, QuotaChange
 from tailrace.model.replay import Bound, ReplayOrder, Stretch, asked_for
 from tailrace.model.replay import ReplayState as Going
 from tailrace.model.schedule import Firing, Schedule, ScheduleRow

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...model.limits import Gate, Quota, QuotaChange
+from ...model.gate import Gate
+from ...model.limits import Quota, QuotaChange
 
 
 class LimitPort(Protocol):

@@ -6,14 +6,16 @@ from typing import Protocol
 
 from ...model.audit import Audit
 from ...model.drop import DropRow
+from ...model.gate import Gate
 from ...model.seek import Move, Seek
 
 
 class TailerPort(Protocol):
     """The tailers that a gateway reaches. All raise InvalidRequest for an unknown one."""
 
-    async def pause_tailer(self, tailer: str, paused: bool) -> None:
-        """Pauses or resumes a tailer of the gateway's process, until that ends."""
+    async def pause_tailer(self, gate: Gate) -> str:
+        """Pauses or resumes the tailer of `gate.source`, wherever it runs; says so where it does not run beside the
+        gateway, else nothing."""
 
     async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Moves the checkpoint of a paused or stopped tailer, or says what that would do."""

@@ -17,7 +17,8 @@ from tailrace.gateway.quotas import QuotasConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.model.dead_letter import DeadLetter
 from tailrace.model.function_spec import FunctionSpec
-from tailrace.model.limits import Gate, Quota, Snapshot
+from tailrace.model.gate import Gate
+from tailrace.model.limits import Quota, Snapshot
 from tailrace.model.overview import Overview, TailerOverview
 from tailrace.model.workload import Kind
 from tailrace.wire.channel import dial

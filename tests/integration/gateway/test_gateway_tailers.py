@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tailrace.foundation.identity import whoami
 from tailrace.gateway.environment import Neighbours
 from tailrace.gateway.server import GatewayServer
 from tailrace.model.errors import InvalidRequest
+from tailrace.model.gate import Gate
 from tailrace.model.seek import END, Move, Seek
 from tailrace.wire.gateway import GatewayClient
 
@@ -20,8 +22,15 @@ class Tailers:
     def __init__(self) -> None:
         self.asked: list[object] = []
 
-    def set_paused(self, name: str, paused: bool) -> None:
-        self.asked.append((name, paused))
+    def known(self) -> list[str]:
+        return ["t"]
+
+    def check(self, name: str) -> None:
+        if name == "replay-1":
+            raise InvalidRequest(f"{name!r} is a replay")
+
+    async def heed(self, name: str) -> None:
+        self.asked.append(name)
 
     async def seek(self, seek: Seek) -> list[Move]:
         self.asked.append(seek)
@@ -39,10 +48,18 @@ async def test_what_is_asked_arrives_as_it_was_meant(stores: Any) -> None:
     await gateway.start()
     try:
         async with GatewayClient(gateway.address) as operator:
-            await operator.pause_tailer("t", True)
-            await operator.pause_tailer("t", False)
-            assert tailers.asked == [("t", True), ("t", False)]
+            pause = Gate("", "", "pause", "ann", source="t")
+            assert not await operator.pause_tailer(pause)
+            assert [(gate.source, gate.who) for gate in (await operator.limits()).gates] == [("t", "ann")]
+            assert not await operator.pause_tailer(replace(pause, action="resume"))
+            assert tailers.asked == ["t", "t"] and not (await operator.limits()).gates
             tailers.asked.clear()
+            # And one that runs elsewhere has its gate too; a replay has none
+            assert "did you mean 't'" not in await operator.pause_tailer(replace(pause, source="elsewhere"))
+            assert [gate.source for gate in (await operator.limits()).gates] == ["elsewhere"]
+            with pytest.raises(InvalidRequest, match="is a replay"):
+                await operator.pause_tailer(replace(pause, source="replay-1"))
+            assert not tailers.asked
             wanted = [
                 Seek("t", position=0, why="x", who="ann@host"),
                 Seek("t", edge=END, partition="", why="x", who="ann@host"),
@@ -69,8 +86,6 @@ async def test_a_gateway_without_tailers_says_so(stores: Any) -> None:
     await gateway.start()
     try:
         async with GatewayClient(gateway.address) as operator:
-            with pytest.raises(InvalidRequest, match="no tailers beside it"):
-                await operator.pause_tailer("t", True)
             with pytest.raises(InvalidRequest, match="no tailers beside it"):
                 await operator.seek_tailer(Seek("t", position=5, why="x"))
     finally:

@@ -11,7 +11,8 @@ from tailrace.model.claim import Settle, State
 from tailrace.model.dead_letter import EVERY, DeadLetter, LetterFilter
 from tailrace.model.errors import StaleFence
 from tailrace.model.function_spec import FunctionSpec
-from tailrace.model.limits import Gate, Quota, QuotaChange, Snapshot
+from tailrace.model.gate import Gate
+from tailrace.model.limits import Quota, QuotaChange, Snapshot
 from tailrace.model.priority import Priority
 from tailrace.model.retry import Retry
 from tailrace.model.workload import Extra

@@ -12,7 +12,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from scenes.scheduler_place import SEND, Place
 
-from tailrace.model.limits import Gate, Quota
+from tailrace.model.gate import Gate
+from tailrace.model.limits import Quota
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended, Kind
 from tailrace.wire.channel import dial

@@ -13,8 +13,8 @@ import redis
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
 from tailrace.model.dead_letter import EVERY
+from tailrace.model.gate import Gate
 from tailrace.model.lease import LeaseSizes
-from tailrace.model.limits import Gate
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended
 from tailrace.stores.config import StoresConfig

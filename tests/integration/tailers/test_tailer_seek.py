@@ -44,7 +44,7 @@ async def test_what_is_passed_is_dropped_with_a_note_and_the_rest_runs(stores, s
     await stores.log.append("s", 0, [Record(b"%d" % n) for n in range(40, 100)])
     with pytest.raises(InvalidRequest, match="pause it first"):
         await tailers.seek(Seek("t", 50, why="x"))
-    tailers.set_paused("t", True)
+    tailers.tailer("t").pause()
     done = 40
     await eventually(lambda: tailers.tailer("t")._pump._partitions["0"].mark() is None)
     # When somebody looks first, then nothing changes
@@ -60,7 +60,7 @@ async def test_what_is_passed_is_dropped_with_a_note_and_the_rest_runs(stores, s
     assert only(tailers).state == "paused"
     before = len(scheduler.flights)
     scheduler.allow("f")
-    tailers.set_paused("t", False)
+    tailers.tailer("t").resume()
     await eventually(lambda: (only(tailers).classes.get("succeeded", 0)) == done - 1 + 10)
     ran = [id_ for flight in scheduler.flights[before:] for id_ in flight.ids]
     assert sorted(int(id_.rpartition("/")[2]) for id_ in ran) == list(range(90, 100))
@@ -69,7 +69,7 @@ async def test_what_is_passed_is_dropped_with_a_note_and_the_rest_runs(stores, s
     [part] = await tailers.audits("t", "0", (80, 95))
     assert part.counts == {"dropped": 10, "succeeded": 5}
     # And it never goes back
-    tailers.set_paused("t", True)
+    tailers.tailer("t").pause()
     with pytest.raises(InvalidRequest, match="never goes back"):
         await tailers.seek(Seek("t", 10, why="again"))
     with pytest.raises(InvalidRequest, match="never goes back"):
@@ -79,7 +79,7 @@ async def test_what_is_passed_is_dropped_with_a_note_and_the_rest_runs(stores, s
 
 async def test_to_the_end_to_a_time_and_to_what_retention_left(stores, scheduler, tailers, eventually):
     # Given a tailer that never read
-    tailers.set_paused("t", True)
+    tailers.tailer("t").pause()
     await fill(stores, 10)
     batch = await stores.log.read("s", 0, 0, 10, 1 << 20)
     await fill(stores, 10)

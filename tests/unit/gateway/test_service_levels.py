@@ -12,7 +12,7 @@ from tailrace.gateway.rules.alerts import CODES, SeenBeside, alerts, dated, sinc
 from tailrace.gateway.rules.refusals import RECENT, Refusals
 from tailrace.gateway.rules.service_levels import judged
 from tailrace.model.alert import Alert, ObjectiveOverview
-from tailrace.model.limits import Gate
+from tailrace.model.gate import Gate
 from tailrace.model.overview import Overview, SpoolOverview, TailerOverview
 from tailrace.model.priority import Priority
 from tailrace.model.reopening import Trouble

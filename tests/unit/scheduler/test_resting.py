@@ -6,7 +6,8 @@ import pytest
 
 from tailrace.model.claim import State
 from tailrace.model.function_spec import FunctionSpec
-from tailrace.model.limits import Gate, Snapshot
+from tailrace.model.gate import Gate
+from tailrace.model.limits import Snapshot
 from tailrace.model.status import SPOOLED, WorkloadStatus
 from tailrace.model.workload import Kind
 from tailrace.scheduler.commands import resting

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.gate import Gate
 from tailrace.model.lease import LeaseSizes
-from tailrace.model.limits import Gate, Quota
+from tailrace.model.limits import Quota
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import INDEX_BITS, Ended, Extra, Flight, Kind, Outcomes, ref
 from tailrace.scheduler.config import ClogConfig, SchedulerConfig

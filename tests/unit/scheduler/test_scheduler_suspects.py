@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.gate import Gate
 from tailrace.model.lease import LeaseSizes
-from tailrace.model.limits import Gate, Quota
+from tailrace.model.limits import Quota
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Extra, Flight, Kind, Outcomes, ref
 from tailrace.scheduler.config import SchedulerConfig

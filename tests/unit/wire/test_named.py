@@ -16,7 +16,8 @@ from tailrace.model.audit import Audit
 from tailrace.model.dead_letter import DeadLetter, Death, LetterFilter, Past
 from tailrace.model.drop import Cause, Drop, DropRow
 from tailrace.model.errors import InvalidRequest
-from tailrace.model.limits import Gate, Quota
+from tailrace.model.gate import Gate
+from tailrace.model.limits import Quota
 from tailrace.model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 from tailrace.model.replay import Bound, ReplayOrder
 from tailrace.model.seek import Move, Seek

@@ -31,7 +31,7 @@ async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_wher
     try:
         await eventually(lambda: again.replays.tailer(name) is not None)
         with pytest.raises(InvalidRequest, match="is a replay"):
-            again.set_paused(name, True)
+            again.check(name)
         assert (await orders(stores).get(number)).replay.state is ReplayState.PAUSED
         await orders(stores).change(number, "resume")
         found = await over(stores, number)

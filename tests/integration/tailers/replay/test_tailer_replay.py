@@ -138,7 +138,7 @@ async def test_only_failed_dropped_or_unseen_by_what_the_audit_knows(stores, sch
         stores, scheduler, 20, eventually,
         lambda flight, index: Ended(Outcome.FATAL if flight.payloads[index] in bad else Outcome.SUCCESS),
     )  # fmt: skip
-    tailers.set_paused("t", True)
+    tailers.tailer("t").pause()
     await fill(stores, 20)
     await eventually(lambda: not tailers.tailer("t")._pump.busy)
     await tailers.seek(Seek("t", 30, who="ann", why="bad batch"))

@@ -1,0 +1,92 @@
+"""Gates: what operators pause or drop, until they resume it or until the gate ends by itself."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .name import EXPECTED, NAME_LENGTH, is_name
+
+#: What a gate may do; `resume` removes it.
+ACTIONS = ("pause", "drop", "resume")
+#: Gates in all.
+MOST_GATES = 10_000
+#: The fields of a gate that name what it stands before.
+GATED = ("function", "collection", "tenant", "downstream", "source")
+
+#: What names a gate: function, collection, tenant, downstream, source.
+GateKey = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A gate of a function, a collection of it, a tenant, a downstream or a source; or of a function's or a
+    downstream's tenant. `action` is pause or drop. `until` is the instant at which it ends (wall clock, seconds; 0: it
+    does not). `version` is that of the control store which it made; two gates that differ in nothing else are the
+    same."""
+
+    function: str
+    collection: str
+    action: str
+    who: str = ""
+    why: str = ""
+    since: float = 0.0
+    version: int = field(default=0, compare=False)
+    tenant: str = ""
+    downstream: str = ""
+    source: str = ""
+    until: float = 0.0
+
+    @property
+    def key(self) -> GateKey:
+        """What it stands before; there is one gate for each."""
+        return (self.function, self.collection, self.tenant, self.downstream, self.source)
+
+    @property
+    def what(self) -> str:
+        """What it stands before, for people."""
+        if self.function and self.collection and not self.tenant:
+            return f"collection {self.collection!r} of {self.function}"
+        if self.function and not any(self.key[1:]):
+            return self.function
+        return " × ".join(f"{name} {value}" for name, value in zip(GATED, self.key, strict=True) if value) or "nothing"
+
+    def fault(self) -> str:  # noqa: PLR0911 - one return per fault
+        """What is wrong with it; empty: nothing."""
+        if self.action not in ACTIONS:
+            return f"action is {self.action!r:.50}: expected one of {', '.join(ACTIONS)}"
+        for what, name in zip(GATED, self.key, strict=True):
+            if name and not is_name(name):
+                return f"{what} {name[:NAME_LENGTH]!r} is not a name: {EXPECTED}"
+        if not any(self.key):
+            return "it names nothing: give a function, a tenant, a downstream or a source"
+        if self.collection and not self.function:
+            return "it names a collection and no function: a collection is part of one"
+        if self.downstream and self.function:
+            return "a gate is of a function or of a downstream, not of both: give two gates"
+        if self.source and any(self.key[:-1]):
+            return "a gate is of a source or of what comes from it, not of both: give two gates"
+        if not math.isfinite(self.until) or self.until < 0:
+            return f"until is {self.until}: expected an instant, or 0 for no end"
+        return ""
+
+
+def gate_to_text(gate: Gate) -> str:
+    """A gate as it rests in a control store, but for its version: what it says, and nothing that it leaves open."""
+    said = {name: getattr(gate, name) for name in Gate.__slots__ if name != "version"}
+    return json.dumps({name: value for name, value in said.items() if value})
+
+
+def gate_from_text(text: str | bytes, version: int) -> Gate:
+    """The inverse of `gate_to_text`; what a later version says beside it is left out."""
+    data: Mapping[str, Any] = json.loads(text)
+    known = {name: value for name, value in data.items() if name in Gate.__slots__}
+    return Gate(**({"function": "", "collection": "", "action": "pause"} | known | {"version": version}))
+
+
+def gate_name(gate: Gate) -> str:
+    """What a gate stands before, as one text: the key under which control stores keep it."""
+    return json.dumps(gate.key, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,52 @@
+"""The end of a gate, as people say it, fixed to an instant."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta, tzinfo
+
+from .errors import InvalidRequest
+from .units import seconds
+
+
+def gate_end(lasting: str, until: str, now: float, zone: tzinfo | None = None) -> float:
+    """When a gate ends (wall clock, seconds), from how long it lasts, such as "2h", or from a time of day, such as
+    "18:00" (the next one), or a time such as "2026-05-01T12:00"; 0 for neither: it stays until it is resumed. Times
+    without a zone are local ones, or those of `zone`. `now` is wall clock. Raises InvalidRequest."""
+    if lasting and until:
+        raise InvalidRequest("--for and --until both say when it ends: give one of them")
+    if lasting:
+        try:
+            length = seconds(lasting)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"--for: {error}") from None
+        if length <= 0:
+            raise InvalidRequest(f"--for is {lasting!r}: expected more than nothing, such as 2h")
+        return now + length
+    if not until:
+        return 0.0
+    if (end := _instant(until, datetime.fromtimestamp(now, zone).astimezone(zone))) is None:
+        raise InvalidRequest(
+            f'--until is {until!r:.60}: expected a time of day such as "18:00", or a time such as "2026-05-01T12:00"'
+        )
+    if end <= now:
+        raise InvalidRequest(f"--until is {until!r:.60}, which is over: expected a later time")
+    return end
+
+
+def _instant(until: str, now: datetime) -> float | None:
+    try:
+        day = time.fromisoformat(until) if ":" in until and "-" not in until else None
+    except ValueError:
+        return None
+    try:
+        if day is None:
+            end = datetime.fromisoformat(until)
+            return (end if end.tzinfo is not None else end.replace(tzinfo=now.tzinfo)).timestamp()
+        zone = day.tzinfo or now.tzinfo
+        here = now.astimezone(zone)
+        end = datetime.combine(here.date(), day, zone)
+        if end <= here:
+            end = datetime.combine(here.date() + timedelta(days=1), day, zone)
+        return end.timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None

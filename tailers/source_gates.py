@@ -1,0 +1,61 @@
+"""The gates of sources: which tailers an operator paused, as the control store has it, wherever the tailers run (FL12).
+
+They are followed, never judged by a scheduler: a tailer that nobody schedules for is paused all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..foundation.logger import Logger
+from ..model.errors import TailraceError
+from ..model.limits import Snapshot
+from ..stores.control.control import Control
+
+log = Logger("tailrace.tailers")
+
+#: Seconds of one wait for a change, and before a store that failed is asked again.
+WAIT, PAUSE = 30.0, 0.5
+
+
+class SourceGates:
+    """The sources that gates pause. `changed` is called when there are others. Until they are known nothing may be
+    read; without a control store nothing is paused."""
+
+    def __init__(self, control: Control | None, changed: Callable[[], None]) -> None:
+        self._control = control
+        self._changed = changed
+        self._version = -1
+        self._paused: frozenset[str] = frozenset()
+
+    def paused(self, source: str) -> bool:
+        """Whether the tailer of a source reads nothing now."""
+        return source in self._paused or (self._control is not None and self._version < 0)
+
+    async def look(self) -> None:
+        """Reads them now. Raises what the store raises."""
+        if self._control is not None:
+            self._take(await self._control.snapshot())
+
+    async def follow(self) -> None:
+        """Hears of every change, until cancelled."""
+        while self._control is not None:
+            try:
+                snapshot = await self._control.wait(self._version, WAIT)
+            except TailraceError as error:
+                log.warning("the gates of sources are not known, asking again", why=str(error))
+                await asyncio.sleep(PAUSE)
+                continue
+            if snapshot is not None:
+                self._take(snapshot)
+
+    def _take(self, snapshot: Snapshot) -> None:
+        """Versions only rise here: whoever waits may bring one that a look has overtaken."""
+        if snapshot.version <= self._version:
+            return
+        before, first = self._paused, self._version < 0
+        self._version = snapshot.version
+        self._paused = frozenset(gate.source for gate in snapshot.gates if gate.source and gate.action == "pause")
+        if first or self._paused != before:
+            self._changed()
