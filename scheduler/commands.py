@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ..foundation import terminal
 from ..foundation.terminal import GatewayAddress, Json
-from ..sdk import found_gateway
-
-if TYPE_CHECKING:
-    from ..model.limits import Snapshot
-    from ..model.status import WorkloadStatus
-    from ..wire.scheduler import SchedulerClient
 
 SchedulerAddress = Annotated[
     str | None,
@@ -29,90 +21,39 @@ SchedulerAddress = Annotated[
 
 
 def explain(
-    id: Annotated[str, typer.Argument(metavar="ID")],
+    id: Annotated[str, typer.Argument(metavar="[ID]", help="A workload; else give --function.")] = "",
+    function: Annotated[str, typer.Option("--function", help="What holds this function's workloads.")] = "",
+    collection: Annotated[str, typer.Option("--collection", help="Of this collection.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="Of this tenant.")] = "",
+    priority: Annotated[str, typer.Option("--priority", help="Of this priority; default: the function's own.")] = "",
+    source: Annotated[str, typer.Option("--source", metavar="TAILER", help="From this tailer.")] = "",
     scheduler: SchedulerAddress = None,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Why a workload is not running, or where it runs."""
-    facts = terminal.call(_explain(id, scheduler, gateway))
-    terminal.show_facts(facts, as_json)
-    if facts["state"] == "unknown":
-        raise typer.Exit(terminal.FAILED)
+    """Why a workload is not running, or where it runs; or all that holds the workloads of a function."""
+    from ..model.errors import InvalidRequest
+    from .explaining import Asks, explain_function, explain_item
 
-
-async def _explain(id: str, scheduler: str | None, gateway: str | None) -> dict[str, Any]:
-    """Asks the scheduler first, which knows what it was handed; then the gateway, which knows what rests."""
-    from ..model.errors import Unavailable
-
-    client = _client(scheduler)
-    unreachable = ""
-    clogged: dict[str, str] = {}
-    try:
-        reply = await client.explain(id)
-        if reply.known:
-            facts = {"id": id, "state": reply.state, "reason": reply.reason, "detail": reply.detail}
-            return facts | {"worker": reply.worker, "ahead": reply.ahead}
-        clogged = {each.function: each.reason for each in (await client.inspect()).clogged}
-    except Unavailable as error:
-        unreachable = str(error)
-    finally:
-        await client.close()
-    async with found_gateway.gateway_client(gateway) as asked:
-        status = (await asked.status([id]))[0]
-        if status is None:
-            detail = (
-                unreachable
-                or "no scheduler has it now; what rests in a source of its own is known only while in flight"
-            )
-            return {"id": id, "state": "unknown", "reason": "unknown", "detail": detail}
-        reason, detail = resting(status, await asked.limits(), time.time(), clogged)
-    return {"id": id, "state": status.state, "reason": reason, "detail": unreachable or detail}
-
-
-def resting(  # noqa: PLR0911 - one return per reason
-    status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str]
-) -> tuple[str, str]:
-    """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
-    function → why."""
-    from ..model.status import HANDED_OUT, SPOOLED
-    from .rules.gate import Gates
-
-    name = status.function
-    if status.ended:
-        return "ended", status.reason or f"it ended as {status.state}"
-    if status.state == SPOOLED:
-        return "spooled", "it is on its gateway's disk, and goes to the store by itself as soon as that takes it"
-    if status.state in HANDED_OUT:
-        return "handed_out", _handed_out(status, now)
-    if status.due_at > now:
-        last = f"; its last run failed: {status.reason}" if status.reason else ""
-        return "not_due", f"it is due in {terminal.distance(status.due_at - now)}{last}"
-    calls = {spec.name: spec.downstreams for spec in limits.functions}
-    for quota in limits.quotas:
-        if quota.downstreams:
-            calls[quota.function] = (*calls.get(quota.function, ()), *quota.downstreams)
-    if (gate := Gates(limits.gates, calls=lambda function: calls.get(function, ())).of(status.kind)) is not None:
-        end = f", until {terminal.moment(gate.until)}" if gate.until else ""
-        why = f": {gate.why}" if gate.why else ""
-        return gate.action, f"a gate of {gate.what} ({gate.action}) is set by {gate.who or 'an operator'}{end}{why}"
-    if name in clogged:
-        return "outage", clogged[name]
-    if all(function.name != name for function in limits.functions):
-        return "unknown_function", f"no worker has ever registered {name!r}"
-    return "waiting", "it waits where it rests: a tailer takes it when the scheduler grants credit for its function"
-
-
-def _handed_out(status: WorkloadStatus, now: float) -> str:
-    """Of what a tailer holds, by its lease: until then nobody else gets it, whoever lost it meanwhile."""
-    if status.due_at > now:
-        over = f"ends in {terminal.distance(status.due_at - now)} unless it is renewed, and then it is handed out again"
+    if bool(id) == bool(function):
+        raise InvalidRequest("give the id of a workload, or --function: one of them")
+    if id and (collection or tenant or priority or source):
+        raise InvalidRequest("--collection, --tenant, --priority and --source go with --function: an id says it all")
+    asks = Asks(scheduler, gateway)
+    if id:
+        facts = terminal.call(explain_item(asks, id))
     else:
-        over = "is over: it is handed out again"
-    return (
-        "a tailer took it, and the scheduler that was asked does not have it: another one has, or it is on its way, or "
-        f"it was lost with a session. Its lease {over}"
-    )
+        facts = terminal.call(explain_function(asks, function, collection, tenant, priority, source))
+    if as_json:
+        terminal.show_json(facts)
+    else:
+        holds = facts.pop("holds")
+        terminal.show_facts(facts, as_json=False)
+        for number, hold in enumerate(holds, 1):
+            end = f" (until {hold['ends_at']})" if hold["ends_at"] else ""
+            terminal.say(f"{number}. {hold['reason']}: {hold['detail']}{end}")
+    if facts.get("state") == "unknown":
+        raise typer.Exit(terminal.FAILED)
 
 
 def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
@@ -158,17 +99,10 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
             terminal.show(rows, list(rows[0]), False)
 
 
-def _client(scheduler: str | None) -> SchedulerClient:
-    """What calls the scheduler at this address; None: where it is found."""
-    from ..sdk.discovery import find_scheduler
-    from ..wire.scheduler import SchedulerClient
-
-    found = find_scheduler(scheduler)
-    return SchedulerClient(found.addresses[0], found.reason)
-
-
 async def _inspect(scheduler: str | None) -> Any:
-    client = _client(scheduler)
+    from .explaining import scheduler_client
+
+    client = scheduler_client(scheduler)
     try:
         return await client.inspect()
     finally:

@@ -8,8 +8,9 @@ worker's `report` → its tailer (returns.py). An item is handed to a worker at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from ..model.demand import Cell
 from ..model.function_spec import FunctionSpec
 from ..model.gate import Gate
 from ..model.lease import LeaseSizes, grant_to_worker
@@ -331,6 +332,11 @@ class Core:
             self._recall.take_back(worker)
         self.returns.end(self._recall.remove(lambda item: True), HELD[Reason.DRAINING])
         self._recredit(now)
+
+    @property
+    def credits(self) -> Mapping[Cell, int]:
+        """How many items of each cell a session may have pushed."""
+        return self._credit.cells
 
     @property
     def running(self) -> int:

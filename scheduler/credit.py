@@ -40,7 +40,7 @@ class SessionCredits:
         grace: float,
     ) -> None:
         self.total = 0  # items that one session may have pushed, of all cells together
-        self._cells: dict[Cell, int] = {}
+        self.cells: dict[Cell, int] = {}
         self._roster = roster
         self._workers = workers
         self._tailers = tailers
@@ -55,7 +55,7 @@ class SessionCredits:
         """A new session hears all of it."""
         tailer.functions = dict(self._roster.specs)
         tailer.closed = self._closed(tailer)
-        tailer.cells = dict(self._cells)
+        tailer.cells = dict(self.cells)
         tailer.total = self.total
 
     def work_out(self, now: float, *, admits: bool) -> None:
@@ -65,11 +65,11 @@ class SessionCredits:
         if admits:
             sessions = sum([not tailer.patient for tailer in self._tailers.values()])
             cells, total = self._roster.credit(self._workers.values(), sessions, self._bound, self._grace, now)
-        before = self._cells
+        before = self.cells
         changed = {cell: limit for cell, limit in cells.items() if before.get(cell) != limit}
         changed.update({cell: 0 for cell in before if cell not in cells})
         if changed or total != self.total:
-            self._cells, self.total = cells, total
+            self.cells, self.total = cells, total
             for tailer in self._tailers.values():
                 tailer.cells.update(changed)
                 tailer.total = total

@@ -15,6 +15,7 @@ from ..foundation.duties import Duties
 from ..model.errors import InvalidRequest, Overloaded, TailraceError
 from ..model.lease import LeaseSizes
 from ..model.metrics import Sample, sorted_samples
+from ..model.workload import Kind
 from ..wire.carriers import serve_streams
 from ..wire.channel import serve
 from ..wire.convert import function_from_wire
@@ -32,7 +33,7 @@ from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire
 from .metrics import samples
 from .sessions import Adoption
 from .tracing import tracing
-from .view import explain, inspect
+from .view import explain, explain_kind, inspect
 
 #: Started with a callback that takes snapshots (.version, .gates, .quotas, .functions); runs until cancelled.
 Watch = Callable[[Callable[[Any], None]], Awaitable[None]]
@@ -146,8 +147,12 @@ class SchedulerServer:
         """Its numbers now."""
         return sorted_samples([*samples(await self.inspect()), *self.delays.samples()])
 
-    async def explain(self, id: str) -> pb.ExplainReply:
-        return explain(self.core, id, self._clock.monotonic(), self._clock.wall())
+    async def explain(self, request: pb.ExplainRequest) -> pb.ExplainReply:
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        if request.id:
+            return explain(self.core, request.id, now, wall)
+        kind = Kind(request.function, request.priority, request.collection, request.tenant)
+        return explain_kind(self.core, kind, request.source, now, wall)
 
     async def attach_tailer(self, connection: Stream) -> None:
         first = await self._hello(connection)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ..model.workload import Kind
 from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
+from .holds import Hold, holds
 from .roster import RosterFunction
 from .rules.explain import SENTENCES, Reason, held_by, limit_hold, limit_reason
-from .rules.flow import ID, KIND, Flow, Item, expired
+from .rules.flow import ID, KIND, SESSION, Flow, Item, expired
 from .rules.placement import room_of
 
+#: Said where nothing holds a kind.
+NOTHING = "nothing holds it here: it starts as soon as it is pushed and has its turn"
 #: Said of what runs and waits for other work.
 PARENT = "it waits for other work that it submitted, and takes no place meanwhile"
 
@@ -85,11 +89,11 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
         for ahead, item in enumerate(function.asking.items):
             if item[ID] == id:
                 why = core.outages.closed[function.name].reason
-                return _waits(Reason.OUTAGE, why, ahead)
+                return _waits(core, item, (Reason.OUTAGE, why), ahead, now, wall)
         for flow in function.all_flows:
             for ahead, item in enumerate(flow.items):
                 if item[ID] == id:
-                    return _waits(*_item_reason(core, flow, item, ahead, now, wall), ahead)
+                    return _waits(core, item, _item_reason(core, flow, item, ahead, now, wall), ahead, now, wall)
     return pb.ExplainReply(
         known=False,
         detail="this scheduler does not have it: it is in its source, another scheduler has it, it was lost with a "
@@ -97,8 +101,39 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
     )
 
 
-def _waits(reason: Reason, detail: str, ahead: int) -> pb.ExplainReply:
-    return pb.ExplainReply(known=True, state="waiting", reason=reason.value, detail=detail, ahead=ahead)
+def explain_kind(core: Core, kind: Kind, source: str, now: float, wall: float) -> pb.ExplainReply:
+    """What holds items of a kind, and how many of them are here."""
+    function = core.roster.functions.get(kind.function)
+    flows = [] if function is None else function.all_flows
+    out = [item[KIND] for worker in core.workers.values() for item in worker.open.values()]
+    reply = pb.ExplainReply(
+        known=function is not None,
+        waiting=sum(item[KIND] == kind for flow in flows for item in flow.items),
+        running=out.count(kind),
+    )
+    found = holds(core, kind, source, now, wall)
+    reply.holds.extend(map(_hold, found))
+    reason, detail = (found[0].reason, found[0].detail) if found else (Reason.TURN, NOTHING)
+    reply.reason, reply.detail = reason.value, detail
+    return reply
+
+
+def _hold(hold: Hold) -> pb.Hold:
+    return pb.Hold(reason=hold.reason.value, detail=hold.detail, ends_at=hold.ends_at)
+
+
+def _waits(core: Core, item: Item, why: tuple[Reason, str], ahead: int, now: float, wall: float) -> pb.ExplainReply:
+    reason, detail = why
+    found = holds(core, item[KIND], item[SESSION].name, now, wall)
+    if ahead:
+        found.append(
+            Hold(Reason.TURN, f"{ahead} {'item' if ahead == 1 else 'items'} came before it into the same lane")
+        )
+    if all(hold.reason is not reason for hold in found):
+        found.insert(0, Hold(reason, detail))
+    reply = pb.ExplainReply(known=True, state="waiting", reason=reason.value, detail=detail, ahead=ahead)
+    reply.holds.extend(map(_hold, found))
+    return reply
 
 
 def _item_reason(core: Core, flow: Flow, item: Item, ahead: int, now: float, wall: float) -> tuple[Reason, str]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import grpc
 
 from ..model.errors import TailraceError
-from ..model.workload import Ended, Headers
+from ..model.workload import Ended, Headers, Kind
 from .carriers import dial_streams
 from .channel import abort, dial, error_of
 from .convert import headers_to_wire
@@ -106,6 +106,12 @@ class SchedulerClient:
         reply: pb.ExplainReply = await self._call(self._stub.Explain, pb.ExplainRequest(id=id), timeout)
         return reply
 
+    async def explain_kind(self, kind: Kind, source: str = "", timeout: float = 10.0) -> pb.ExplainReply:
+        """All that holds items of a kind, from a source if that is known."""
+        request = pb.ExplainRequest(**kind._asdict(), source=source)
+        reply: pb.ExplainReply = await self._call(self._stub.Explain, request, timeout)
+        return reply
+
     async def close(self) -> None:
         """Ends the channel."""
         await self._channel.close()
@@ -130,7 +136,7 @@ class SchedulerCalls(Protocol):
 
     async def inspect(self) -> pb.InspectReply: ...
 
-    async def explain(self, id: str) -> pb.ExplainReply: ...
+    async def explain(self, request: pb.ExplainRequest) -> pb.ExplainReply: ...
 
 
 def serve_scheduler(calls: SchedulerCalls) -> Callable[[grpc.aio.Server], None]:
@@ -163,7 +169,7 @@ class _Servicer(SchedulerServicer):
         return await _answered(self._calls.inspect(), context)
 
     async def Explain(self, request: pb.ExplainRequest, context: Any) -> Any:
-        return await _answered(self._calls.explain(request.id), context)
+        return await _answered(self._calls.explain(request), context)
 
 
 async def _answered(call: Awaitable[Any], context: Any) -> Any:

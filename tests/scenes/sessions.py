@@ -135,7 +135,7 @@ class Serving(Told):
     async def inspect(self) -> pb.InspectReply:
         raise NotImplementedError
 
-    async def explain(self, id: str) -> pb.ExplainReply:
+    async def explain(self, request: pb.ExplainRequest) -> pb.ExplainReply:
         raise NotImplementedError
 
 

@@ -474,13 +474,33 @@ class ReasonCount(_message.Message):
     def __init__(self, reason: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
-    __slots__ = ("id",)
+    __slots__ = ("id", "function", "priority", "collection", "tenant", "source")
     ID_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
     id: str
-    def __init__(self, id: _Optional[str] = ...) -> None: ...
+    function: str
+    priority: int
+    collection: str
+    tenant: str
+    source: str
+    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., source: _Optional[str] = ...) -> None: ...
+
+class Hold(_message.Message):
+    __slots__ = ("reason", "detail", "ends_at")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    ENDS_AT_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    detail: str
+    ends_at: float
+    def __init__(self, reason: _Optional[str] = ..., detail: _Optional[str] = ..., ends_at: _Optional[float] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("known", "state", "reason", "detail", "worker", "ahead", "heard_at")
+    __slots__ = ("known", "state", "reason", "detail", "worker", "ahead", "heard_at", "holds", "waiting", "running")
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -488,6 +508,9 @@ class ExplainReply(_message.Message):
     WORKER_FIELD_NUMBER: _ClassVar[int]
     AHEAD_FIELD_NUMBER: _ClassVar[int]
     HEARD_AT_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
     known: bool
     state: str
     reason: str
@@ -495,4 +518,7 @@ class ExplainReply(_message.Message):
     worker: str
     ahead: int
     heard_at: float
-    def __init__(self, known: _Optional[bool] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., detail: _Optional[str] = ..., worker: _Optional[str] = ..., ahead: _Optional[int] = ..., heard_at: _Optional[float] = ...) -> None: ...
+    holds: _containers.RepeatedCompositeFieldContainer[Hold]
+    waiting: int
+    running: int
+    def __init__(self, known: _Optional[bool] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., detail: _Optional[str] = ..., worker: _Optional[str] = ..., ahead: _Optional[int] = ..., heard_at: _Optional[float] = ..., holds: _Optional[_Iterable[_Union[Hold, _Mapping]]] = ..., waiting: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...

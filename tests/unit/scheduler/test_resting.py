@@ -10,7 +10,7 @@ from tailrace.model.gate import Gate
 from tailrace.model.limits import Snapshot
 from tailrace.model.status import SPOOLED, WorkloadStatus
 from tailrace.model.workload import Kind
-from tailrace.scheduler.commands import resting
+from tailrace.scheduler.explaining import resting
 
 CLOGGED = {"charge": "charge is clogged: of its last first attempts 90 % failed (no database)"}
 LIMITS = Snapshot(functions=[FunctionSpec("charge"), FunctionSpec("mail")])

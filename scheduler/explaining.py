@@ -1,0 +1,184 @@
+"""Explaining: why a workload is not running. The scheduler is asked first, which knows what it was handed; then the
+gateway, which knows what rests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..foundation import terminal
+from ..foundation.clock import SYSTEM_CLOCK
+from ..model.audit import HELD, IN_FLIGHT, UNREAD
+from ..model.did_you_mean import meant
+from ..model.errors import InvalidRequest, TailraceError, Unavailable
+from ..model.limits import Snapshot
+from ..model.priority import Priority
+from ..model.status import HANDED_OUT, SPOOLED, WorkloadStatus
+from ..model.workload import Kind
+from ..sdk import found_gateway
+from ..sdk.discovery import find_scheduler
+from ..wire.gateway import GatewayClient
+from ..wire.scheduler import SchedulerClient
+from ..wire.v1 import scheduler_pb2 as pb
+from .rules.gate import Gates
+
+#: What the states of an item of a stream say.
+_OF_STREAM = {
+    HELD: "its tailer read it and holds it: no credit, a gate, or its key keeps it",
+    IN_FLIGHT: "its tailer handed it out, and the scheduler that was asked does not have it",
+    UNREAD: "it rests in its stream, unread",
+    "delayed": "it failed, or waits for its time, and is in the delay service",
+}
+
+
+class Asks(NamedTuple):
+    """Who is asked: addresses, None where they are found."""
+
+    scheduler: str | None
+    gateway: str | None
+
+
+async def explain_item(asks: Asks, id: str) -> dict[str, Any]:
+    """Where a workload is and all that holds it, as plain data."""
+    client = scheduler_client(asks.scheduler)
+    unreachable = ""
+    clogged: dict[str, str] = {}
+    try:
+        try:
+            reply = await client.explain(id)
+            if reply.known:
+                said = {"id": id, "state": reply.state, "reason": reply.reason, "detail": reply.detail}
+                return said | {"worker": reply.worker, "ahead": reply.ahead, "holds": _holds(reply)}
+            clogged = {each.function: each.reason for each in (await client.inspect()).clogged}
+        except Unavailable as error:
+            unreachable = str(error)
+        async with found_gateway.gateway_client(asks.gateway) as asked:
+            status = (await asked.status([id]))[0]
+            if status is None:
+                return {"id": id} | (await _of_a_stream(asked, id) or _unknown(unreachable))
+            reason, detail = resting(status, await asked.limits(), SYSTEM_CLOCK.wall(), clogged)
+        facts: dict[str, Any] = {
+            "id": id,
+            "state": status.state,
+            "reason": reason,
+            "detail": unreachable or detail,
+            "holds": [],
+        }
+        if not status.ended and not unreachable:
+            first = {"reason": reason, "detail": detail, "ends_at": _due(status, reason)}
+            there = [] if reason == "handed_out" else _holds(await client.explain_kind(status.kind))
+            same = {"pause": "paused", "drop": "dropped"}.get(reason, reason)
+            facts["holds"] = [first, *(hold for hold in there if hold["reason"] != same)]
+        return facts
+    finally:
+        await client.close()
+
+
+async def explain_function(
+    asks: Asks, function: str, collection: str, tenant: str, priority: str, source: str
+) -> dict[str, Any]:
+    """All that holds the workloads of a function. Raises InvalidRequest for one that nobody ever registered."""
+    async with found_gateway.gateway_client(asks.gateway) as asked:
+        specs = {spec.name: spec for spec in await asked.functions()}
+    if function not in specs:
+        raise InvalidRequest(
+            f"no function {function!r:.200} is registered: {meant(function, specs, 'start a worker that runs it')}"
+        )
+    if priority:
+        level = Priority.parse(priority)
+    else:
+        level = Priority(specs[function].priority)
+    kind = Kind(function, level, collection, tenant)
+    client = scheduler_client(asks.scheduler)
+    try:
+        reply = await client.explain_kind(kind, source)
+    finally:
+        await client.close()
+    facts: dict[str, Any] = {"function": function, "collection": collection, "tenant": tenant, "priority": level.label}
+    facts |= {"source": source, "waiting": reply.waiting, "running": reply.running}
+    return facts | {"reason": reply.reason, "detail": reply.detail, "holds": _holds(reply)}
+
+
+def scheduler_client(scheduler: str | None) -> SchedulerClient:
+    """What calls the scheduler at this address; None: where it is found."""
+    found = find_scheduler(scheduler)
+    return SchedulerClient(found.addresses[0], found.reason)
+
+
+def _holds(reply: pb.ExplainReply) -> list[dict[str, Any]]:
+    return [
+        {"reason": hold.reason, "detail": hold.detail, "ends_at": terminal.moment(hold.ends_at)} for hold in reply.holds
+    ]
+
+
+def _due(status: WorkloadStatus, reason: str) -> str | None:
+    return terminal.moment(status.due_at) if reason in ("not_due", "handed_out") else None
+
+
+async def _of_a_stream(asked: GatewayClient, id: str) -> dict[str, Any] | None:
+    """Of an item of a stream, by its place in the id; None: it is none, or its tailer is not beside the gateway."""
+    tailer, _, rest = id.partition("/")
+    partition, _, position = rest.rpartition("/")
+    if not (tailer and partition and position.isdecimal() and len(position) <= len(str(1 << 63))):
+        return None
+    try:
+        audits = await asked.audit(tailer, partition, (int(position), int(position) + 1))
+        told = next((each for each in (await asked.overview()).tailers if each.name == tailer), None)
+    except TailraceError:
+        return None
+    state = next((label for audit in audits for label, count in audit.counts.items() if count), UNREAD)
+    detail = _OF_STREAM.get(state, f"it ended: {state}")
+    holds = []
+    if told is not None and state in (HELD, UNREAD) and (told.detail or told.why):
+        holds = [{"reason": told.state, "detail": f"its tailer: {told.detail or told.why}", "ends_at": None}]
+    return {"state": state, "reason": state.replace(" ", "_"), "detail": detail, "holds": holds}
+
+
+def _unknown(unreachable: str) -> dict[str, Any]:
+    detail = unreachable or (
+        "no scheduler has it now; what rests in a source of its own is known by its place (TAILER/PARTITION/POSITION) "
+        "where its tailer runs beside the gateway"
+    )
+    return {"state": "unknown", "reason": "unknown", "detail": detail, "holds": []}
+
+
+def resting(  # noqa: PLR0911 - one return per reason
+    status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str]
+) -> tuple[str, str]:
+    """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
+    function → why."""
+    name = status.function
+    if status.ended:
+        return "ended", status.reason or f"it ended as {status.state}"
+    if status.state == SPOOLED:
+        return "spooled", "it is on its gateway's disk, and goes to the store by itself as soon as that takes it"
+    if status.state in HANDED_OUT:
+        return "handed_out", _handed_out(status, now)
+    if status.due_at > now:
+        last = f"; its last run failed: {status.reason}" if status.reason else ""
+        return "not_due", f"it is due in {terminal.distance(status.due_at - now)}{last}"
+    calls = {spec.name: spec.downstreams for spec in limits.functions}
+    for quota in limits.quotas:
+        if quota.downstreams:
+            calls[quota.function] = (*calls.get(quota.function, ()), *quota.downstreams)
+    if (gate := Gates(limits.gates, calls=lambda function: calls.get(function, ())).of(status.kind)) is not None:
+        end = f", until {terminal.moment(gate.until)}" if gate.until else ""
+        why = f": {gate.why}" if gate.why else ""
+        return gate.action, f"a gate of {gate.what} ({gate.action}) is set by {gate.who or 'an operator'}{end}{why}"
+    if name in clogged:
+        return "outage", clogged[name]
+    if all(function.name != name for function in limits.functions):
+        return "unknown_function", f"no worker has ever registered {name!r}"
+    return "waiting", "it waits where it rests: a tailer takes it when the scheduler grants credit for its function"
+
+
+def _handed_out(status: WorkloadStatus, now: float) -> str:
+    """Of what a tailer holds, by its lease: until then nobody else gets it, whoever lost it meanwhile."""
+    if status.due_at > now:
+        over = f"ends in {terminal.distance(status.due_at - now)} unless it is renewed, and then it is handed out again"
+    else:
+        over = "is over: it is handed out again"
+    return (
+        "a tailer took it, and the scheduler that was asked does not have it: another one has, or it is on its way, or "
+        f"it was lost with a session. Its lease {over}"
+    )

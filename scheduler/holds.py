@@ -1,0 +1,119 @@
+"""Holds: all that keeps items of one kind from starting now, in the order in which an item meets it (FL9).
+
+Worked out from the core's state when somebody asks. It guesses nothing: of what is not known here, such as what rests
+in a source, it says so or nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ..model.demand import Cell
+from ..model.workload import Kind
+from .core import Core
+from .roster import RosterFunction
+from .rules.explain import SENTENCES, Reason, held_by, limit_hold, limit_reason
+from .rules.flow import FLOW, Flow
+from .rules.gate import PAUSE, sentence
+from .rules.limit import Limit
+from .rules.placement import limit_of, room_of
+
+#: Kinds that are named of those that have a limit's room, the largest first.
+NAMED = 3
+
+
+class Hold(NamedTuple):
+    """One reason, with its numbers for people, and when it is expected to end (wall clock; 0: that is not known)."""
+
+    reason: Reason
+    detail: str
+    ends_at: float = 0.0
+
+
+def holds(core: Core, kind: Kind, source: str, now: float, wall: float) -> list[Hold]:
+    """What holds an item of a kind from a source ("": not known), first to last; empty: nothing does."""
+    return list(_holds(core, kind, source, now, wall))
+
+
+def _holds(core: Core, kind: Kind, source: str, now: float, wall: float) -> Iterator[Hold]:
+    for here, reason in ((not core.ready, Reason.NOT_READY), (core.draining, Reason.DRAINING)):
+        if here:
+            yield Hold(reason, SENTENCES[reason])
+    if (gate := core.intake.gates.of(kind, source)) is not None:
+        yield Hold(Reason.PAUSED if gate.action == PAUSE else Reason.DROPPED, sentence(gate), gate.until)
+    function = core.roster.functions.get(kind.function)
+    if function is None or function.able is None:
+        yield Hold(Reason.NO_WORKER, _no_worker(core, kind.function))
+        return
+    if (outage := core.outages.closed.get(kind.function)) is not None:
+        yield Hold(Reason.OUTAGE, outage.reason, wall + max(0.0, core.outages.clogs[kind.function].next_probe() - now))
+    if not core.credits.get(Cell(kind.function, kind.priority)) and core.ready and not core.draining:
+        yield Hold(Reason.NO_CREDIT, "no tailer has credit for this function and priority")
+    flow = _flow(core, function, kind, now)
+    for limit in flow.charges:
+        if held_by(flow, limit, now):
+            yield Hold(limit_reason(limit), _limit(core, flow, limit, now), _ends(limit, now, wall))
+    if flow.closed:
+        yield Hold(
+            limit_reason(flow.asleep) if flow.asleep is not None else Reason.TURN,
+            f"its kind is closed to tailers, since {len(flow.items)} that wait here are enough; the others stay "
+            "where they rest",
+        )
+    pools = function.able.pools
+    if not room_of(pools):
+        of = f"{limit_of(pools) - room_of(pools)} of {limit_of(pools)} places are taken"
+        yield Hold(Reason.WORKERS_FULL, f"{SENTENCES[Reason.WORKERS_FULL]}: {of}{_neighbours(core, function)}")
+
+
+def _flow(core: Core, function: RosterFunction, kind: Kind, now: float) -> Flow:
+    """The flow that an item of the kind waits in, or would."""
+    found = function.flows.get(core.limits.charges.kin(kind))
+    return found if found is not None else Flow(function, kind, core.limits.charges.resolve(kind, now))
+
+
+def _no_worker(core: Core, name: str) -> str:
+    """That nobody runs it, and what is known of it all the same."""
+    known = core.roster.specs.get(name)
+    if known is None:
+        return f"{SENTENCES[Reason.NO_WORKER]}; nobody ever registered {name!r}"
+    version = f" (version {known.version})" if known.version else ""
+    there = sorted({worker.name for worker in core.workers.values()})
+    others = f"; workers here that do not: {', '.join(there[:NAMED])}" if there else "; no worker is connected at all"
+    return f"{SENTENCES[Reason.NO_WORKER]}; it is registered{version}{others}"
+
+
+def _limit(core: Core, flow: Flow, limit: Limit, now: float) -> str:
+    """Which limit, how full, until when, and who has it."""
+    paying = (
+        item[FLOW].kind
+        for worker in core.workers.values()
+        for ref, item in worker.open.items()
+        if ref not in worker.parents and item[FLOW] is not None and limit in item[FLOW].charges
+    )
+    return limit_hold(flow, limit, now) + _held_by(paying)
+
+
+def _held_by(kinds: Iterable[Kind]) -> str:
+    """Who has it, the most first."""
+    most = Counter((kind.function, kind.tenant) for kind in kinds).most_common(NAMED)
+    named = [f"{count} of {function}{f' for {tenant}' if tenant else ''}" for (function, tenant), count in most]
+    return f"; running: {', '.join(named)}" if named else ""
+
+
+def _ends(limit: Limit, now: float, wall: float) -> float:
+    """When a token comes; the end of a run cannot be known."""
+    at = limit.next_at()
+    return 0.0 if at is None else wall + max(0.0, at - now)
+
+
+def _neighbours(core: Core, function: RosterFunction) -> str:
+    """Who else waits for the same workers."""
+    waiting = [
+        (each.waiting, name)
+        for name, each in core.roster.functions.items()
+        if each is not function and each.able is function.able and each.waiting
+    ]
+    named = [f"{count} of {name}" for count, name in sorted(waiting, reverse=True)[:NAMED]]
+    return f"; beside it wait {', '.join(named)}" if named else ""
