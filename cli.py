@@ -20,6 +20,7 @@ from .bench.commands import bench
 from .demo.commands import demo
 from .foundation import terminal
 from .gateway.commands.alerts import alerts, queue
+from .gateway.commands.files import reload
 from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate
 from .gateway.commands.quotas import quota
@@ -95,6 +96,7 @@ Functions = Annotated[
     list[str] | None,
     typer.Option("--functions", "-f", metavar="MODULE", help="A module or file with functions; may be repeated."),
 ]
+Watch = Annotated[bool, typer.Option("--watch", help="Read files that change again, by itself.")]
 DEFAULT_DATA = Path(".tailrace")
 DEFAULT_GATEWAY_DATA = Path(".tailrace/gateway")
 DEFAULT_STORE = "127.0.0.1:8790"
@@ -132,12 +134,13 @@ def up(
     functions: Functions = None,
     config: Config = None,
     data: Data = DEFAULT_DATA,
+    watch: Watch = False,
     json: terminal.Json = False,
 ) -> None:
     """The whole platform here: stores, gateway, tailers, delay service, scheduler, worker."""
     from .assembly.foreground import run_up
 
-    raise typer.Exit(run_up([*(modules or []), *(functions or [])], config, data, json))
+    raise typer.Exit(run_up([*(modules or []), *(functions or [])], config, data, json, watch))
 
 
 @app.command(rich_help_panel=PARTS)
@@ -215,6 +218,7 @@ def tailer_run(
     metrics: Annotated[
         str | None, typer.Option("--metrics", metavar="HOST:PORT", help="Answer GET /metrics here; default: nowhere.")
     ] = None,
+    watch: Watch = False,
 ) -> None:
     """Run tailers in this process."""
     from .assembly import foreground, parts
@@ -228,6 +232,7 @@ def tailer_run(
         store=store,
         listen=listen,
         metrics=metrics,
+        watch=watch,
     )
     raise typer.Exit(foreground.run_part(settings))
 
@@ -334,6 +339,7 @@ app.command(rich_help_panel=OPERATE)(alerts)
 app.command(rich_help_panel=OPERATE)(queue)
 app.command(rich_help_panel=OPERATE)(inspect)
 app.command(rich_help_panel=OPERATE)(audit)
+app.command(rich_help_panel=OPERATE)(reload)
 app.command(rich_help_panel=OPERATE)(bench)
 app.command(rich_help_panel=OPERATE)(simulate)
 for name, group in (

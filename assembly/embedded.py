@@ -176,6 +176,12 @@ class EmbeddedStores:
             mine.append("log")
         await bind(self.data_dir.path, self.state.ground, self._config.state, mine)
 
+    async def reads_log_now(self) -> None:
+        """A tailer of its log is new: the log is this node's from now on."""
+        if not self._reads_log:
+            self._reads_log = True
+            await self._bind_logs()
+
     def _mark(self) -> None:
         """Gives each file another mark when it is opened."""
         for file in self._all_files():

@@ -19,14 +19,15 @@ from .running import Signals, run
 from .settings import ConfigDirectory, unread
 
 
-def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool) -> int:
-    """The whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there."""
+def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool, watch: bool) -> int:
+    """The whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there. With
+    `watch` files of `config` that change are read again by themselves."""
     say = _sayer(as_json)
     if config is None and (folder := unread(Path())) is not None:
         say("tailrace", "defaults", f"the files in {folder}/ are not read: to use them, add --config {folder}")
     ports = addresses(read_all(ConfigDirectory(config)))  # bad files end it here, before anything is started
     os.environ.setdefault(telemetry.FORMAT_VARIABLE, "json" if as_json else "text")  # the children's logs, like its own
-    platform = Platform(data, functions, config, ports=ports, on_event=say)
+    platform = Platform(data, functions, config, ports=ports, watch=watch, on_event=say)
 
     def started() -> None:
         say("tailrace", "ready", f"gateway {platform.gateway_address}, scheduler {platform.scheduler_address}")

@@ -10,7 +10,7 @@ from ..delay_service.service import DelayServer, DelayService
 from ..foundation.config import load
 from ..foundation.lifecycle import Group
 from ..gateway.config import GatewayConfig
-from ..gateway.environment import Neighbours
+from ..gateway.environment import DeclaredFiles, Neighbours
 from ..gateway.replay_orders import ReplayOrders
 from ..gateway.server import GatewayServer
 from ..model.metrics import Sample
@@ -29,6 +29,7 @@ from .embedded import EmbeddedStores
 from .environments import declared, gateway_stores, tailers_environment
 from .movers import movers
 from .private_process import run_dir_of
+from .reloading import Reloading
 from .runners import AskedRunners
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, gateway_part, wanted
@@ -51,7 +52,7 @@ class Node:
     """A Part. `listen` has the addresses of `gateway`, `store` and `delay`; `addresses` the actual ones after start.
 
     Order of starting: stores, then those who serve them, then the tailers; drained and stopped in reverse, so that
-    what is in flight is still settled while the tailers drain.
+    what is in flight is still settled while the tailers drain. With `watch` files that change are read again by itself.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Node:
         listen: dict[str, str],
         tailers: Sequence[Path] = (),
         heartbeat: float | None = None,
+        watch: bool = False,
     ) -> None:
         configs = with_the_queue([load(path, TailerConfig) for path in [*directory.tailers(), *tailers]])
         stores_config = merged(directory.read("stores.yaml", StoresConfig), listen=listen["store"])
@@ -92,6 +94,13 @@ class Node:
         board = TroubleBoard(self._troubles)
         running = self._tailers.replays
         progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership, running.detail)
+        self._reloading = Reloading(
+            directory.path,
+            tailers,
+            declare=self._declare,
+            reconfigure=self._reconfigure,
+            watch=watch,
+        )
         self._replays = ReplayOrders(stores.replays, progress, gateway_config.replays, running.wake)
         self._gateway = GatewayServer(
             gateway_config,
@@ -103,6 +112,7 @@ class Node:
                 self._replays,
                 board.all,
                 AskedRunners(scheduler),
+                self._reloading,
             ),
             declared(directory),
         )
@@ -118,6 +128,7 @@ class Node:
                 gateway_part(self._gateway, self._spool),
                 Posting(run_dir_of(directory), "gateway", f"data in {data.resolve()}", self._gateway),
                 self._tailers,
+                self._reloading,
             ]
         )
 
@@ -136,7 +147,16 @@ class Node:
         )
 
     def _troubles(self) -> list[Trouble]:
-        return [*self._parts.troubles(), *self._stores.troubles()]
+        return [*self._parts.troubles(), *self._stores.troubles(), *self._reloading.troubles()]
+
+    async def _declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
+        await self._gateway.declare(before, now)
+
+    async def _reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
+        """Makes the tailers those of these files, beside the one of the queue."""
+        if any(config.source["kind"] == "log" for config in configs):
+            await self._stores.reads_log_now()
+        return await self._tailers.reconfigure(with_the_queue(configs))
 
     async def _tell_health(self, tailer: str, well: bool) -> None:
         """The tailers have no server of their own: the gateway's answers for them."""

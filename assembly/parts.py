@@ -131,6 +131,7 @@ class NodeSettings(PartSettings, frozen=True, kw_only=True, tag="node"):
     scheduler  that its tailers push to
     gateway, store, delay    where these listen
     tailers    files besides those of the configuration
+    watch      files that change are read again by itself
     """
 
     data: Path
@@ -139,6 +140,7 @@ class NodeSettings(PartSettings, frozen=True, kw_only=True, tag="node"):
     store: str
     delay: str
     tailers: tuple[Path, ...] = ()
+    watch: bool = False
 
     def build(self, guard: Guarding | None = None) -> Part:
         from .node import Node
@@ -150,6 +152,7 @@ class NodeSettings(PartSettings, frozen=True, kw_only=True, tag="node"):
             listen={"gateway": self.gateway, "store": self.store, "delay": self.delay},
             tailers=self.tailers,
             heartbeat=self.heartbeat,
+            watch=self.watch,
         )
         return measured(node, node.metrics_listen)
 
@@ -196,7 +199,8 @@ class DelaySettings(PartSettings, frozen=True, kw_only=True, tag="delay"):
 
 class TailersSettings(PartSettings, frozen=True, kw_only=True, tag="tailers"):
     """Tailers of these files over the stores served at `store`, with the delay service at `delay`. Health checks are
-    answered at `listen`, GET /metrics at `metrics`; None: nowhere."""
+    answered at `listen`, GET /metrics at `metrics`; None: nowhere. With `watch` files that change are read again by
+    itself."""
 
     files: tuple[Path, ...]
     scheduler: str
@@ -204,6 +208,7 @@ class TailersSettings(PartSettings, frozen=True, kw_only=True, tag="tailers"):
     store: str
     listen: str | None = None
     metrics: str | None = None
+    watch: bool = False
 
     def build(self, guard: Guarding | None = None) -> Part:
         from .separate import SeparateTailers
@@ -216,6 +221,7 @@ class TailersSettings(PartSettings, frozen=True, kw_only=True, tag="tailers"):
             store=self.store,
             heartbeat=self.heartbeat,
             listen=self.listen,
+            watch=self.watch,
         )
         return measured(part, self.metrics or "")
 

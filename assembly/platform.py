@@ -52,11 +52,13 @@ class Platform:
         *,
         ports: Mapping[str, str] | None = None,
         worker: Mapping[str, Any] | None = None,
+        watch: bool = False,
         on_event: Callable[[str, str, str], None] = lambda part, event, detail: None,
     ) -> None:
         self._config = None if config is None else config.resolve()
         self._heartbeat = heartbeat
         self._data = data.resolve()
+        self._watch = watch
         self._run_dir = run_dir_of(ConfigDirectory(config))
         self._secret = ""
         self._functions = tuple(functions)
@@ -99,6 +101,7 @@ class Platform:
             store=self._ports["store"],
             delay=self._ports["delay"],
             tailers=self._tailers,
+            watch=self._watch,
         )
 
     def _scheduler_settings(self) -> SchedulerSettings:

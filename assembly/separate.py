@@ -15,7 +15,7 @@ from ..foundation.clock import SYSTEM_CLOCK
 from ..foundation.config import load
 from ..foundation.lifecycle import Group
 from ..gateway.config import GatewayConfig
-from ..gateway.environment import Neighbours
+from ..gateway.environment import DeclaredFiles, Neighbours
 from ..gateway.replay_orders import ReplayOrders
 from ..gateway.rules.alerts import of_a_tailer
 from ..gateway.server import GatewayServer
@@ -38,6 +38,7 @@ from .environments import declared, gateway_stores, tailers_environment
 from .failure_reports import TellingTroubles, named, told
 from .movers import movers
 from .private_process import run_dir_of
+from .reloading import Reloading
 from .remote import RemoteStores
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, gateway_part, wanted
@@ -78,18 +79,30 @@ class SeparateGateway(Group):
         stores = self._stores = RemoteStores(store)
         progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
         self._replays = ReplayOrders(stores.replays, progress, config.replays)
+        self._reloading = Reloading(
+            directory.path,
+            (),
+            declare=self._declare,
+            reconfigure=None,
+            watch=False,
+        )
         self._server = GatewayServer(
             config,
             gateway_stores(stores, spool),
-            Neighbours(overview=self._overview, replays=self._replays, troubles=self._all_troubles),
+            Neighbours(
+                overview=self._overview, replays=self._replays, troubles=self._all_troubles, files=self._reloading
+            ),
             declared(directory),
         )
         posting = Posting(run_dir_of(directory), "gateway", f"store at {store}", self._server)
-        super().__init__([stores, gateway_part(self._server, spool), posting])
+        super().__init__([stores, gateway_part(self._server, spool), posting, self._reloading])
 
     async def samples(self) -> list[Sample]:
         """The platform's numbers now, as far as this gateway knows them."""
         return await self._server.samples()
+
+    async def _declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
+        await self._server.declare(before, now)
 
     async def _overview(self) -> Overview:
         """What rests in the stores; tailers and delay streams are other processes'."""
@@ -97,7 +110,7 @@ class SeparateGateway(Group):
 
     async def _all_troubles(self) -> list[Trouble]:
         """Its own, and what the store server knows of itself and of others, if it answers."""
-        return [*self.troubles(), *await told(self._stores.troubles)]
+        return [*self.troubles(), *self._reloading.troubles(), *await told(self._stores.troubles)]
 
     @property
     def address(self) -> str:
@@ -143,8 +156,10 @@ class SeparateTailers:
         store: str,
         heartbeat: float | None = None,
         listen: str | None = None,
+        watch: bool = False,
     ) -> None:
         self.address = ""
+        self._reloading = Reloading(None, files, declare=None, reconfigure=self._reconfigure, watch=watch)
         self._listen = listen
         self._health = Health(TAILERS)
         self._server: grpc.aio.Server | None = None
@@ -169,10 +184,14 @@ class SeparateTailers:
             on_health=self._tell_health,
             replays=stores.replays,
         )
-        self._parts = Group([stores, tailers, TellingTroubles(stores.troubles, self._troubles)])
+        telling = TellingTroubles(stores.troubles, self._troubles)
+        self._parts = Group([stores, tailers, telling, self._reloading])
         await self._parts.start()
         if self._listen:
             self._server, self.address = await serve(self._listen, [self._health.register])
+
+    async def _reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
+        return {} if self._tailers is None else await self._tailers.reconfigure(configs)
 
     async def samples(self) -> list[Sample]:
         """The numbers of its tailers now."""
@@ -182,7 +201,7 @@ class SeparateTailers:
         """What failed here, and which tailers get nowhere."""
         if self._parts is None or self._tailers is None:
             return []
-        now, found = SYSTEM_CLOCK.wall(), self._parts.troubles()
+        now, found = SYSTEM_CLOCK.wall(), [*self._parts.troubles(), *self._reloading.troubles()]
         for each in (alert for tailer in self._tailers.overviews() for alert in of_a_tailer(tailer, now)):
             found.append(Trouble(f"tailer {each.subject}", each.since, each.what, todo=each.todo))
         return found

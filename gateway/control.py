@@ -28,7 +28,7 @@ from ..wire.gateway_messages import snapshot_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
-from .quota_plan import check_quotas, checked_quota, with_changes
+from .quota_plan import NUMBERS, check_quotas, checked_quota, with_changes
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
@@ -104,6 +104,17 @@ class ControlDesk:
         for quota in quotas:
             checked_quota(quota)
         await self._change_quotas(quotas, FILE, "applied when the gateway started")
+        await self._refresh()
+
+    async def declare(self, before: Sequence[Quota], now: Sequence[Quota]) -> None:
+        """Sets what a file says now, beside the others; a quota that it said before and says no more is removed."""
+        for quota in now:
+            checked_quota(quota)
+        keys = {quota.key for quota in now}
+        nothing = Quota()
+        numbers = {name: getattr(nothing, name) for name in NUMBERS}
+        gone = [replace(each, **numbers) for each in before if each.key not in keys]
+        await self._change_quotas([*gone, *now], FILE, "the file was changed")
         await self._refresh()
 
     def gates(self) -> Sequence[Gate]:

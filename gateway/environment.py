@@ -14,6 +14,7 @@ from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
 from ..stores.spool.spool import Spool
+from .file_desk import FileControl
 from .overview import Parts, Troubles, no_parts, no_troubles
 from .replay_desk import ReplayControl
 from .status import Runners, no_runners
@@ -48,6 +49,7 @@ class Neighbours:
     replays   what operators do with replays; None: this gateway has no store of them
     troubles  what failed of those parts
     runners   who runs items, as the scheduler that is beside it says
+    files     of this process, read again when operators say so; None: there are none
     """
 
     overview: Parts = no_parts
@@ -56,6 +58,7 @@ class Neighbours:
     replays: ReplayControl | None = None
     troubles: Troubles = no_troubles
     runners: Runners = no_runners
+    files: FileControl | None = None
 
 
 #: A gateway with no other part beside it.

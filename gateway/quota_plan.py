@@ -10,7 +10,7 @@ from ..model.errors import InvalidRequest
 from ..model.function_spec import FunctionSpec
 from ..model.limits import MOST_QUOTAS, Quota, QuotaKey
 
-_NUMBERS = ("concurrency", "rate", "burst", "weight", "max_values", "downstreams")
+NUMBERS = ("concurrency", "rate", "burst", "weight", "max_values", "downstreams")
 
 
 class QuotaDifference(NamedTuple):
@@ -50,7 +50,7 @@ def numbers(quota: Quota | None) -> str:
     """What a quota says, for people."""
     if quota is None:
         return ""
-    said = {name: getattr(quota, name) for name in _NUMBERS if getattr(quota, name)}
+    said = {name: getattr(quota, name) for name in NUMBERS if getattr(quota, name)}
     return ", ".join(
         f"{name} {', '.join(value) if isinstance(value, tuple) else format(value, 'g')}" for name, value in said.items()
     )

@@ -68,6 +68,11 @@ class GatewayServer:
             self._servers.append(direct)
         await self._health.set(True)
 
+    async def declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
+        """Applies what files say now, also whenever it is opened again. Raises what the store raises."""
+        await self._desks.declare(before, now)
+        self._declared = now
+
     async def samples(self) -> list[Sample]:
         """The numbers of the platform, as this gateway knows them. Raises what a store that is away does."""
         return await self._desks.samples()

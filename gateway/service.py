@@ -16,6 +16,7 @@ from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
 from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
+from .file_desk import FileDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
@@ -66,6 +67,7 @@ class GatewayService:
         self.cancel, self.find = status.cancel, status.find
         self.functions, self.schedules = control, schedules
         self.for_operators = {
+            "files": FileDesk(beside.files),
             "letters": dead,
             "limits": control,
             "overview": overview,
@@ -109,6 +111,11 @@ class GatewayService:
         self._status.start()
         self._dead.start()
         self._overview.start(self._look_every)
+
+    async def declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
+        """Applies what files say now; a quota that only the former said is gone."""
+        await self._control.declare(before.quotas, now.quotas)
+        await self.schedules.start(now.schedules)
 
     def close(self) -> None:
         """Takes nothing new; whoever waits for a result or a change is answered now."""

@@ -32,7 +32,7 @@ _OF_STREAM = {
 
 
 class Asks(NamedTuple):
-    """Who is asked: addresses, None where they are found."""
+    """Addresses of those that are asked; None: they are found."""
 
     scheduler: str | None
     gateway: str | None

@@ -18,6 +18,7 @@ from ..model.overview import TailerOverview
 from ..model.parked import Parked, due_function
 from ..model.seek import Move, Seek
 from ..stores.replays.replays import Replays
+from ..stores.schedules.schedules import Schedules
 from .config import TailerConfig
 from .departures.parking import Parking
 from .registry import Environment
@@ -47,6 +48,8 @@ SCHEDULES = {
 LOOK_EVERY = 2.0
 #: Seconds between looks at whether each tailer gets on.
 WATCH_EVERY = 1.0
+#: Seconds in which a tailer whose file changed finishes what is out; what is left runs on, and is adopted.
+DRAIN = 10.0
 
 #: Told when one tailer (its name), or all of them (an empty name), became healthy or ceased to be.
 OnHealth = Callable[[str, bool], Awaitable[None]]
@@ -70,23 +73,14 @@ class Tailers:
         on_health: OnHealth | None = None,
         replays: Replays | None = None,
     ) -> None:
-        names = [config.name for config in configs]
-        if len(set(names)) != len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise ConfigError(f"two tailers are named {twice[0]!r}: names must differ, since checkpoints bear them")
-        if due and DUE in names:
-            raise ConfigError(f"the tailer name {DUE!r} is taken: it reads what the delay service says is due")
-        self._schedules = environment.schedules if due else None
-        if any(config.source["kind"] == "schedule" for config in configs):
-            self._schedules = None
-        elif self._schedules is not None and SCHEDULES["name"] in names:
-            raise ConfigError("the tailer name 'schedules' is taken: it reads the runs of `tailrace schedule`")
-        self._configs = {config.name: config for config in configs}
+        self._due = due
         self._environment = environment
+        self._schedules = self._checked(configs)
+        self._configs = {config.name: config for config in configs}
         self._parking = parking
         self.duties = Duties("tailers")
         self._resources = Resources(environment, scheduler, self, sizes, self._origin, duties=self.duties)
-        self._due = due
+        self._open = False
         self._tailers: dict[str, Tailer] = {}
         self._replaying = None if replays is None else Replaying(replays, self._configs, self._resources)
         self._on_health = on_health
@@ -94,9 +88,64 @@ class Tailers:
         self._look: asyncio.Task[None] | None = None
         self._gates = SourceGates(environment.control, self._gated)
 
+    def _checked(self, configs: Sequence[TailerConfig]) -> Schedules | None:
+        """The store of schedules, if a tailer of its own is to read it. Raises ConfigError for names that clash."""
+        names = [config.name for config in configs]
+        if len(set(names)) != len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise ConfigError(f"two tailers are named {twice[0]!r}: names must differ, since checkpoints bear them")
+        if self._due and DUE in names:
+            raise ConfigError(f"the tailer name {DUE!r} is taken: it reads what the delay service says is due")
+        if not self._due or any(config.source["kind"] == "schedule" for config in configs):
+            return None
+        if self._environment.schedules is not None and SCHEDULES["name"] in names:
+            raise ConfigError("the tailer name 'schedules' is taken: it reads the runs of `tailrace schedule`")
+        return self._environment.schedules
+
+    async def reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
+        """Makes the tailers those of these files: others than before are drained and begin anew from their
+        checkpoints, those that are gone are drained and end. Answers, for each that changed, why it is not as its file
+        says (then the former one goes on); empty: it is. Raises ConfigError, with nothing changed."""
+        self._checked(configs)
+        wanted = {config.name: config for config in configs}
+        before = {name: config for name, config in self._configs.items() if wanted.get(name) != config}
+        told = dict.fromkeys([*before, *(name for name in wanted if name not in self._configs)], "")
+        self._configs.clear()  # in place, since replays look into it; who opens this part again meanwhile starts these
+        self._configs.update(wanted)
+        await asyncio.gather(*(self._end(name) for name in before))
+        for name in told:
+            if name in wanted and not await self._begun(wanted[name], told) and name in before:
+                await self._begun(before[name], told)
+        self._schedules = self._checked(list(self._configs.values()))
+        return told
+
+    async def _begun(self, config: TailerConfig, told: dict[str, str]) -> bool:
+        """Whether a tailer began as its file says; `told` says why not. It begins later where this part is closed."""
+        name = config.name
+        self._configs[name] = config
+        try:
+            if self._open and name not in self._tailers:
+                await self._add(config)
+        except TailraceError as error:
+            told[name] = told[name] or str(error)
+            await self._end(name)
+            del self._configs[name]
+            return False
+        return True
+
+    async def _end(self, name: str) -> None:
+        tailer = self._tailers.pop(name, None)
+        self._health.pop(name, None)
+        if tailer is not None:
+            try:
+                await tailer.drain(DRAIN)
+            finally:
+                await tailer.stop()
+
     async def start(self) -> None:
         """Starts every tailer; raises the first one's error with none left running. None reads anything before the
         gates are known."""
+        self._open = True
         with contextlib.suppress(TailraceError):
             await self._gates.look()
         try:
@@ -120,6 +169,7 @@ class Tailers:
 
     async def stop(self) -> None:
         """Ends all of them."""
+        self._open = False
         self._look = None
         tailers, self._tailers = self._tailers, {}
         replays = [] if self._replaying is None else [self._replaying.stop]

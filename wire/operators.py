@@ -18,6 +18,7 @@ from ..model.replay import ReplayOrder
 from ..model.seek import Move, Seek
 from .channel import dial, error_of
 from .named import named
+from .ports.files import FilePort
 from .ports.letters import LetterPort
 from .ports.limits import LimitPort
 from .ports.overview import OverviewPort
@@ -28,6 +29,7 @@ from .v1.stores_pb2_grpc import OperatorsStub, add_OperatorsServicer_to_server
 
 #: Each port by its name on the wire. No two have a method of one name: one client has them all.
 PORTS: dict[str, type[Any]] = {
+    "files": FilePort,
     "letters": LetterPort,
     "limits": LimitPort,
     "overview": OverviewPort,
@@ -38,7 +40,7 @@ _PORT_OF = {name: port for port, protocol in PORTS.items() for name in methods(p
 
 #: Seconds for a call; for those that wait for the lease of a former owner, search by time, or move many letters: more.
 CALL_TIMEOUT = 10.0
-LONGER = {"audit": 120.0, "seek_tailer": 120.0, "start_replay": 120.0, "redrive": 60.0, "purge": 60.0}
+LONGER = {"audit": 120.0, "seek_tailer": 120.0, "start_replay": 120.0, "redrive": 60.0, "purge": 60.0, "reload": 120.0}
 
 
 def register(desks: Mapping[str, object]) -> Callable[[grpc.aio.Server], None]:
@@ -81,6 +83,8 @@ class OperatorClient:
         except grpc.aio.AioRpcError as error:
             raise error_of(error, self.address, self._reason) from None
         return signature.decode_result(reply.value)
+
+    reload = remote(FilePort.reload, named)
 
     dead_letters = remote(LetterPort.dead_letters, named)
     dead_letter = remote(LetterPort.dead_letter, named)

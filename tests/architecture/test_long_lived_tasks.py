@@ -12,6 +12,7 @@ ROOT = Path(tailrace.__file__).parent
 #: Files that start tasks without `Duties.begin`, and why nothing of it ends unheard.
 MAY = {
     "assembly/processes.py": "keeps a child process running, whatever fails",
+    "assembly/reloading.py": "one reload, whose caller is told",
     "assembly/running.py": "waits for what it starts",
     "gateway/spooling.py": "one write, whose callers are told",
     "foundation/duties.py": "is where it is done",

@@ -14,10 +14,10 @@ from tailrace.model.errors import Unavailable
 
 
 @asynccontextmanager
-async def node(folder: Path, config: Path | None = None) -> AsyncIterator[Node]:
+async def node(folder: Path, config: Path | None = None, *, watch: bool = False) -> AsyncIterator[Node]:
     """One whose data are in the folder, which ends in order."""
     listen = dict.fromkeys(("gateway", "store", "delay"), "127.0.0.1:0")
-    running = Node(folder / "data", ConfigDirectory(config), scheduler="127.0.0.1:1", listen=listen)
+    running = Node(folder / "data", ConfigDirectory(config), scheduler="127.0.0.1:1", listen=listen, watch=watch)
     await running.start()
     try:
         yield running

@@ -1,0 +1,182 @@
+"""Reloading: the files of a configuration directory, read again while everything runs.
+
+`quotas.yaml`, `schedules.yaml` and the files of tailers take effect at once; the others wait for a restart, as is said.
+All files are read before anything is changed: where one is broken the former ones stay in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.config import load
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel
+from ..gateway.environment import DeclaredFiles
+from ..model.errors import ConfigError, TailraceError
+from ..model.reopening import Trouble
+from ..tailers.config import TailerConfig
+from ..wire.ports.files import FileChange
+from .files import MODELS, read_all
+from .settings import ConfigDirectory
+
+#: Seconds between looks at whether a file is another one, where files are watched.
+LOOK_EVERY = 1.0
+#: The files that take effect at once, beside those of tailers.
+LIVE = ("quotas.yaml", "schedules.yaml")
+IN_FORCE, LATER = "in force", "takes effect when its part is started again"
+
+_LOG = logging.getLogger("tailrace.reload")
+
+#: Puts other declared files in force: those before, those now.
+Declare = Callable[[DeclaredFiles, DeclaredFiles], Awaitable[None]]
+#: Makes the tailers those of these files; answers name → why it is not as its file says ("": it is), for each that
+#: changed.
+Reconfigure = Callable[[Sequence[TailerConfig]], Awaitable[dict[str, str]]]
+
+
+class Reloading:
+    """A Part. With `watch` it looks by itself whether a file is another one. Invariant: `_settings`, `_declared` and
+    `_tailers` are what is in force, or waits for a restart."""
+
+    def __init__(
+        self,
+        config: Path | None,
+        files: Sequence[Path],
+        *,
+        declare: Declare | None,
+        reconfigure: Reconfigure | None,
+        watch: bool,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.duties = Duties("reload")
+        self._config = config
+        self._files = list(files)
+        self._declare = declare
+        self._reconfigure = reconfigure
+        self._watch = watch
+        self._clock = clock
+        self._busy = asyncio.Lock()
+        self._work: set[asyncio.Task[list[FileChange]]] = set()
+        self._broken: Trouble | None = None
+        self._seen = self._stamps()
+        self._settings, self._tailers = self._read()
+
+    async def start(self) -> None:
+        """Begins to look, where it is to look by itself."""
+        if self._watch:
+            self.duties.begin(self._look(), "looking at the files")
+
+    async def drain(self, timeout: float) -> None:
+        """Looks no more, and is done with what was asked."""
+        await self.duties.end()
+        if self._work:
+            await asyncio.wait(self._work, timeout=timeout)
+
+    async def stop(self) -> None:
+        """Looks no more."""
+        await self.duties.end()
+        for work in list(self._work):
+            await cancel(work)
+
+    def troubles(self) -> list[Trouble]:
+        """The mistakes of files that were changed and are not in force."""
+        return [] if self._broken is None else [self._broken]
+
+    async def reload(self) -> list[FileChange]:
+        """Puts in force what is new in the files; see FilePort. Goes on where whoever asked waits no more."""
+        work = asyncio.create_task(self._reload(), name="reload")
+        self._work.add(work)
+        work.add_done_callback(self._work.discard)
+        return await asyncio.shield(work)
+
+    async def _reload(self) -> list[FileChange]:
+        async with self._busy:
+            self._seen = self._stamps()
+            try:
+                settings, tailers = await asyncio.to_thread(self._read)
+            except ConfigError as error:
+                since = self._clock.wall() if self._broken is None else self._broken.since
+                self._broken = Trouble(
+                    "configuration", since, str(error), todo="put it right: until then the former files are in force"
+                )
+                raise
+            self._broken = None
+            return [*await self._new_settings(settings), *await self._new_tailers(tailers)]
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, tuple[str, TailerConfig]]]:
+        """All files: settings by file name, and tailers by name, each with its file."""
+        directory = ConfigDirectory(self._config)
+        settings = read_all(directory)
+        tailers: dict[str, tuple[str, TailerConfig]] = {}
+        for path in [*directory.tailers(), *self._files]:
+            config = load(path, TailerConfig)
+            if config.name in tailers:
+                raise ConfigError(
+                    f"{path}: the tailer {config.name!r} is also in {tailers[config.name][0]}: rename one"
+                )
+            tailers[config.name] = (str(path), config)
+        return settings, tailers
+
+    async def _new_settings(self, settings: dict[str, Any]) -> list[FileChange]:
+        changed = [name for name in MODELS if settings[name] != self._settings[name]]
+        if self._declare is not None and any(name in LIVE for name in changed):
+            await self._declare(self._declared_by(self._settings), self._declared_by(settings))
+        else:
+            changed = [name for name in changed if self._declare is not None or name not in LIVE]
+        self._settings = settings
+        return [FileChange(name, "changed", IN_FORCE if name in LIVE else LATER) for name in changed]
+
+    def _declared_by(self, settings: dict[str, Any]) -> DeclaredFiles:
+        there = self._config is not None and (self._config / "schedules.yaml").exists()
+        quotas, schedules = settings["quotas.yaml"].all(), settings["schedules.yaml"].kept()
+        return DeclaredFiles(quotas=quotas, schedules=schedules if there else None)
+
+    async def _new_tailers(self, tailers: dict[str, tuple[str, TailerConfig]]) -> list[FileChange]:
+        if self._reconfigure is None:
+            return []
+        before, self._tailers = self._tailers, tailers
+        if {name: each[1] for name, each in before.items()} == {name: each[1] for name, each in tailers.items()}:
+            return []
+        told = await self._reconfigure([config for _, config in tailers.values()])
+        found = []
+        for name in sorted({*before, *tailers}):
+            file, was, now = (tailers.get(name) or before[name])[0], before.get(name), tailers.get(name)
+            if was is not None and now is not None and was[1] == now[1]:
+                continue
+            change = "added" if was is None else "removed" if now is None else "changed"
+            why = told.get(name, "")
+            found.append(FileChange(file, f"tailer {name} {change}", f"not in force: {why}" if why else IN_FORCE))
+            if why and was is not None:
+                self._tailers[name] = was
+            elif why:
+                self._tailers.pop(name)
+        return found
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if await asyncio.to_thread(self._stamps) == self._seen:
+                continue
+            try:
+                for change in await self.reload():
+                    _LOG.info("%s: %s, %s", *change)
+            except TailraceError as error:
+                _LOG.error("the files are not reloaded: %s", error)
+
+    def _stamps(self) -> dict[str, tuple[int, int, int]]:
+        """What tells one state of the files from another."""
+        found = {}
+        folders = [] if self._config is None else [self._config, self._config / "tailers"]
+        paths = [path for folder in folders for path in folder.glob("*.y*ml")]
+        for path in [*paths, *self._files]:
+            try:
+                facts = path.stat()
+            except OSError:
+                continue
+            found[str(path)] = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        return found
