@@ -10,7 +10,7 @@ from ..model.errors import InvalidRequest
 from ..model.function_spec import FunctionSpec
 from ..model.limits import MOST_QUOTAS, Quota, QuotaKey
 
-NUMBERS = ("concurrency", "rate", "burst", "weight", "max_values", "downstreams")
+NUMBERS = ("concurrency", "rate", "burst", "weight", "max_values", "downstreams", "reserve", "lend", "opportunistic")
 
 
 class QuotaDifference(NamedTuple):
@@ -50,10 +50,21 @@ def numbers(quota: Quota | None) -> str:
     """What a quota says, for people."""
     if quota is None:
         return ""
-    said = {name: getattr(quota, name) for name in NUMBERS if getattr(quota, name)}
-    return ", ".join(
-        f"{name} {', '.join(value) if isinstance(value, tuple) else format(value, 'g')}" for name, value in said.items()
-    )
+    usual = Quota()
+    said = {name: getattr(quota, name) for name in NUMBERS if getattr(quota, name) != getattr(usual, name)}
+    return ", ".join(f"{name} {_shown(value)}" for name, value in said.items())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, tuple) else f"{value:g}"
+
+
+def reserved_slots(quotas: Iterable[Quota]) -> float:
+    """Slots that all reserves together are sure of at every moment. One tenant's part of a function is within that of
+    both."""
+    return sum(quota.reserve for quota in quotas) / 60.0
 
 
 def differences(before: Iterable[Quota], after: Iterable[Quota]) -> list[QuotaDifference]:

@@ -30,6 +30,9 @@ class FunctionQuota(BaseModel):
     rate         starts per second; burst: how many of them at once after a quiet time (default: the rate, at least 1)
     weight       its share when functions compete (default 1)
     downstreams  what it calls, beside what it declares itself
+    reserve      slot-seconds a minute that it is sure of (600: ten slots all the time)
+    lend         whether others may have what is not used of that (default: yes)
+    opportunistic  it runs only in what all others leave idle
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +42,9 @@ class FunctionQuota(BaseModel):
     burst: Limit = 0.0
     weight: Limit = 0.0
     downstreams: tuple[str, ...] = ()
+    reserve: Limit = 0.0
+    lend: bool = True
+    opportunistic: bool = False
 
     @model_validator(mode="after")
     def _fits_together(self) -> FunctionQuota:
@@ -48,7 +54,7 @@ class FunctionQuota(BaseModel):
 
     def quota(self, function: str) -> Quota:
         """These limits, of this function."""
-        return Quota(function, self.concurrency, self.rate, self.burst, self.weight, downstreams=self.downstreams)
+        return Quota(function, **dict(self))
 
 
 class QuotaEntry(BaseModel):
@@ -60,6 +66,7 @@ class QuotaEntry(BaseModel):
     max_values   tenants of that which are counted apart; the rest and the empty label share one (default 10,000)
     concurrency, rate, burst   as for a function
     weight       the tenant's share when tenants compete, over all functions, or in the function that is named
+    reserve, lend   as for a function, of a tenant or a function's tenant
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +82,9 @@ class QuotaEntry(BaseModel):
     burst: Limit = 0.0
     weight: Limit = 0.0
     downstreams: tuple[str, ...] = ()
+    reserve: Limit = 0.0
+    lend: bool = True
+    opportunistic: bool = False
 
     @model_validator(mode="after")
     def _fits_together(self) -> QuotaEntry:

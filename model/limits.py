@@ -34,6 +34,10 @@ class Quota:
     per          `tenant`: one such limit for each tenant that has no quota of its own
     max_values   how many tenants of that are counted apart; the rest and the empty label share one. 0: 10,000
     downstreams  what this function calls, beside what it declares itself
+    reserve      slot-seconds a minute that it is sure of, before all others (600: ten slots all the time); of a
+                 function, a tenant, or a function's tenant. 0: none
+    lend         whether others may have what is not used of the reserve
+    opportunistic  this function runs only in what all others leave idle
     """
 
     function: str = ""
@@ -47,6 +51,9 @@ class Quota:
     per: str = ""
     max_values: int = 0
     downstreams: tuple[str, ...] = ()
+    reserve: float = 0.0
+    lend: bool = True
+    opportunistic: bool = False
 
     @property
     def key(self) -> QuotaKey:
@@ -56,7 +63,8 @@ class Quota:
     @property
     def empty(self) -> bool:
         """Whether it says nothing."""
-        return not (self.concurrency or self.rate or self.weight or self.downstreams)
+        limited = self.concurrency or self.rate
+        return not (limited or self.weight or self.downstreams or self.reserve or self.opportunistic)
 
     @property
     def what(self) -> str:
@@ -88,7 +96,7 @@ class Quota:
         return ""
 
     def _fault_of_numbers(self) -> str:  # noqa: PLR0911 - one return per fault
-        for what in ("concurrency", "rate", "burst", "weight"):
+        for what in ("concurrency", "rate", "burst", "weight", "reserve"):
             value = getattr(self, what)
             if not (math.isfinite(value) and 0 <= value <= HIGHEST_LIMIT):
                 return f"{what} is {value}: expected 0 (no limit) to {HIGHEST_LIMIT:g}"
@@ -96,6 +104,8 @@ class Quota:
             return f"burst is {self.burst:g} but there is no rate: give both or neither"
         if self.weight and (self.collection or self.downstream):
             return "a weight is of a function or a tenant: collections and downstreams take no turns"
+        if fault := self._fault_of_reserve():
+            return fault
         if self.max_values and not self.per:
             return f"max_values is {self.max_values} but it is not per tenant"
         if not 0 <= self.max_values <= MOST_VALUES:
@@ -109,6 +119,17 @@ class Quota:
                 return f"downstream {name[:NAME_LENGTH]!r} is not a name: {EXPECTED}"
         return ""
 
+    def _fault_of_reserve(self) -> str:
+        if self.reserve and (self.collection or self.downstream or self.per):
+            return "a reserve is of a function, a tenant, or a function's tenant"
+        if not self.lend and not self.reserve:
+            return "lend is false but there is no reserve: give both or neither"
+        if self.opportunistic and (not self.function or any(self.key[1:])):
+            return "only a whole function is opportunistic"
+        if self.opportunistic and self.reserve:
+            return "it is opportunistic, which is to have what others leave, and has a reserve: give one of them"
+        return ""
+
 
 #: The fields of a quota that name what it is of.
 NAMED = ("function", "collection", "tenant", "downstream")
@@ -117,7 +138,9 @@ NAMED = ("function", "collection", "tenant", "downstream")
 def quota_to_dict(quota: Quota) -> dict[str, Any]:
     """Plain data for JSON: what it says, and nothing that it leaves open."""
     found = {name: getattr(quota, name) for name in Quota.__slots__}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value}
+    usual = {name: value for name, value in found.items() if value and name != "lend"}
+    said = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
+    return said if quota.lend else said | {"lend": False}
 
 
 def quota_from_dict(data: Mapping[str, Any]) -> Quota:

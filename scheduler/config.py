@@ -57,6 +57,12 @@ class SchedulerConfig(BaseModel):
     session_items: int = Field(
         20_000, ge=64, le=1_000_000, description="most items one tailer session may have out at once"
     )
+    opportunistic_ceiling: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="part of the slots that opportunistic functions may fill up; the rest is at once there for others",
+    )
     peers: PeerBounds = Field(
         USUAL, description="what each listener grants a connection, and how long it waits for one"
     )

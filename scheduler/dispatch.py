@@ -19,7 +19,7 @@ from .roster import Able
 from .rules.cost import FIRST
 from .rules.flow import FLOW, PAYLOAD, SESSION, Flow, Item, expired
 from .rules.limit import Limit, take_all
-from .rules.placement import WorkerPool, limit_of, place, room_of
+from .rules.placement import WorkerPool, limit_of, place, room_of, slots_of, taken_of
 from .rules.turns import HALVING
 from .sessions import Assignment, TailerSession, WorkerFlight, WorkerSession
 from .sleep import Sleep
@@ -37,10 +37,12 @@ _RANK = attrgetter("rank")
 class Dispatch:
     """The state of the pick beyond the rules' own: whose turn the sets are, and until when costs are counted.
 
-    `over` is called with items whose time to start had passed when they were picked.
+    `ceiling` is the part of all slots that opportunistic functions may fill up. `over` is called with items whose time to
+    start had passed when they were picked.
     """
 
-    def __init__(self, sleep: Sleep, limits: Limits, over: Callable[[list[Item]], None]) -> None:
+    def __init__(self, sleep: Sleep, limits: Limits, ceiling: float, over: Callable[[list[Item]], None]) -> None:
+        self._ceiling = ceiling
         self._sleep = sleep
         self._limits = limits
         self._over = over
@@ -70,11 +72,11 @@ class Dispatch:
             ables = ables[self._first :] + ables[: self._first]
         while True:
             for able in ables:
-                if able.fresh or able.turns.size:
+                if able.fresh or able.turns.size or able.idle.size:
                     self._serve(able)
             if not sleep.roomy or not sleep.wake(now):
                 break
-        if self._limits.metering and now - self._contended > HALVING:
+        if self._limits.metering and now - self._contended > HALVING and not self._limits.sharing:
             self._limits.metering = False
         return self._assign()
 
@@ -82,7 +84,8 @@ class Dispatch:
         """Lets flows of one set of pools start, as many items as these have room for."""
         room = room_of(able.pools)
         turns, fresh, now = able.turns, able.fresh, self._now
-        if room and not turns.size and sum([len(flow.items) for flow in fresh]) <= room:
+        sharing = self._limits.sharing
+        if room and not sharing and not turns.size and sum([len(flow.items) for flow in fresh]) <= room:
             able.fresh = []
             self._start_all(able, fresh)
             return
@@ -95,11 +98,36 @@ class Dispatch:
         metering = self._limits.metering
         for flow in fresh:
             if metering and (flow.running or flow.presumed or flow.ended):
-                flow.v = max(0.0, flow.v + flow.settle(now) / flow.weight)
-            turns.add(flow, now)
+                excess = flow.settle(now)
+                flow.v = max(0.0, flow.v + excess / flow.weight)
+                for reserve in flow.reserves_of:
+                    reserve.take(excess)
+            (able.idle if flow.function.opportunistic else turns).add(flow, now)
         most = max(1, min(CHUNK, limit_of(able.pools) // CHUNK_PART))
-        turns.serve(room, most, now, self._start)
+        if sharing:
+            self._serve_shared(able, room, most)
+        else:
+            turns.serve(room, most, now, self._start)
         self._place_taken(able)
+
+    def _serve_shared(self, able: Able, room: int, most: int) -> None:
+        """Where there are reserves, or what is opportunistic: first who is below its reserve; then everyone in turns, in
+        what is not kept for a reserve; then in what is idle up to the ceiling who asked for no more (FL13)."""
+        turns, now = able.turns, self._now
+        if turns.reserving:
+            room -= turns.serve_reserved(room, most, now, self._start)
+        if not turns.size and not able.idle.size:
+            return
+        slots, busy = slots_of(able.pools), taken_of(able.pools) + len(self._taken)
+        kept = self._limits.kept(able)
+        if turns.size:
+            free = min(room, int(slots - kept) - busy) if kept else room
+            before = len(self._taken)
+            turns.serve(free, most, now, self._start)
+            busy += len(self._taken) - before
+            room -= len(self._taken) - before
+        if able.idle.size and not turns.size:
+            able.idle.serve(min(room, int(self._ceiling * (slots - kept)) - busy), most, now, self._start)
 
     def _start_all(self, able: Able, flows: list[Flow]) -> None:
         """There is room for all that waits, so nobody's turn matters; charges do, of all flows together unless one of

@@ -12,7 +12,7 @@ from itertools import chain
 
 from ..model.limits import Quota
 from ..model.workload import Kind
-from .roster import Roster, RosterFunction
+from .roster import Able, Roster, RosterFunction
 from .rules.charges import Charges
 from .rules.flow import FLOW, KIND, Flow, Item
 from .sessions import WorkerSession
@@ -24,17 +24,26 @@ IDLE_FLOWS = 1 << 17
 
 class Limits:
     """The charges of all flows. `any`: a limit is set; without one nothing is counted. `metering`: costs are counted,
-    which they are where quotas are set and something had to wait of late; else each item costs the same."""
+    which they are where quotas are set and something had to wait of late; else each item costs the same. `sharing`: there
+    are reserves, or what is opportunistic."""
 
     def __init__(self, roster: Roster, workers: Mapping[str, WorkerSession], sleep: Sleep) -> None:
         self.any = False
         self.charges = Charges()
         self.sleep = sleep
         self.metering = False
+        self.sharing = False
         self.now = 0.0
         self._apart = self.charges.apart
         self._roster = roster
         self._workers = workers
+
+    def kept(self, able: Able) -> float:
+        """Slots of these pools that stay empty for reserves that are not lent."""
+        keeping = [reserve for reserve in self.charges.reserves.values() if not reserve.lend]
+        return sum(
+            [reserve.unused() for reserve in keeping if any(flow.function.able is able for flow in reserve.flows)]
+        )
 
     def flow(self, function: RosterFunction, kind: Kind, now: float) -> Flow:
         """The flow of a kind; it is made when there is none."""
@@ -43,7 +52,7 @@ class Limits:
         if flow is None:
             flow = function.flows[kind] = Flow(function, kind)
             if self.charges.anything:
-                flow.charges, flow.weight, flow.own = self.charges.paid(kind, now)
+                self._resolve(flow, now)
         return flow
 
     def set(self, quotas: Collection[Quota], version: int, now: float) -> None:
@@ -53,6 +62,7 @@ class Limits:
             self._roster.function(name, now)
         for name, function in self._roster.functions.items():
             function.limit(whole.get(name))
+        self.sharing = any(quota.reserve or quota.opportunistic for quota in quotas)
         if self.charges.set(quotas, version, now):
             self.metering = self.metering and self.charges.anything
             self._anew(now)
@@ -113,6 +123,11 @@ class Limits:
         self.sleep.tick()
         if not self.metering:
             return
+        for flow in {flow for reserve in self.charges.reserves.values() for flow in reserve.flows}:
+            excess = flow.settle(now)
+            flow.v = max(0.0, flow.v + excess / flow.weight)
+            for reserve in flow.reserves_of:
+                reserve.take(excess)
         for part in self._parts():
             if part.able is not None and (part.running or part.ended):
                 part.able.turns.correct(part, part.settle(now))
@@ -124,6 +139,9 @@ class Limits:
         for part in self._parts():
             part.flows = {kind: flow for kind, flow in part.flows.items() if flow.items or flow.queued or flow.closed}
             left += len(part.flows)
+        for reserve in self.charges.reserves.values():
+            reserve.flows = {flow: None for flow in reserve.flows if flow.items or flow.queued or flow.running}
+        for part in self._parts():
             used.update([limit for flow in part.flows.values() for limit in flow.charges])
         self.charges.forget(used, now)
         return left
@@ -186,6 +204,10 @@ class Limits:
 
     def _resolve(self, flow: Flow, now: float) -> None:
         flow.charges, flow.weight, flow.own = self.charges.paid(flow.kind, now)
+        if self.charges.reserves or flow.reserves_of:
+            flow.reserves_of = self.charges.reserved(flow.kind)
+            for reserve in flow.reserves_of:
+                reserve.flows[flow] = None
 
     def _parts(self) -> list[RosterFunction]:
         """All functions, and each as far as it runs alone."""

@@ -37,6 +37,7 @@ class RosterFunction(Metered):
         self.able: Able | None = None
         self.quota: Quota | None = None
         self.weight = 1.0
+        self.opportunistic = False  # it has what all others leave idle (FL13)
         self.gone_since: float | None = now  # when its last worker went; None: it has one
         self.spare = 0  # how much of `capacity` is for what waits for other work
         self.capacity = 0  # what its pools can hold, or could when it last had any
@@ -65,6 +66,12 @@ class RosterFunction(Metered):
         """Another quota from now on; None: none."""
         self.quota = quota
         self.weight = clamp_weight(quota.weight if quota else 0.0)
+        opportunistic = quota is not None and quota.opportunistic
+        if opportunistic is not self.opportunistic:
+            self.opportunistic = opportunistic
+            if self.able is not None:  # it waits among others from now on
+                able, self.able = self.able, None
+                self._wait_for(able, able)
         if self.alone is not None:
             self.alone.limit(quota)
 
@@ -73,6 +80,9 @@ class RosterFunction(Metered):
         before = self.able
         if able is before:
             return
+        self._wait_for(before, able)
+
+    def _wait_for(self, before: Able | None, able: Able | None) -> None:
         self.able = able
         if before is not None:
             before.drop(self)
@@ -94,16 +104,18 @@ class Able:
     and those that are fresh: not looked at yet. Invariant: a flow that waits is in one of both, or asleep on a limit,
     and is `queued` then."""
 
-    __slots__ = ("fresh", "pools", "turns")
+    __slots__ = ("fresh", "idle", "pools", "turns")
 
-    def __init__(self, pools: tuple[WorkerPool, ...], turns: Turns) -> None:
+    def __init__(self, pools: tuple[WorkerPool, ...], share: float) -> None:
         self.pools = pools
-        self.turns = turns
+        self.turns = Turns(share)
+        self.idle = Turns(share)  # of the opportunistic ones
         self.fresh: list[Flow] = []
 
     def drop(self, function: RosterFunction) -> None:
         """Other pools run this function from now on."""
         self.turns.drop(function)
+        self.idle.drop(function)
         self.fresh = [flow for flow in self.fresh if flow.function is not function]
 
 
@@ -147,7 +159,7 @@ class Roster:
 
         def able_of(pools: tuple[WorkerPool, ...]) -> Able | None:
             if pools and pools not in sets:
-                sets[pools] = former.get(pools) or Able(pools, Turns(self._low_share))
+                sets[pools] = former.get(pools) or Able(pools, self._low_share)
             return sets.get(pools)
 
         for name in able:

@@ -169,6 +169,9 @@ def quota_to_wire(quota: Quota) -> pb.Quota:
         per=quota.per,
         max_values=quota.max_values,
         downstreams=quota.downstreams,
+        reserve=quota.reserve,
+        keeps=not quota.lend,
+        opportunistic=quota.opportunistic,
     )
 
 
@@ -186,6 +189,9 @@ def quota_from_wire(message: pb.Quota) -> Quota:
         message.per,
         message.max_values,
         tuple(message.downstreams),
+        message.reserve,
+        not message.keeps,
+        message.opportunistic,
     )
 
 

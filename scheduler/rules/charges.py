@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ...model.limits import USUAL_VALUES, Quota, QuotaKey
 from ...model.workload import Kind
 from .limit import Limit
+from .reserve import Reserve
 
 
 class _Paid(NamedTuple):
@@ -36,7 +37,7 @@ class _OfFunction(NamedTuple):
 
 
 class Charges:
-    """The limits there are. Invariants: a quota that limits nothing has no limit here; a tenant pays the same limit of
+    """The limits there are, and the reserves. Invariants: a quota that limits nothing has no limit here; a tenant pays the same limit of
     a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own. Of those that
     share one as many are remembered in `_sharing`, and go on to until nobody pays it; where that is full, all do. What
     was worked out for a function or a tenant is remembered until quotas change or tenants are forgotten, so that a kind
@@ -44,6 +45,7 @@ class Charges:
 
     def __init__(self) -> None:
         self._quotas: dict[QuotaKey, Quota] = {}
+        self.reserves: dict[QuotaKey, Reserve] = {}
         self._version = 0
         self._limits: dict[QuotaKey, Limit] = {}
         self._per: dict[QuotaKey, dict[str, Limit]] = {}
@@ -102,6 +104,7 @@ class Charges:
         self._with_collections = {key[0] for key in after if key[1]}
         self._functions.clear()
         self._tenants.clear()
+        self.reserves = {key: self._reserve(quota, now) for key, quota in after.items() if quota.reserve}
         for key in before.keys() | self._quotas.keys():
             old, new = before.get(key), self._quotas.get(key)
             if old == new:
@@ -115,6 +118,22 @@ class Charges:
             for limit in self._of(key):
                 limit.change(new, now, version)
         return True
+
+    def _reserve(self, quota: Quota, now: float) -> Reserve:
+        made = Reserve(quota.what, quota.reserve, lend=quota.lend, now=now)
+        if (former := self.reserves.get(quota.key)) is not None:
+            made.level = 0.0
+            made.take(-former.left(now))
+        return made
+
+    def reserved(self, kind: Kind) -> tuple[Reserve, ...]:
+        """The reserves that items of a kind may use."""
+        if not self.reserves:
+            return ()
+        keys = [(kind.function, "", "", "", "")]
+        if kind.tenant:
+            keys += [("", "", kind.tenant, "", ""), (kind.function, "", kind.tenant, "", "")]
+        return tuple([self.reserves[key] for key in keys if key in self.reserves])
 
     def declare(self, downstreams: Mapping[str, tuple[str, ...]]) -> bool:
         """What functions say that they call; whether that changed anything."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from ...model.workload import Extra, Kind
 from .cost import Metered
 from .limit import Limit
+from .reserve import Reserve
 
 #: (session, ref in that session, id, payload, kind, attempt, fence, extra, flow). The session is opaque to the rules;
 #: the flow is the one that it came in by, None before that.
@@ -85,6 +86,7 @@ class Flow(Room, Metered):
     weight    of its tenant
     own       the weight is the tenant's in this function alone: it is not divided among the functions it uses (FL7)
     closed    its cell is closed to the tailers (FL10)
+    reserves_of  the reserves that it may use (FL13)
     """
 
     dated = False
@@ -98,6 +100,7 @@ class Flow(Room, Metered):
     weight = 1.0
     own = False
     closed = 0.0
+    reserves_of: tuple[Reserve, ...] = ()
 
     def __init__(self, function: Any, kind: Kind, charges: tuple[Limit, ...] = ()) -> None:
         self.items = []

@@ -82,6 +82,16 @@ def limit_of(pools: Sequence[WorkerPool]) -> int:
     return sum([pool.limit for pool in pools])
 
 
+def slots_of(pools: Sequence[WorkerPool]) -> int:
+    """How many items all of them together can run at once."""
+    return sum([pool.slots for pool in pools if not pool.shut])
+
+
+def taken_of(pools: Sequence[WorkerPool]) -> int:
+    """How many items all of them together have."""
+    return sum([pool.assigned for pool in pools if not pool.shut])
+
+
 def place(pools: Sequence[WorkerPool], count: int) -> list[tuple[WorkerPool, int]]:
     """Divides `count` items (at most `room_of(pools)`) so that the least loaded get them first, in even parts."""
     if len(pools) == 1:

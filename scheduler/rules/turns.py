@@ -12,17 +12,21 @@ import heapq
 import math
 from bisect import insort
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from .cost import FIRST
 from .flow import Flow
 from .ranks import Ranks
+from .reserve import entitled
 
 #: Weights beyond these are taken as these.
 LIGHTEST, HEAVIEST = 0.01, 100.0
 #: Seconds: the time in which a debt halves, and the slot-seconds that it may come to for a weight of one.
 HALVING = 10.0
 WINDOW = 10.0
+
+_RANK = attrgetter("rank")
 
 
 def clamp_weight(weight: float) -> float:
@@ -52,7 +56,7 @@ class Turns:
     """Flows in turns. Invariants: a flow is in it once; `size` counts them; a key in a heap is never above the virtual
     time of what it stands for by more than was given back since."""
 
-    __slots__ = ("_heap", "_nodes", "_number", "_share", "_tenants", "_v", "of", "size", "woken")
+    __slots__ = ("_entitled", "_heap", "_nodes", "_number", "_share", "_tenants", "_v", "of", "size", "woken")
 
     def __init__(self, share: float, of: Any = None) -> None:
         self.of = of  # the limit that they sleep on
@@ -62,11 +66,17 @@ class Turns:
         self._tenants: dict[str, int] = {}
         self._number = 0
         self._v = 0.0
+        self._entitled: dict[Flow, None] = {}  # those that have reserves, in turns of their own
         self.size = 0
         self.woken = 0  # items of those that left because there was room, and were not tried yet
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def reserving(self) -> bool:
+        """Whether a flow that has a reserve waits."""
+        return bool(self._entitled)
 
     @property
     def functions(self) -> int:
@@ -102,6 +112,44 @@ class Turns:
         tenants, tenant = self._tenants, flow.kind.tenant
         tenants[tenant] = tenants.get(tenant, 0) + 1
         self.size += 1
+        if flow.reserves_of:
+            self._entitled[flow] = None
+
+    def serve_reserved(self, room: int, most: int, now: float, start: Callable[[Flow, int], int]) -> int:
+        """The same, before all others, of the flows that are below a reserve (FL13). Returns how many started."""
+        left = room
+        rounds = [flow for flow in self._entitled if entitled(flow.reserves_of, now)]
+        rounds.sort(key=_RANK)
+        while left > 0 and rounds:
+            again = []
+            for flow in rounds:
+                if left <= 0:
+                    break
+                started = start(flow, min(len(flow.items), most, left))
+                left -= started
+                self._took_reserved(flow, started, now)
+                if flow.items and flow.asleep is None:
+                    if started and entitled(flow.reserves_of, now):
+                        again.append(flow)
+                    continue
+                self.remove(flow)
+                flow.queued = flow.asleep is not None
+                if not self._nodes[flow.function].waiting:
+                    self._nodes[flow.function].left_at = now
+            rounds = again
+        return room - left
+
+    def _took_reserved(self, flow: Flow, started: int, now: float) -> None:
+        function, node = flow.function, self._nodes[flow.function]
+        mean = function.mean or FIRST
+        own = started * (flow.mean or mean)
+        for metered, cost in ((function, started * mean), (flow, own)):
+            metered.start(started, now)
+            metered.presumed += cost
+        for reserve in flow.reserves_of:
+            reserve.take(own)
+        node.v += started * mean / node.weight
+        flow.v += own * (1 if flow.own else self._tenants[flow.kind.tenant]) / flow.weight
 
     def serve(self, room: int, most: int, now: float, start: Callable[[Flow, int], int]) -> None:
         """Turns until so many items started or nobody is left: of each function at once an even part of the room or
@@ -138,6 +186,8 @@ class Turns:
                     flow.running += started
                     flow.area -= moment
                     flow.presumed += own
+                    for reserve in flow.reserves_of:
+                        reserve.take(own)
                     node.v += cost / node.weight
                     flow.v += own * (1 if flow.own else tenants[flow.kind.tenant]) / flow.weight
                     if len(waiting) > 1:
@@ -148,6 +198,7 @@ class Turns:
                     heapq.heapreplace(flows, (flow.v, self._number, flow))
                     continue
                 flow.queued = flow.asleep is not None
+                self._entitled.pop(flow, None)
                 heapq.heappop(flows)
                 self.size -= 1
                 self._left(flow.kind.tenant)
@@ -188,6 +239,7 @@ class Turns:
                 continue
             break
         heapq.heappop(flows)
+        self._entitled.pop(flow, None)
         if not flows:
             waiting.remove(rank)
         node.clocks[rank] = max(node.clocks[rank], key)
@@ -201,6 +253,7 @@ class Turns:
                 flows = node.flows[node.waiting[0]]
                 self.size -= 1
                 flow = heapq.heappop(flows)[2]
+                self._entitled.pop(flow, None)
                 if not flows:
                     del node.waiting[0]
                 return node, flow, 0
@@ -208,6 +261,7 @@ class Turns:
 
     def remove(self, flow: Flow) -> None:
         """Takes out one flow, wherever it stands."""
+        self._entitled.pop(flow, None)
         flows = self._nodes[flow.function].flows[flow.rank]
         flows[:] = [entry for entry in flows if entry[2] is not flow]
         heapq.heapify(flows)
@@ -250,6 +304,8 @@ class Turns:
         node = self._nodes.pop(function, None)
         if node is None:
             return
+        for flow in [flow for flow in self._entitled if flow.function is function]:
+            del self._entitled[flow]
         for flows in node.flows:
             self.size -= len(flows)
             for _, _, flow in flows:
