@@ -22,11 +22,11 @@ from ..wire.scheduler import SchedulerClient
 from ..wire.v1 import scheduler_pb2 as pb
 from .rules.gate import Gates
 
-#: What the states of an item of a stream say.
-_OF_STREAM = {
+#: The states of an item that has a place, for people.
+_BY_STATE = {
     HELD: "its tailer read it and holds it: no credit, a gate, or its key keeps it",
     IN_FLIGHT: "its tailer handed it out, and the scheduler that was asked does not have it",
-    UNREAD: "it rests in its stream, unread",
+    UNREAD: "it rests in its source, unread",
     "delayed": "it failed, or waits for its time, and is in the delay service",
 }
 
@@ -55,7 +55,7 @@ async def explain_item(asks: Asks, id: str) -> dict[str, Any]:
         async with found_gateway.gateway_client(asks.gateway) as asked:
             status = (await asked.status([id]))[0]
             if status is None:
-                return {"id": id} | (await _of_a_stream(asked, id) or _unknown(unreachable))
+                return {"id": id} | (await _by_place(asked, id) or _unknown(unreachable))
             reason, detail = resting(status, await asked.limits(), SYSTEM_CLOCK.wall(), clogged)
         facts: dict[str, Any] = {
             "id": id,
@@ -115,8 +115,8 @@ def _due(status: WorkloadStatus, reason: str) -> str | None:
     return terminal.moment(status.due_at) if reason in ("not_due", "handed_out") else None
 
 
-async def _of_a_stream(asked: GatewayClient, id: str) -> dict[str, Any] | None:
-    """Of an item of a stream, by its place in the id; None: it is none, or its tailer is not beside the gateway."""
+async def _by_place(asked: GatewayClient, id: str) -> dict[str, Any] | None:
+    """Of an item that is named by its place in a source; None: it is none, or its tailer is not beside the gateway."""
     tailer, _, rest = id.partition("/")
     partition, _, position = rest.rpartition("/")
     if not (tailer and partition and position.isdecimal() and len(position) <= len(str(1 << 63))):
@@ -127,7 +127,7 @@ async def _of_a_stream(asked: GatewayClient, id: str) -> dict[str, Any] | None:
     except TailraceError:
         return None
     state = next((label for audit in audits for label, count in audit.counts.items() if count), UNREAD)
-    detail = _OF_STREAM.get(state, f"it ended: {state}")
+    detail = _BY_STATE.get(state, f"it ended: {state}")
     holds = []
     if told is not None and state in (HELD, UNREAD) and (told.detail or told.why):
         holds = [{"reason": told.state, "detail": f"its tailer: {told.detail or told.why}", "ends_at": None}]

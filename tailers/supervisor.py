@@ -146,8 +146,9 @@ class Tailers:
         """Starts every tailer; raises the first one's error with none left running. None reads anything before the
         gates are known."""
         self._open = True
-        with contextlib.suppress(TailraceError):
-            await self._gates.look()
+        if self._environment.control is not None:
+            with contextlib.suppress(TailraceError):
+                await self._gates.look()
         try:
             for config in self._configs.values():
                 await self._add(config)
@@ -155,7 +156,8 @@ class Tailers:
             await self.stop()
             raise
         self.duties.begin(self._keep_watch(), "tailers-watch")
-        self.duties.begin(self._gates.follow(), "tailers-gates")
+        if self._environment.control is not None:
+            self.duties.begin(self._gates.follow(), "tailers-gates")
         if self._due:
             self._look = self.duties.begin(self._find_due(), "due-tailers")
         if self._replaying is not None:

@@ -158,7 +158,7 @@ def _stores() -> EmbeddedStores:
 
 def _environment(plan: Plan, stores: EmbeddedStores | RemoteStores) -> Environment:
     environment = tailers_environment(stores, here().clock)
-    if plan.orders and not plan.gateways:  # nobody registers functions
+    if not plan.gateways:  # nobody registers functions, and nobody sets gates
         environment = replace(environment, control=None)
     return environment if plan.schedules else replace(environment, schedules=None)
 
