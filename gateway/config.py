@@ -81,6 +81,7 @@ class GatewayConfig(BaseModel):
     waiting_results      Result calls that wait at once; beyond it Overloaded (10,000)
     longest_wait         seconds that one Result call may wait (60 s); clients ask again
     watchers             Watch calls at once; beyond it Overloaded (256)
+    capacity             slots that the fleet is to have, of which reserves may have their parts; 0: not declared
     replays              replays that read at once (4: each is a tailer beside the live ones, with a session at the
                          scheduler and a window of payloads, 16 MiB unless its file says otherwise)
     spool_items          workloads that are spooled while the store is away (1,000,000: five minutes at 3,000 a second);
@@ -111,6 +112,7 @@ class GatewayConfig(BaseModel):
     waiting_results: int = Field(default=10_000, ge=1)
     longest_wait: Seconds = Field(default=60.0, gt=0)
     watchers: int = Field(default=256, ge=1)
+    capacity: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     replays: int = Field(default=4, ge=1, le=100)
     spool_items: int = Field(default=1_000_000, ge=0)
     spool_bytes: Bytes = Field(default=512 << 20, ge=1)

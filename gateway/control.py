@@ -28,7 +28,7 @@ from ..wire.gateway_messages import snapshot_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
-from .quota_plan import NUMBERS, check_quotas, checked_quota, with_changes
+from .quota_plan import NUMBERS, check_quotas, checked_quota, reserved_slots, with_changes
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
@@ -43,7 +43,8 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class ControlDesk:
-    """A FunctionPort and a LimitPort, which keeps the known functions fresh. With a `spool`, also there: a gateway that
+    """A FunctionPort and a LimitPort, which keeps the known functions fresh. `capacity`: slots of which reserves may have
+    their parts; 0: it is not declared. With a `spool`, also there: a gateway that
     starts while its store is away takes submissions for those."""
 
     def __init__(
@@ -54,7 +55,9 @@ class ControlDesk:
         watchers: int,
         spool: RememberedFunctions | None,
         duties: Duties,
+        capacity: float = 0.0,
     ) -> None:
+        self._capacity = capacity
         self._duties = duties
         self._control = control
         self._functions = functions
@@ -198,6 +201,7 @@ class ControlDesk:
     async def apply_quotas(self, change: QuotaChange) -> int:
         """Replaces all quotas, as one version, with who and why."""
         check_quotas(change.quotas)
+        self._check_reserves(change.quotas)
         _check_texts(("who", change.who), ("why", change.why))
         change = replace(change, at=self._clock.wall())
         version = await self._control.put_quotas(change, change.version)
@@ -218,6 +222,7 @@ class ControlDesk:
         for _ in range(TRIES):
             known = await self._control.snapshot()
             quotas = with_changes(known.quotas, changed)
+            self._check_reserves(quotas)
             if sorted(known.quotas, key=lambda each: each.key) == quotas:
                 return known.version
             if version := await self._control.put_quotas(
@@ -225,6 +230,16 @@ class ControlDesk:
             ):
                 return version
         raise Conflict("others change the quotas all the time: try again")
+
+    def _check_reserves(self, quotas: Sequence[Quota]) -> None:
+        """Raises InvalidRequest where more is promised than there is: the declared capacity, since a fleet that is
+        scaled to nothing must still take its quotas."""
+        promised = reserved_slots(quotas)
+        if self._capacity and promised > self._capacity:
+            raise InvalidRequest(
+                f"the reserves come to {promised:g} slots at every moment, and the capacity is {self._capacity:g} "
+                "(gateway.yaml): lower a reserve, or declare what there is"
+            )
 
     async def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]:
         """Everything now, and again after each change."""

@@ -45,7 +45,7 @@ class GatewayService:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler, attention.submissions)
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
-        control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties)
+        control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties, config.capacity)
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
         overview = OverviewDesk(
             attention,

@@ -37,8 +37,8 @@ _RANK = attrgetter("rank")
 class Dispatch:
     """The state of the pick beyond the rules' own: whose turn the sets are, and until when costs are counted.
 
-    `ceiling` is the part of all slots that opportunistic functions may fill up. `over` is called with items whose time to
-    start had passed when they were picked.
+    `ceiling` is the part of all slots that opportunistic functions may fill up. `over` is called with items whose time
+    to start had passed when they were picked.
     """
 
     def __init__(self, sleep: Sleep, limits: Limits, ceiling: float, over: Callable[[list[Item]], None]) -> None:
@@ -111,8 +111,8 @@ class Dispatch:
         self._place_taken(able)
 
     def _serve_shared(self, able: Able, room: int, most: int) -> None:
-        """Where there are reserves, or what is opportunistic: first who is below its reserve; then everyone in turns, in
-        what is not kept for a reserve; then in what is idle up to the ceiling who asked for no more (FL13)."""
+        """Where there are reserves, or opportunistic functions (FL13): first flows below their reserve; then all in
+        turns, in what is not kept for a reserve; then, in what is idle up to the ceiling, the opportunistic ones."""
         turns, now = able.turns, self._now
         if turns.reserving:
             room -= turns.serve_reserved(room, most, now, self._start)

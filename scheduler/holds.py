@@ -18,7 +18,8 @@ from .rules.explain import SENTENCES, Reason, held_by, limit_hold, limit_reason
 from .rules.flow import FLOW, Flow
 from .rules.gate import PAUSE, sentence
 from .rules.limit import Limit
-from .rules.placement import limit_of, room_of
+from .rules.placement import limit_of, room_of, slots_of, taken_of
+from .rules.reserve import entitled
 
 #: Kinds that are named of those that have a limit's room, the largest first.
 NAMED = 3
@@ -62,9 +63,26 @@ def _holds(core: Core, kind: Kind, source: str, now: float, wall: float) -> Iter
             "where they rest",
         )
     pools = function.able.pools
+    if (kept := _kept(core, function, flow, now)) is not None:
+        yield kept
     if not room_of(pools):
         of = f"{limit_of(pools) - room_of(pools)} of {limit_of(pools)} places are taken"
         yield Hold(Reason.WORKERS_FULL, f"{SENTENCES[Reason.WORKERS_FULL]}: {of}{_neighbours(core, function)}")
+
+
+def _kept(core: Core, function: RosterFunction, flow: Flow, now: float) -> Hold | None:
+    """What keeps slots from it although they are empty: a ceiling, or reserves that are not lent (FL13)."""
+    assert function.able is not None
+    pools, limits = function.able.pools, core.limits
+    slots, busy = slots_of(pools), taken_of(pools)
+    kept = limits.kept(function.able)
+    if function.opportunistic and busy >= int(core.config.opportunistic_ceiling * (slots - kept)):
+        return Hold(
+            Reason.RESERVE, f"it is opportunistic, and {busy} of {slots} slots are busy: the rest is for others"
+        )
+    if kept and busy >= int(slots - kept) and not entitled(flow.reserves_of, now):
+        return Hold(Reason.RESERVE, f"{kept:g} of {slots} slots stay empty for reserves that are not lent")
+    return None
 
 
 def _flow(core: Core, function: RosterFunction, kind: Kind, now: float) -> Flow:

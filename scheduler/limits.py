@@ -24,8 +24,8 @@ IDLE_FLOWS = 1 << 17
 
 class Limits:
     """The charges of all flows. `any`: a limit is set; without one nothing is counted. `metering`: costs are counted,
-    which they are where quotas are set and something had to wait of late; else each item costs the same. `sharing`: there
-    are reserves, or what is opportunistic."""
+    which they are where quotas are set and something had to wait of late; else each item costs the same. `sharing`:
+    there are reserves, or opportunistic functions."""
 
     def __init__(self, roster: Roster, workers: Mapping[str, WorkerSession], sleep: Sleep) -> None:
         self.any = False

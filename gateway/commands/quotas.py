@@ -25,7 +25,18 @@ Per = Annotated[str, typer.Option("--per", help="tenant: one for each tenant tha
 Why = Annotated[str, typer.Option("--why", help="The reason, kept in the history.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, as in quotas.yaml.")]
 
-_COLUMNS = ["function", "collection", "tenant", "downstream", "per", "concurrency", "rate", "burst", "weight"]
+_COLUMNS = [
+    "function",
+    "collection",
+    "tenant",
+    "downstream",
+    "per",
+    "concurrency",
+    "rate",
+    "burst",
+    "weight",
+    "reserve",
+]
 
 
 @quota.command("set")
@@ -43,6 +54,13 @@ def quota_set(
     calls: Annotated[
         list[str] | None, typer.Option("--calls", metavar="DOWNSTREAM", help="A downstream that the function calls.")
     ] = None,
+    reserve: Annotated[
+        float, typer.Option("--reserve", min=0, help="Slot-seconds a minute that it is sure of; 600: ten slots.")
+    ] = 0.0,
+    lend: Annotated[
+        bool, typer.Option("--lend/--keep", help="What is not used of the reserve: lend it or not.")
+    ] = True,
+    opportunistic: Annotated[bool, typer.Option("--opportunistic", help="It has what all others leave idle.")] = False,
     why: Why = "",
     gateway: GatewayAddress = None,
 ) -> None:
@@ -50,7 +68,20 @@ def quota_set(
     from ...model.limits import Quota
 
     wanted = Quota(
-        function, concurrency, rate, burst, weight, collection, tenant, downstream, per, max_values, tuple(calls or ())
+        function,
+        concurrency,
+        rate,
+        burst,
+        weight,
+        collection,
+        tenant,
+        downstream,
+        per,
+        max_values,
+        tuple(calls or ()),
+        reserve,
+        lend,
+        opportunistic,
     )
     _set(gateway, wanted, why)
     terminal.say(f"{_called(wanted)}: {'no limits' if wanted.empty else 'limits set'}")

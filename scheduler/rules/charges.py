@@ -37,11 +37,11 @@ class _OfFunction(NamedTuple):
 
 
 class Charges:
-    """The limits there are, and the reserves. Invariants: a quota that limits nothing has no limit here; a tenant pays the same limit of
-    a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own. Of those that
-    share one as many are remembered in `_sharing`, and go on to until nobody pays it; where that is full, all do. What
-    was worked out for a function or a tenant is remembered until quotas change or tenants are forgotten, so that a kind
-    that was never seen costs two look-ups."""
+    """The limits there are, and the reserves. Invariants: a quota that limits nothing has no limit here; a tenant pays
+    the same limit of a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own.
+    Of those that share one as many are remembered in `_sharing`, and go on to until nobody pays it; where that is full,
+    all do. What was worked out for a function or a tenant is remembered until quotas change or tenants are forgotten,
+    so that a kind that was never seen costs two look-ups."""
 
     def __init__(self) -> None:
         self._quotas: dict[QuotaKey, Quota] = {}

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     WORKER_LOST = "worker_lost"
     OUTAGE = "outage"
     NOT_OWNER = "not_owner"
+    RESERVE = "reserve"
 
 
 SENTENCES: dict[Reason, str] = {
@@ -56,6 +57,7 @@ SENTENCES: dict[Reason, str] = {
         "the circuit breaker of this function is open: nearly all first attempts fail; "
         "one item at a time is tried until one succeeds"
     ),
+    Reason.RESERVE: "slots are empty, and kept for others by a reserve or a ceiling",
     Reason.NOT_OWNER: "another owner asked about its source; this one has not shown that it still owns it",
 }
 

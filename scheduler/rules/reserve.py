@@ -40,7 +40,8 @@ class Reserve:
 
     def unused(self) -> float:
         """How many of its slots nothing runs in."""
-        return max(0.0, self.slots - sum([flow.running for flow in self.flows]))
+        running: int = sum([flow.running for flow in self.flows])
+        return max(0.0, self.slots - running)
 
 
 def entitled(reserves: Iterable[Reserve], now: float) -> bool:

@@ -186,8 +186,9 @@ class Turns:
                     flow.running += started
                     flow.area -= moment
                     flow.presumed += own
-                    for reserve in flow.reserves_of:
-                        reserve.take(own)
+                    if flow.reserves_of:
+                        for reserve in flow.reserves_of:
+                            reserve.take(own)
                     node.v += cost / node.weight
                     flow.v += own * (1 if flow.own else tenants[flow.kind.tenant]) / flow.weight
                     if len(waiting) > 1:
@@ -198,7 +199,8 @@ class Turns:
                     heapq.heapreplace(flows, (flow.v, self._number, flow))
                     continue
                 flow.queued = flow.asleep is not None
-                self._entitled.pop(flow, None)
+                if flow.reserves_of:
+                    self._entitled.pop(flow, None)
                 heapq.heappop(flows)
                 self.size -= 1
                 self._left(flow.kind.tenant)

@@ -108,6 +108,9 @@ class Composed(RuleBasedStateMachine):
 
     @rule(quota=quotas)
     def set(self, quota: Quota) -> None:
+        self.apply(quota)
+
+    def apply(self, quota: Quota) -> None:
         self.quotas[quota.key] = quota
         if quota.empty:
             del self.quotas[quota.key]
