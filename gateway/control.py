@@ -43,9 +43,9 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class ControlDesk:
-    """A FunctionPort and a LimitPort, which keeps the known functions fresh. `capacity`: slots of which reserves may have
-    their parts; 0: it is not declared. With a `spool`, also there: a gateway that
-    starts while its store is away takes submissions for those."""
+    """A FunctionPort and a LimitPort, which keeps the known functions fresh. `capacity`: slots of which reserves may
+    have their parts; 0: it is not declared. With a `spool`, functions are also there: a gateway that starts while its
+    store is away takes submissions for those."""
 
     def __init__(
         self,

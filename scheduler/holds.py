@@ -77,9 +77,7 @@ def _kept(core: Core, function: RosterFunction, flow: Flow, now: float) -> Hold 
     slots, busy = slots_of(pools), taken_of(pools)
     kept = limits.kept(function.able)
     if function.opportunistic and busy >= int(core.config.opportunistic_ceiling * (slots - kept)):
-        return Hold(
-            Reason.RESERVE, f"it is opportunistic, and {busy} of {slots} slots are busy: the rest is for others"
-        )
+        return Hold(Reason.RESERVE, f"it is opportunistic, and {busy} of {slots} slots are busy: others have the rest")
     if kept and busy >= int(slots - kept) and not entitled(flow.reserves_of, now):
         return Hold(Reason.RESERVE, f"{kept:g} of {slots} slots stay empty for reserves that are not lent")
     return None

@@ -57,9 +57,7 @@ def quota_set(
     reserve: Annotated[
         float, typer.Option("--reserve", min=0, help="Slot-seconds a minute that it is sure of; 600: ten slots.")
     ] = 0.0,
-    lend: Annotated[
-        bool, typer.Option("--lend/--keep", help="What is not used of the reserve: lend it or not.")
-    ] = True,
+    lend: Annotated[bool, typer.Option("--lend/--keep", help="Whether others may use what is left of it.")] = True,
     opportunistic: Annotated[bool, typer.Option("--opportunistic", help="It has what all others leave idle.")] = False,
     why: Why = "",
     gateway: GatewayAddress = None,
