@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .adaptive import Adaptive, adaptive_from_dict, adaptive_to_dict
 from .function_spec import MOST_DOWNSTREAMS, FunctionSpec
 from .name import EXPECTED, NAME_LENGTH, is_name
 
@@ -47,6 +48,7 @@ class Quota:
     per          `tenant`: one such limit for each tenant that has no quota of its own
     max_values   how many tenants of that are counted apart; the rest and the empty label share one. 0: 10,000
     downstreams  what this function calls, beside what it declares itself
+    adaptive     how the limit of this downstream adapts; None: as usual
     """
 
     function: str = ""
@@ -60,6 +62,7 @@ class Quota:
     per: str = ""
     max_values: int = 0
     downstreams: tuple[str, ...] = ()
+    adaptive: Adaptive | None = None
 
     @property
     def key(self) -> QuotaKey:
@@ -69,7 +72,7 @@ class Quota:
     @property
     def empty(self) -> bool:
         """Whether it says nothing."""
-        return not (self.concurrency or self.rate or self.weight or self.downstreams)
+        return not (self.concurrency or self.rate or self.weight or self.downstreams or self.adaptive)
 
     @property
     def what(self) -> str:
@@ -113,6 +116,11 @@ class Quota:
             return f"max_values is {self.max_values} but it is not per tenant"
         if not 0 <= self.max_values <= MOST_VALUES:
             return f"max_values is {self.max_values}: expected 1 to {MOST_VALUES:,}"
+        if self.adaptive is not None and (not self.downstream or self.tenant or self.per):
+            return "only a quota of a whole downstream says how its limit adapts"
+        return self._fault_of_calls() or (self.adaptive.fault() if self.adaptive is not None else "")
+
+    def _fault_of_calls(self) -> str:
         if self.downstreams and (not self.function or any(self.key[1:])):
             return "only a quota of a whole function says which downstreams it calls"
         if len(self.downstreams) > MOST_DOWNSTREAMS:
@@ -130,13 +138,16 @@ NAMED = ("function", "collection", "tenant", "downstream")
 def quota_to_dict(quota: Quota) -> dict[str, Any]:
     """Plain data for JSON: what it says, and nothing that it leaves open."""
     found = {name: getattr(quota, name) for name in Quota.__slots__}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value}
+    data = {name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value}
+    return data | ({} if quota.adaptive is None else {"adaptive": adaptive_to_dict(quota.adaptive)})
 
 
 def quota_from_dict(data: Mapping[str, Any]) -> Quota:
     """The inverse of `quota_to_dict`; what a later version says beside it is left out."""
     known = {name: value for name, value in data.items() if name in Quota.__slots__}
-    return Quota(**(known | {"downstreams": tuple(known.get("downstreams", ()))}))
+    adaptive = known.get("adaptive")
+    rest = {"downstreams": tuple(known.get("downstreams", ()))}
+    return Quota(**(known | rest | {"adaptive": adaptive_from_dict(adaptive) if adaptive else None}))
 
 
 def quotas_to_text(quotas: Iterable[Quota]) -> str:

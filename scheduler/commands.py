@@ -44,16 +44,20 @@ def explain(
 async def _explain(id: str, scheduler: str | None, gateway: str | None) -> dict[str, Any]:
     """Asks the scheduler first, which knows what it was handed; then the gateway, which knows what rests."""
     from ..model.errors import Unavailable
+    from ..sdk.found_downstreams import closed
 
     client = _client(scheduler)
     unreachable = ""
     clogged: dict[str, str] = {}
+    shut: dict[tuple[str, str], str] = {}
     try:
         reply = await client.explain(id)
         if reply.known:
             facts = {"id": id, "state": reply.state, "reason": reply.reason, "detail": reply.detail}
             return facts | {"worker": reply.worker, "ahead": reply.ahead}
-        clogged = {each.function: each.reason for each in (await client.inspect()).clogged}
+        seen = await client.inspect()
+        clogged = {each.function: each.reason for each in seen.clogged}
+        shut = closed(seen.downstreams, time.time())
     except Unavailable as error:
         unreachable = str(error)
     finally:
@@ -66,15 +70,29 @@ async def _explain(id: str, scheduler: str | None, gateway: str | None) -> dict[
                 or "no scheduler has it now; what rests in a source of its own is known only while in flight"
             )
             return {"id": id, "state": "unknown", "reason": "unknown", "detail": detail}
-        reason, detail = resting(status, await asked.limits(), time.time(), clogged)
+        reason, detail = resting(status, await asked.limits(), time.time(), clogged, shut)
     return {"id": id, "state": status.state, "reason": reason, "detail": unreachable or detail}
 
 
-def resting(  # noqa: PLR0911 - one return per reason
-    status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str]
+def resting(
+    status: WorkloadStatus,
+    limits: Snapshot,
+    now: float,
+    clogged: Mapping[str, str],
+    shut: Mapping[tuple[str, str], str] | None = None,
 ) -> tuple[str, str]:
     """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
-    function → why."""
+    function → why; `shut`: downstream and account → why."""
+    from ..sdk.found_downstreams import waits_for
+
+    if shut and not status.ended and (why := waits_for(status.function, status.kind.tenant, limits, shut)):
+        return "downstream", why
+    return _resting(status, limits, now, clogged)
+
+
+def _resting(  # noqa: PLR0911 - one return per reason
+    status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str]
+) -> tuple[str, str]:
     from ..model.status import HANDED_OUT, SPOOLED
 
     name = status.function
@@ -122,6 +140,7 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
         return
     from ..model.outcome import Outcome
     from ..model.priority import Priority
+    from ..sdk import found_downstreams
 
     terminal.show_facts({"scheduler": reply.scheduler, "ready": reply.ready}, False)
     lanes = [
@@ -147,7 +166,11 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
     ]
     outcomes = [{"outcome": Outcome(each.outcome).name.lower(), "count": each.count} for each in reply.outcomes]
     reasons = [{"held_because": each.reason, "count": each.count} for each in reply.reasons]
-    for rows in (lanes, clogged, workers, tailers, outcomes, reasons):
+    downstreams = found_downstreams.rows(reply.downstreams, time.time())
+    retries = [
+        {"retries_of": each.function, "per_second": each.rate, "waiting": each.waiting} for each in reply.retries
+    ]
+    for rows in (lanes, clogged, downstreams, retries, workers, tailers, outcomes, reasons):
         if rows:
             terminal.say("")
             terminal.show(rows, list(rows[0]), False)

@@ -23,12 +23,13 @@ from .dispatch import Dispatch
 from .intake import Intake
 from .limits import Limits
 from .outages import Outages
+from .protection import Protection
 from .recall import Recall
 from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.credit import steady, too_much
 from .rules.explain import Reason
-from .rules.flow import REF, SESSION, Item, expired
+from .rules.flow import REF, SESSION
 from .rules.gate import Gates
 from .rules.heights import SeenHeights
 from .rules.placement import PoolLimits, WorkerPool
@@ -57,6 +58,7 @@ class Core:
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
         self.closings = Closings(self.sleep, self.returns)
+        self.protection = Protection(self.limits, self.sleep, config.slow_start)
         self._dispatch = Dispatch(self.sleep, self.limits, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
         self._credit = SessionCredits(
@@ -115,12 +117,15 @@ class Core:
         self, worker: WorkerSession, specs: Sequence[FunctionSpec], pools: Iterable[PoolLimits], now: float
     ) -> None:
         """A connection is up; the hello said what the worker can run."""
-        if worker.greeted:
+        known = worker.greeted
+        if known:
             worker.granted.reconnected()
         worker.greeted = worker.connected = True
         worker.specs = {spec.name: spec for spec in specs}
         worker.pools = {pool.name: self._pool(worker, pool, now) for pool in pools}
         self._announce(specs, now)
+        if not known:
+            self.protection.attached(worker, now)
         self._reroster(now)
         self.speaking.add(worker)
 
@@ -200,13 +205,7 @@ class Core:
 
     def cancel(self, tailer: TailerSession, refs: Iterable[int]) -> None:
         """Waiting items end at once; running ones are cancelled where they run."""
-        wanted = set(refs)
-
-        def named(item: Item) -> bool:
-            return item[SESSION] is tailer and item[REF] in wanted
-
-        self.returns.end(self._recall.remove(named), ended(Outcome.CANCELLED, Reason.CANCELLED))
-        self._recall.cancel_running(named)
+        self._recall.cancel(tailer, set(refs))
 
     def heartbeat(self) -> None:
         """Every session with a connection is asked to renew."""
@@ -221,9 +220,11 @@ class Core:
         """How items ended there. The review comes first: a session hears that a function is clogged no later than of
         the failure that showed it."""
         self.limits.now = now
+        if outcomes.ended or self.protection.active:
+            self.protection.note(worker, outcomes, now)
         self.returns.report(worker, outcomes)
         if self.outages.review(now, wall):
-            self._credit.close_cells()
+            self._outages_changed()
 
     def waits(self, worker: WorkerSession, waits: Iterable[int], goes_on: Iterable[int], now: float) -> None:
         """Items there wait for other work from now on, or go on. So that what they wait for can be pushed, credit rises
@@ -274,16 +275,21 @@ class Core:
         if self.ready and not self.draining:
             if self.outages.closed:
                 if self.outages.review(now, wall):
-                    self._credit.close_cells()
+                    self._outages_changed()
                 self.outages.turn(now)
+            if self.protection.active and self.protection.turn(now) and self.closings.review(now, wall):
+                self._credit.close_cells()
             self.speaking |= self._dispatch.turn(self.roster.ables, now, wall)
 
     @property
     def next_at(self) -> float | None:
         """When `turn` can start something more without any event."""
-        probe = self.outages.next_at() if self.outages.closed else None
-        token = self._dispatch.next_at
-        return token if probe is None else probe if token is None else min(token, probe)
+        times = (
+            self.outages.next_at() if self.outages.closed else None,
+            self._dispatch.next_at,
+            self.protection.next_at,
+        )
+        return min([at for at in times if at is not None], default=None)
 
     def tick(self, now: float, wall: float) -> None:
         """Time has passed: leases end, sessions are given up, graces run out, items expire."""
@@ -301,26 +307,12 @@ class Core:
         self.limits.tick(now)
         if (self.sleep.blocked or self.closings.closed) and self.closings.review(now, wall):
             self._credit.close_cells()
+        if self.protection.active:
+            self.protection.tick(now)
         self._spend_spare(now)
         self.outages.tick(now)
         self.adoptions.tick(now)
-        self._look_at_functions(now, wall)
-
-    def _look_at_functions(self, now: float, wall: float) -> None:
-        """What nobody can run goes back after a grace, and what is past its expiry ends."""
-        stranded = False
-        for function in self.roster.functions.values():
-            if function.gone_since is not None and now - function.gone_since >= self._grace:
-                stranded = stranded or function.capacity > 0
-                for room in function.rooms:
-                    left = room.remove(lambda item: not item[SESSION].patient) if room.items else []
-                    self.returns.end(left, HELD[Reason.NO_WORKER])
-            if function.dated:
-                dated = [room for room in function.rooms if room.dated]
-                for room in dated:
-                    self._recall.expire(room.remove(lambda item: expired(item, wall)))
-                function.dated = any(room.items for room in dated)
-        if stranded:
+        if self._recall.look(now, wall, self._grace):
             self._recredit(now)
 
     def apply(
@@ -336,6 +328,7 @@ class Core:
         self.ready = True
         self._announce(functions, now)
         self.limits.set(list(quotas), version, now)
+        self.protection.numbered(now)
         self.intake.shut(Gates(gates))
         self._credit.close_cells()
         self._recredit(now)
@@ -354,6 +347,12 @@ class Core:
         return sum([len(worker.open) for worker in self.workers.values()])
 
     # ---- steps
+
+    def _outages_changed(self) -> None:
+        """Functions froze or thawed."""
+        self.protection.came_back(self.outages.thawed)
+        self.outages.thawed.clear()
+        self._credit.close_cells()
 
     def _spend_spare(self, now: float) -> None:
         """Credit for what waited falls behind it, not with each that goes on."""

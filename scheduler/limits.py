@@ -13,8 +13,10 @@ from itertools import chain
 from ..model.limits import Quota
 from ..model.workload import Kind
 from .roster import Roster, RosterFunction
+from .rules.adaptive import AdaptiveLimit
 from .rules.charges import Charges
 from .rules.flow import FLOW, KIND, Flow, Item
+from .rules.retry_budget import RetryBudget
 from .sessions import WorkerSession
 from .sleep import Sleep
 
@@ -36,14 +38,17 @@ class Limits:
         self._roster = roster
         self._workers = workers
 
-    def flow(self, function: RosterFunction, kind: Kind, now: float) -> Flow:
-        """The flow of a kind; it is made when there is none."""
+    def flow(self, function: RosterFunction, kind: Kind, now: float, *, again: bool = False) -> Flow:
+        """The flow of a kind, or of its retries; it is made when there is none."""
         kind = self.charges.kin(kind)
-        flow = function.flows.get(kind)
+        key = (*kind, "again") if again else kind
+        flow = function.flows.get(key)
         if flow is None:
-            flow = function.flows[kind] = Flow(function, kind)
+            flow = function.flows[key] = Flow(function, kind)
+            if again:
+                flow.again = True
             if self.charges.anything:
-                flow.charges, flow.weight, flow.own = self.charges.paid(kind, now)
+                self._resolve(flow, now)
         return flow
 
     def set(self, quotas: Collection[Quota], version: int, now: float) -> None:
@@ -54,7 +59,7 @@ class Limits:
         for name, function in self._roster.functions.items():
             function.limit(whole.get(name))
         if self.charges.set(quotas, version, now):
-            self.metering = self.metering and self.charges.anything
+            self.metering = self.metering and self.charges.weighed
             self._anew(now)
 
     def declare(self, downstreams: Mapping[str, tuple[str, ...]], now: float) -> None:
@@ -68,6 +73,7 @@ class Limits:
             roomy = self.sleep.roomy
             for limit, count in Counter(chain.from_iterable([item[FLOW].charges for item in items])).items():
                 limit.running -= count
+                limit.ended += count
                 assert limit.running >= 0
                 if limit.sleepers:
                     roomy[limit] = None
@@ -126,11 +132,24 @@ class Limits:
         self.charges.forget(used, now)
         return left
 
+    def adapt(
+        self,
+        adaptive: Mapping[tuple[str, str], AdaptiveLimit],
+        full: Collection[str],
+        budgets: Mapping[str, RetryBudget],
+        now: float,
+    ) -> None:
+        """Other limits of downstreams and other budgets of retries from now on."""
+        self.charges.adapt(adaptive, full, budgets)
+        self._anew(now)
+
     def _anew(self, now: float) -> None:
         """Resolves the charges of every flow, and counts what they have taken."""
         self.any = self.charges.any
         self.sleep.clear()
-        for limit in self.charges.all():
+        limits = list(self.charges.all())
+        before = [limit.running for limit in limits]
+        for limit in limits:
             limit.running = 0
             limit.reserver = None
             limit.sleepers.clear()
@@ -149,6 +168,8 @@ class Limits:
             self._resolve(flow, now)
             for limit in flow.charges:
                 limit.found(count)
+        for limit, running in zip(limits, before, strict=True):
+            limit.recounted(running)
 
     def _regroup(self, now: float) -> None:
         """Other labels tell flows apart from now on: what waits and what is out moves into those."""
@@ -160,7 +181,7 @@ class Limits:
             for old in former.values():
                 items, old.items = old.items, []
                 for item in items:
-                    flow = self.flow(part, item[KIND], now)
+                    flow = self.flow(part, item[KIND], now, again=old.again)
                     flow.items.append((*item[:FLOW], flow))
                     flow.dated = flow.dated or old.dated
             for flow in part.flows.values():
@@ -169,7 +190,8 @@ class Limits:
                     part.able.fresh.append(flow)
         for worker in self._workers.values():
             for ref, item in worker.open.items():
-                worker.open[ref] = (*item[:FLOW], self.flow(item[FLOW].function, item[KIND], now))
+                old = item[FLOW]
+                worker.open[ref] = (*item[:FLOW], self.flow(old.function, item[KIND], now, again=old.again))
 
     def _running(self) -> Counter[Flow]:
         """What is out of each flow, but for what waits for other work."""
@@ -184,6 +206,9 @@ class Limits:
 
     def _resolve(self, flow: Flow, now: float) -> None:
         flow.charges, flow.weight, flow.own = self.charges.paid(flow.kind, now)
+        budget = self.charges.budget(flow.kind.function)
+        if budget is not None:
+            flow.charges += (budget if flow.again else budget.firsts,)
 
     def _parts(self) -> list[RosterFunction]:
         """All functions, and each as far as it runs alone."""

@@ -13,7 +13,7 @@ from .intake import Intake
 from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.explain import Reason
-from .rules.flow import REF, SESSION, Item
+from .rules.flow import REF, SESSION, Item, expired
 from .sessions import Assignment, TailerSession, WorkerSession
 
 
@@ -48,6 +48,23 @@ class Recall:
             self._returns.end(self.remove(lapsed), HELD[Reason.LEASE_OVER])
             self.revoke(lapsed)
 
+    def look(self, now: float, wall: float, grace: float) -> bool:
+        """Time has passed: what waits for a function whose last worker went that long ago goes back, and what expired
+        ends; whether such a function had credit still."""
+        stranded = False
+        for function in self._roster.functions.values():
+            if function.gone_since is not None and now - function.gone_since >= grace:
+                stranded = stranded or function.capacity > 0
+                for room in function.rooms:
+                    left = room.remove(lambda item: not item[SESSION].patient) if room.items else []
+                    self._returns.end(left, HELD[Reason.NO_WORKER])
+            if function.dated:
+                dated = [room for room in function.rooms if room.dated]
+                for room in dated:
+                    self.expire(room.remove(lambda item: expired(item, wall)))
+                function.dated = any(room.items for room in dated)
+        return stranded
+
     def remove(self, gone: Callable[[Item], bool]) -> list[Item]:
         """Takes items out of all lanes."""
         rooms = [room for function in self._roster.functions.values() for room in function.rooms if room.items]
@@ -58,6 +75,15 @@ class Recall:
         self.remove(gone)
         for worker, refs in self.cancel_running(gone):
             worker.revoked.update(refs)
+
+    def cancel(self, tailer: TailerSession, refs: Collection[int]) -> None:
+        """Items of a session that nobody wants any more: those that wait end at once."""
+
+        def named(item: Item) -> bool:
+            return item[SESSION] is tailer and item[REF] in refs
+
+        self._returns.end(self.remove(named), ended(Outcome.CANCELLED, Reason.CANCELLED))
+        self.cancel_running(named)
 
     def cancel_running(self, named: Callable[[Item], bool]) -> list[tuple[WorkerSession, list[int]]]:
         """Tells workers to cancel; returns whom, and which of their refs."""

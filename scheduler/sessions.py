@@ -89,11 +89,13 @@ class Assignment:
 
 class WorkerFlight:
     """Items that were assigned together, for counting per flight, never per item. `group` is the number that the worker
-    leases it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another."""
+    leases it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another. `at`
+    is when they were assigned (monotonic)."""
 
-    __slots__ = ("group", "open", "pool", "tailers")
+    __slots__ = ("at", "group", "open", "pool", "tailers")
 
-    def __init__(self, tailer: TailerSession, pool: WorkerPool, items: int) -> None:
+    def __init__(self, tailer: TailerSession, pool: WorkerPool, items: int, at: float) -> None:
+        self.at = at
         self.group = tailer.group
         self.tailers: tuple[TailerSession, ...] = (tailer,)
         self.pool = pool

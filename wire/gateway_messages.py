@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import NamedTuple
 
+from ..model.adaptive import Adaptive, adaptive_to_dict
 from ..model.limits import Gate, Quota, Snapshot
 from ..model.overview import TailerOverview
 from ..model.status import WorkloadStatus
@@ -160,6 +162,7 @@ def quota_to_wire(quota: Quota) -> pb.Quota:
         per=quota.per,
         max_values=quota.max_values,
         downstreams=quota.downstreams,
+        adaptive=None if quota.adaptive is None else pb.Adaptive(**adaptive_to_dict(quota.adaptive)),
     )
 
 
@@ -177,7 +180,12 @@ def quota_from_wire(message: pb.Quota) -> Quota:
         message.per,
         message.max_values,
         tuple(message.downstreams),
+        _adaptive(message.adaptive) if message.HasField("adaptive") else None,
     )
+
+
+def _adaptive(message: pb.Adaptive) -> Adaptive:
+    return Adaptive(**{field.name: getattr(message, field.name) for field in fields(Adaptive)})
 
 
 def snapshot_to_wire(snapshot: Snapshot) -> pb.ControlSnapshot:

@@ -1,0 +1,83 @@
+"""Downstreams as the scheduler that is found here protects them, for commands and people."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from ..foundation import terminal
+from ..model.errors import TailraceError, Unavailable
+from ..model.limits import Snapshot
+from ..wire.v1 import scheduler_pb2 as pb
+from .discovery import find_scheduler
+
+#: A downstream, and the tenant of which it has an account there; empty: all of it.
+Account = tuple[str, str]
+
+
+async def ask(scheduler: str | None = None) -> list[pb.DownstreamState]:
+    """What it says of them; nothing where none answers."""
+    from ..wire.scheduler import SchedulerClient
+
+    try:
+        found = find_scheduler(scheduler)
+        client = SchedulerClient(found.addresses[0], found.reason)
+    except TailraceError:
+        return []
+    try:
+        return list((await client.inspect()).downstreams)
+    except Unavailable:
+        return []
+    finally:
+        await client.close()
+
+
+def sentence(state: pb.DownstreamState, now: float) -> str:
+    """What a downstream takes now, and why."""
+    since = f"; it shrank {terminal.distance(now - state.shrank_at)} ago" if state.shrank_at else ""
+    why = f": {state.reason}" if state.reason else ""
+    if state.state == "closed":
+        return f"closed, one item probes it in {terminal.distance(max(0.0, state.probe_at - now))}{why}"
+    if state.state == "probing":
+        return f"closed, one item probes it now{why}"
+    if state.HasField("rate"):
+        return f"{state.rate:.4g} starts per second{since}{why}"
+    return state.state
+
+
+def rows(states: Iterable[pb.DownstreamState], now: float) -> list[dict[str, Any]]:
+    """One for each, as a table shows them."""
+    return [
+        {
+            "downstream": each.downstream,
+            "tenant": each.tenant,
+            "state": each.state,
+            "now": sentence(each, now),
+            "running": each.running,
+            "throttled": each.throttled,
+        }
+        for each in states
+    ]
+
+
+def closed(states: Iterable[pb.DownstreamState], now: float) -> dict[Account, str]:
+    """Those that nothing may call now, with why."""
+    return {(each.downstream, each.tenant): sentence(each, now) for each in states if each.probe_at}
+
+
+def calls(function: str, limits: Snapshot) -> Collection[str]:
+    """The downstreams that a function calls: what it declares, and what its quota says."""
+    declared = [spec.downstreams for spec in limits.functions if spec.name == function]
+    told = [quota.downstreams for quota in limits.quotas if quota.function == function]
+    return {name for names in (*declared, *told) for name in names}
+
+
+def waits_for(function: str, tenant: str, limits: Snapshot, shut: Mapping[Account, str]) -> str:
+    """What a function waits for whose downstream is closed; empty: nothing."""
+    found = [
+        f"downstream {name}{f' × tenant {tenant}' if account else ''} is {shut[name, account]}"
+        for name in sorted(calls(function, limits))
+        for account in dict.fromkeys(("", tenant))
+        if (name, account) in shut
+    ]
+    return "; ".join(found)
