@@ -58,7 +58,7 @@ class Core:
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
         self.closings = Closings(self.sleep, self.returns)
-        self.protection = Protection(self.limits, self.sleep, config.slow_start)
+        self.protection = Protection(self.limits, self.intake, self.sleep, config.slow_start)
         self._dispatch = Dispatch(self.sleep, self.limits, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
         self._credit = SessionCredits(

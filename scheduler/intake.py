@@ -180,7 +180,7 @@ class Intake:
         self._routes[kind] = self._limits.flow(function, kind, now)
 
     def forget_routes(self) -> None:
-        """A function froze or thawed: its items take another way from now on."""
+        """A function froze or thawed, or other labels tell flows apart: items take another way from now on."""
         self._routes.clear()
 
     def _meet_outage(self, function: RosterFunction, items: list[Item]) -> None:

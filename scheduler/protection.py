@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from ..model.adaptive import USUAL, Adaptive
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Outcomes
+from .intake import Intake
 from .limits import Limits
 from .rules.adaptive import LOOK, REST, AdaptiveLimit, DownstreamState
 from .rules.flow import FLOW, KIND, Flow, Item
@@ -36,7 +37,7 @@ class Protection:
     downstream that some function declares; of one downstream at most so many tenants have one, the rest share one.
     """
 
-    def __init__(self, limits: Limits, sleep: Sleep, slow_start: float) -> None:
+    def __init__(self, limits: Limits, intake: Intake, sleep: Sleep, slow_start: float) -> None:
         self.active = False
         self.adaptive: dict[_Key, AdaptiveLimit] = {}
         self.budgets: dict[str, RetryBudget] = {}
@@ -44,6 +45,7 @@ class Protection:
         self.unknown: Counter[str] = Counter()  # by function: throttles that named what it does not declare
         self._limits = limits
         self._charges = limits.charges
+        self._intake = intake
         self._sleep = sleep
         self._slow_start = slow_start
         self._wanted: dict[_Key, tuple[str, float | None]] = {}
@@ -250,6 +252,7 @@ class Protection:
     def _adapt(self, now: float) -> None:
         full = {name for name, _ in self.adaptive if self._tenants(name) >= self._most(name)}
         self._limits.adapt(self.adaptive, full, self.budgets, now)
+        self._intake.forget_routes()  # items of other kinds may share a flow from now on
 
     def _numbers(self, downstream: str) -> Adaptive:
         quota = self._charges.quota(("", "", "", downstream, ""))

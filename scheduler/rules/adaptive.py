@@ -33,7 +33,7 @@ LONGEST_CLOSED = 300.0
 FIRST_WAIT, LAST_WAIT = 1.0, 30.0
 #: So many throttles, over so many seconds, with nothing between that passed close it.
 DRY, DRY_SECONDS = 10, 0.5
-#: Of an open one so much must be used that it grows; what is used is a mean over about so many seconds.
+#: Of an open one so much must be used that it grows: a mean over about so many seconds.
 USED, USED_OVER = 0.8, 1.0
 #: It grows faster from so far beyond its mark on: twice as fast each second, up to so much of itself a second.
 BEYOND, FASTEST = 1.05, 0.6
@@ -250,7 +250,8 @@ class AdaptiveLimit(Limit):
         started, self._started = self._started, self.ended + self.running
         speed = (self._started - started) / elapsed
         part = 1 - math.exp(-elapsed / max(USED_OVER, 3 / max(self.rate, 0.01)))
-        self._used += (speed - self._used) * part
+        binds = self.sleepers and self.reserver is None
+        self._used += ((1.0 if binds else speed / self.rate if self.rate else 0.0) - self._used) * part
         if self._dry >= DRY and now - self._dry_since >= DRY_SECONDS:
             self._close(now, now + self._wait)
             return False
@@ -307,7 +308,7 @@ class AdaptiveLimit(Limit):
             self.allowed = self._within(max(1.0, self.running))
             self._mark = 0.0
         self._wait = FIRST_WAIT
-        self._used = 0.0
+        self._used = 1.0
         self._ramp_at = now if self._mark else -math.inf
         self._dry = 0
         self._passed = self._bad = self._fresh = 0
@@ -325,7 +326,7 @@ class AdaptiveLimit(Limit):
         self.allowed = self._mark = self._within(self._passed / elapsed)
         self.shrank += 1
         self.shrank_at = now
-        self._used = self.allowed
+        self._used = 1.0
         self._passed = self._bad = self._fresh = 0
         self._begin_epoch(now)
         self._apply(now)
@@ -345,7 +346,7 @@ class AdaptiveLimit(Limit):
         if now - self._ramp_at < self._numbers.slow_start:
             self._apply(now)
             return
-        if self._used < USED * self.allowed:
+        if self._used < USED:
             self._beyond_since = math.inf
             self._apply(now)
             return
@@ -355,7 +356,7 @@ class AdaptiveLimit(Limit):
         elif self.allowed > BEYOND * self._mark:
             self._beyond_since = min(self._beyond_since, now)
             part = max(part, min(FASTEST, part * 2 ** (now - self._beyond_since)))
-        took = self.running / self._used if self._used > 0 else 0.0
+        took = self.running / (self._used * self.rate)
         self.allowed = self._within(self.allowed * (1 + part * min(elapsed, 1.0) / max(1.0, took)))
         self._apply(now)
 
