@@ -168,7 +168,7 @@ class AdaptiveLimit(Limit):
         if not self._dry:
             self._dry_since = now
         self._dry += 1
-        if after is not None and after > LONGEST_CLOSED:
+        if after is not None and not 0 <= after <= LONGEST_CLOSED:  # nor what is no number
             after = None
         match self.state:
             case DownstreamState.CLOSED:
