@@ -234,6 +234,8 @@ class Protection:
         if not (self._wanted or self._back or self._failing):
             return
         for key, (why, after) in self._wanted.items():
+            if not self._numbers(key[0]).on:  # an operator said so meanwhile
+                continue
             self.adaptive[key] = limit = AdaptiveLimit(*key, self._numbers(key[0]), now)
             limit.told(why.partition("\n")[0][:200], after, now, now)
         for name in self._back:

@@ -279,15 +279,19 @@ def _signs(spec: FunctionSpec, throttled_by: ThrottledBy) -> tuple[tuple[type[Ba
         by_name: Mapping[str, Sequence[type[BaseException]]] = throttled_by
     else:
         by_name = {spec.downstreams[0] if len(spec.downstreams) == 1 else "": throttled_by} if throttled_by else {}
-    signs = []
+    signs: list[tuple[type[BaseException], str]] = []
     for name, errors in by_name.items():
+        if not isinstance(errors, list | tuple | set | frozenset):
+            raise DeclarationError(
+                f"function {spec.name!r}: throttled_by has {errors!r:.100}; expected a list of classes of exceptions"
+            )
         if name not in spec.downstreams:
             what = f"{name!r:.100}" if name else "one of several, or of none"
             raise DeclarationError(
                 f"function {spec.name!r}: throttled_by is the sign of a downstream that it declares, not of {what}: "
                 'name it in downstreams=[…]; of several throttled_by says which, {"stripe": [ConnectionError]}'
             )
-        for error in errors if isinstance(errors, Sequence) else (errors,):
+        for error in errors:
             if not (isinstance(error, type) and issubclass(error, BaseException)):
                 raise DeclarationError(
                     f"function {spec.name!r}: throttled_by has {error!r:.100}; expected classes of exceptions"

@@ -97,13 +97,12 @@ def raised(  # noqa: PLR0911 - one return per row of the table above
     if issubclass(kind, Throttled):
         after, complaint = _after(error, "retry_after")
         reason = _said(error, "reason") or "the function raised Throttled"
-        downstream, scope = _said(error, "downstream")[:NAME_LENGTH], _said(error, "scope")
-        scope = TENANT if scope == TENANT else ""
-        return throttled(plain(reason + complaint, REASON_LENGTH), after, downstream, scope)
+        scope = TENANT if _word(error, "scope") == TENANT else ""
+        return throttled(plain(reason + complaint, REASON_LENGTH), after, _word(error, "downstream"), scope)
     if signs and stop in (Stop.NONE, Stop.TIMEOUT):
         ancestors = _ancestors(TimeoutError if stop is Stop.TIMEOUT else kind)
         for sign, downstream in signs:
-            if sign in ancestors:
+            if any(each is sign for each in ancestors):  # not `in`: a class may have an __eq__
                 said = timed_out(timeout).reason if stop is Stop.TIMEOUT else _headline(error)
                 return throttled(f"its function takes it for a throttle by {downstream}: {said}", None, downstream)
     if stop is not Stop.NONE:
@@ -184,6 +183,15 @@ def _said(error: BaseException, name: str) -> str:
         return _headline(value) if issubclass(type(value), BaseException) else plain(value, REASON_LENGTH)
     except BaseException:
         return UNTELLABLE
+
+
+def _word(error: BaseException, name: str) -> str:
+    """A name that a signal carries; empty: none, or what is no text."""
+    try:
+        value: Any = getattr(error, name, None)
+        return plain(value, NAME_LENGTH) if issubclass(type(value), str) else ""
+    except BaseException:
+        return ""
 
 
 def _tail(error: BaseException) -> str:

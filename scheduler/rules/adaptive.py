@@ -229,7 +229,8 @@ class AdaptiveLimit(Limit):
 
     def forgettable(self, now: float) -> bool:
         """Whether nothing of it is worth remembering."""
-        return self.state is DownstreamState.OPEN and now - self._throttled_at >= FORGOTTEN
+        unused = self.state is DownstreamState.OPEN or not (self.running or self.sleepers)
+        return unused and now - self._throttled_at >= FORGOTTEN
 
     def full(self, now: float) -> str:
         """How full it is, for people."""
