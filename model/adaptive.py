@@ -1,4 +1,4 @@
-"""How the limit of a downstream adapts to what it takes: the numbers that an operator may set."""
+"""Numbers by which the limit of a downstream adapts to what it takes, as an operator may set them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adaptive: how much a downstream takes, found out from what it says (FL12 to FL14).
+"""Adaptive: how much a downstream takes, found out from what it says (FL12, FL14).
 
 One limit for each downstream, whichever functions and sources call it, on the starts a second:
 
@@ -27,7 +27,7 @@ from .limit import UNLIMITED, Limit
 REST = "*"
 #: Seconds between two looks, and of the measurement after the first throttle.
 LOOK, MEASURE = 0.1, 0.5
-#: The longest wait of a downstream that closes it, seconds; what asks for more asks for its item alone.
+#: The longest wait that closes a downstream, seconds; one that is longer is its item's own, and a throttle like any.
 LONGEST_CLOSED = 300.0
 #: Seconds of the first wait for a probe, doubled up to the last.
 FIRST_WAIT, LAST_WAIT = 1.0, 30.0
@@ -50,7 +50,7 @@ FORGOTTEN = 600.0
 
 
 class DownstreamState(StrEnum):
-    """Where an adaptive limit is. Measuring: it limits nothing yet. Probing: one item may start, or is out."""
+    """The states of an adaptive limit. Measuring: it limits nothing yet. Probing: one item may start, or is out."""
 
     MEASURING = "measuring"
     OPEN = "open"

@@ -19,7 +19,7 @@ FORGOTTEN = 300.0
 
 
 class FirstAttempts(Limit):
-    """What first attempts of a function pay. It limits nothing, and counts what started."""
+    """The limit that first attempts of a function pay. It limits nothing, and counts what started."""
 
     __slots__ = ("_found",)
 
