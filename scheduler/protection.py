@@ -24,6 +24,9 @@ from .sleep import Sleep
 
 #: Tenants of one downstream that have a limit of their own there, where no quota says how many.
 TENANTS = 1_000
+#: So many limits are made as they are wanted; beyond it all that are wanted together, once in so many seconds, since
+#: what is out is counted anew for it.
+FEW, SELDOM = 20, 1.0
 #: What these say of a downstream: it answered.
 _ANSWERED = (Outcome.SUCCESS, Outcome.RETRY, Outcome.FATAL)
 #: Names a downstream, and a tenant of it; empty: all of it.
@@ -53,7 +56,8 @@ class Protection:
         self._failing: set[str] = set()
         self._probing: list[AdaptiveLimit] = []
         self._slow: dict[WorkerPool, float] = {}
-        self._look_at = 0.0
+        self._accounts: Counter[str] = Counter()  # tenants of a downstream that have, or are to have, a limit there
+        self._look_at = self._make_at = 0.0
         self.next_at: float | None = None  # when `turn` has something to look at; None: not before something happens
 
     # ---- what is said
@@ -143,9 +147,9 @@ class Protection:
             pool.admit(share)
             if share >= 1:
                 del self._slow[pool]
-        self.active = bool(self.adaptive or self.budgets or self._slow)
+        self.active = bool(self.adaptive or self.budgets or self._slow or self._wanted or self._back or self._failing)
         looks = [at for limit in self.adaptive.values() if (at := limit.next_look(now)) is not None]
-        if self._slow or any(budget.sleepers for budget in self.budgets.values()):
+        if self._slow or self._wanted or any(budget.sleepers for budget in self.budgets.values()):
             looks.append(self._look_at)
         self.next_at = max(self._look_at, min(looks)) if looks else None
         return opened
@@ -205,11 +209,10 @@ class Protection:
         """What a throttle of a tenant's account moves: the limit of that tenant, or that of the rest."""
         if not tenant or (downstream, tenant) in self.adaptive or (downstream, tenant) in self._wanted:
             return tenant or REST
-        return REST if self._tenants(downstream) >= self._most(downstream) else tenant
-
-    def _tenants(self, downstream: str) -> int:
-        keys = self.adaptive.keys() | self._wanted.keys()
-        return sum([name == downstream and tenant not in ("", REST) for name, tenant in keys])
+        if self._accounts[downstream] >= self._most(downstream):
+            return REST
+        self._accounts[downstream] += 1
+        return tenant
 
     def _most(self, downstream: str) -> int:
         quota = self._charges.quota(("", "", "", downstream, "tenant"))
@@ -231,8 +234,9 @@ class Protection:
 
     def _make(self, now: float) -> None:
         """Makes the limits and budgets that are wanted, all at once."""
-        if not (self._wanted or self._back or self._failing):
+        if not (self._wanted or self._back or self._failing) or now < self._make_at:
             return
+        self._make_at = now + (SELDOM if len(self.adaptive) + len(self._wanted) > FEW else 0.0)
         for key, (why, after) in self._wanted.items():
             if not self._numbers(key[0]).on:  # an operator said so meanwhile
                 continue
@@ -252,7 +256,8 @@ class Protection:
         self._adapt(now)
 
     def _adapt(self, now: float) -> None:
-        full = {name for name, _ in self.adaptive if self._tenants(name) >= self._most(name)}
+        self._accounts = Counter([name for name, tenant in self.adaptive if tenant not in ("", REST)])
+        full = {name for name, count in self._accounts.items() if count >= self._most(name)}
         self._limits.adapt(self.adaptive, full, self.budgets, now)
         self._intake.forget_routes()  # items of other kinds may share a flow from now on
 

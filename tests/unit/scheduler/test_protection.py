@@ -393,3 +393,48 @@ def test_refs_of_a_report_that_are_not_open_say_nothing() -> None:
     world = World()
     world.core.report(world.worker, Outcomes([5 << INDEX_BITS], {6 << INDEX_BITS: throttled()}), world.now, WALL)
     assert not world.core.protection.throttled
+
+
+def test_what_a_function_calls_that_comes_back_from_an_open_breaker_rises_slowly() -> None:
+    # Given a function of which everything failed, so that its own circuit breaker opened
+    world = World()
+    world.wanted = {A: 100}
+    world.verdict = lambda kind, attempt: Ended(Outcome.RETRY, "no")
+    world.run(3)
+    assert "a" in world.core.outages.closed
+    assert ("d", "") not in world.core.protection.adaptive
+    # When it works again
+    world.verdict = lambda kind, attempt: None
+    first = world.now
+    while "a" in world.core.outages.closed:
+        world.run(0.1)
+    # Then the share of its downstream rises within seconds
+    back = world.now
+    world.run(1)
+    early = world.starts(back + 0.2, back + 1.0)["a"]
+    world.run(9)
+    late = world.starts(world.now - 0.8, world.now)["a"]
+    assert back - first < 40 and late > 5 * early
+
+
+def test_ever_new_tenants_are_taken_in_together() -> None:
+    # Given a function that says of ever new tenants that their account is throttled
+    world = World(slots=2000)
+    world.verdict = lambda kind, attempt: throttled(scope="tenant")
+    made = 0
+    anew = world.core.limits.adapt
+
+    def counted(*arguments: Any) -> None:
+        nonlocal made
+        made += 1
+        anew(*arguments)
+
+    world.core.limits.adapt = counted  # type: ignore[method-assign]
+    for second in range(5):
+        for number in range(10):
+            world.push(*[Kind("a", tenant=f"t{second}-{number}-{each}") for each in range(100)])
+            world.run(0.1)
+    # Then they have limits up to the bound, and what is out was counted anew a few times alone
+    assert made < 12
+    assert len(world.core.protection.adaptive) == 1001
+    assert inspect(world.core, "s", world.now).downstreams
