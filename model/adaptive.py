@@ -19,7 +19,7 @@ class Adaptive:
     ceiling       starts a second that it never goes beyond; 0: none
     increase      the part of it by which it grows in a second, while at least 80 % of it is used
     decrease      what it is multiplied by, at most, when its downstream throttles
-    slow_start    seconds in which its share rises when its downstream comes back from closed
+    slow_start    seconds in which its share rises when its downstream comes back from closed, at most
     probe_timeout seconds after which a probe that has not ended counts as failed
     retries       retries of a function that calls it, as a part of its first attempts; at least one a second may go
     """

@@ -86,7 +86,9 @@ class AdaptiveLimit(Limit):
         "_probe_at",
         "_probe_base",
         "_probe_out",
+        "_ramp",
         "_ramp_at",
+        "_shut_at",
         "_started",
         "_throttled_at",
         "_used",
@@ -128,7 +130,8 @@ class AdaptiveLimit(Limit):
         self._mark = math.inf
         self._beyond_since = math.inf
         self._wait = FIRST_WAIT
-        self._ramp_at = -math.inf
+        self._ramp_at, self._ramp = -math.inf, 0.0
+        self._shut_at = now
         self._probe_at = math.inf
         self._probe_base = 0
         self._probe_out = False
@@ -193,7 +196,7 @@ class AdaptiveLimit(Limit):
     def ramp(self, now: float) -> None:
         """Its share rises from little: something that calls it came back."""
         if self.state is DownstreamState.OPEN:
-            self._ramp_at = now
+            self._ramp_at, self._ramp = now, self._numbers.slow_start
             self._apply(now)
 
     def begin(self, now: float) -> None:
@@ -224,7 +227,7 @@ class AdaptiveLimit(Limit):
             return self.until
         if self.state is DownstreamState.PROBING:
             return self._probe_at + self._numbers.probe_timeout if self._probe_out else None
-        busy = self.running or self.sleepers or self._bad or now - self._ramp_at < self._numbers.slow_start
+        busy = self.running or self.sleepers or self._bad or now - self._ramp_at < self._ramp
         return self._looked_at + LOOK if busy or self.state is DownstreamState.MEASURING else None
 
     def forgettable(self, now: float) -> bool:
@@ -295,6 +298,8 @@ class AdaptiveLimit(Limit):
         self._close(now, now + (self._wait if after is None else after))
 
     def _close(self, now: float, until: float) -> None:
+        if not self.shut:
+            self._shut_at = now
         self.state = DownstreamState.CLOSED
         self.until = until
         self.shrank_at = now
@@ -311,6 +316,7 @@ class AdaptiveLimit(Limit):
         self._wait = FIRST_WAIT
         self._used = 1.0
         self._ramp_at = now if self._mark else -math.inf
+        self._ramp = min(self._numbers.slow_start, now - self._shut_at)
         self._dry = 0
         self._passed = self._bad = self._fresh = 0
         self._begin_epoch(now)
@@ -344,7 +350,7 @@ class AdaptiveLimit(Limit):
         self._apply(now)
 
     def _grow(self, now: float, elapsed: float) -> None:
-        if now - self._ramp_at < self._numbers.slow_start:
+        if now - self._ramp_at < self._ramp:
             self._apply(now)
             return
         if self._used < USED:
@@ -377,8 +383,8 @@ class AdaptiveLimit(Limit):
         had_rate = bool(self.rate)
         if had_rate:
             self.refill(now)
-        slow = self._numbers.slow_start
-        share = FIRST_SHARE + (1 - FIRST_SHARE) * min(1.0, (now - self._ramp_at) / slow) if slow else 1.0
+        part = (now - self._ramp_at) / self._ramp if self._ramp else 1.0
+        share = FIRST_SHARE + (1 - FIRST_SHARE) * min(1.0, part)
         self.rate = self.allowed * share
         self.burst = max(1.0, self.rate * BURST)
         self.tokens = min(self.tokens, self.burst) if had_rate else 0.0

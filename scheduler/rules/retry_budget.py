@@ -71,8 +71,7 @@ class RetryBudget(Limit):
         self._seen.append((now, total))
         while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
             self._seen.popleft()
-        since, before = self._seen[0]
-        self.rate = max(LEAST, self.part * (total - before) / max(1.0, now - since))
+        self.rate = max(LEAST, self.part * (total - self._seen[0][1]) / WINDOW)
         self.burst = max(LEAST, self.rate * LOOK)
         self.tokens = min(self.tokens, self.burst)
 
