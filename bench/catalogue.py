@@ -55,6 +55,7 @@ FORMS = {
     "outbox": Form("outbox:outbox", 200_000, engine="sqlite"),
     "limits": Form("limits:limits", 100_096),
     "frontier": Form("failures:frontier", 1_000_000),
+    "downstream": Form("downstream:downstream", 25, float),
 }
 #: Those that `all` runs.
 IN_ALL = [name for name, form in FORMS.items() if form.in_all]

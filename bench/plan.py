@@ -56,6 +56,12 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("broken", 0, "", False, "power cut of the default engine: anything else"),
     ),
     "power_cut-redis-everysec": (Asked("lost_s", 1.0, "s", False, "power cut, appendfsync everysec: work lost"),),
+    "downstream": (
+        Asked("held_within_percent", 5.0, "%", False, "downstream: called beyond what it takes"),
+        Asked("use_percent", 90.0, "%", True, "downstream: used of what it takes"),
+        Asked("adapts_s", 10.0, "s", False, "downstream: adapts within, to half and back"),
+        Asked("attempts_spent", 0, "", False, "downstream: attempts that were spent"),
+    ),
     "store_down": (
         Asked("accepted_share", 0.999, "", True, "store away 60 s of 5 min: accepted within 10 s"),
         Asked("lost", 0, "", False, "store away: lost"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from ..model.adaptive import USUAL, adaptive_to_dict
 from ..model.did_you_mean import meant
 from ..model.errors import InvalidRequest
 from ..model.function_spec import FunctionSpec
@@ -52,7 +53,12 @@ def numbers(quota: Quota | None) -> str:
         return ""
     usual = Quota()
     said = {name: getattr(quota, name) for name in NUMBERS if getattr(quota, name) != getattr(usual, name)}
-    return ", ".join(f"{name} {_shown(value)}" for name, value in said.items())
+    parts = [f"{name} {_shown(value)}" for name, value in said.items()]
+    if (adaptive := quota.adaptive) is not None:
+        others = {name: value for name, value in adaptive_to_dict(adaptive).items() if value != getattr(USUAL, name)}
+        told = ", ".join(f"{name} {value:g}" for name, value in others.items() if name != "on")
+        parts.append(f"adaptive ({told or 'as usual'})" if adaptive.on else "not adaptive")
+    return ", ".join(parts)
 
 
 def _shown(value: object) -> str:

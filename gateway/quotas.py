@@ -7,6 +7,7 @@
       - {tenant: acme, concurrency: 20, weight: 4}
       - {per: tenant, concurrency: 5}
       - {downstream: smtp, concurrency: 30, rate: 90}
+      - {downstream: stripe, adaptive: {floor: 5, ceiling: 400}}
       - {downstream: smtp, per: tenant, rate: 20, max_values: 5000}
 
 What is named here gets exactly these limits at each start; the rest keeps what `tailrace quota set` gave it.
@@ -18,6 +19,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ..foundation.config import Seconds
+from ..model.adaptive import USUAL, Adaptive
 from ..model.limits import HIGHEST_LIMIT, Quota
 
 Limit = Annotated[float, Field(ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)]
@@ -57,6 +60,40 @@ class FunctionQuota(BaseModel):
         return Quota(function, **dict(self))
 
 
+class AdaptiveConfig(BaseModel):
+    """Numbers by which the limit of a downstream adapts to what it takes, from the first time that it throttles.
+
+    on            false: it does not
+    floor, ceiling  starts a second within which it stays; a ceiling of 0: none
+    increase      the part of it by which it grows in a second while it is used
+    decrease      what it is multiplied by, at most, when the downstream throttles
+    slow_start    seconds in which its share rises when the downstream comes back from closed
+    probe_timeout  seconds after which a probe that has not ended counts as failed
+    retries       retries of a function that calls it, as a part of its first attempts; at least one a second may go
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    on: bool = True
+    floor: float = USUAL.floor
+    ceiling: float = USUAL.ceiling
+    increase: float = USUAL.increase
+    decrease: float = USUAL.decrease
+    slow_start: Seconds = USUAL.slow_start
+    probe_timeout: Seconds = USUAL.probe_timeout
+    retries: float = USUAL.retries
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> AdaptiveConfig:
+        if fault := self.numbers().fault():
+            raise ValueError(fault)
+        return self
+
+    def numbers(self) -> Adaptive:
+        """As a quota has them."""
+        return Adaptive(**dict(self))
+
+
 class QuotaEntry(BaseModel):
     """Limits of a collection, a tenant, a downstream, or of one tenant of a function or a downstream.
 
@@ -67,6 +104,7 @@ class QuotaEntry(BaseModel):
     concurrency, rate, burst   as for a function
     weight       the tenant's share when tenants compete, over all functions, or in the function that is named
     reserve, lend   as for a function, of a tenant or a function's tenant
+    adaptive     how the limit of a downstream adapts when that throttles
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,6 +123,7 @@ class QuotaEntry(BaseModel):
     reserve: Limit = 0.0
     lend: bool = True
     opportunistic: bool = False
+    adaptive: AdaptiveConfig | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> QuotaEntry:
@@ -92,12 +131,12 @@ class QuotaEntry(BaseModel):
         if fault := quota.fault():
             raise ValueError(fault)
         if quota.empty:
-            raise ValueError("it says nothing: give concurrency, rate or weight")
+            raise ValueError("it says nothing: give concurrency, rate, weight or adaptive")
         return self
 
     def quota(self) -> Quota:
         """As a quota."""
-        return Quota(**dict(self))
+        return Quota(**(dict(self) | {"adaptive": None if self.adaptive is None else self.adaptive.numbers()}))
 
 
 class QuotasConfig(BaseModel):

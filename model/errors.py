@@ -142,10 +142,22 @@ class Fatal(FunctionSignal):
 
 
 class Throttled(FunctionSignal):
-    """Raised by a function: `downstream` asked us to wait `retry_after` (seconds or "30s"). Spends no attempt."""
+    """Raised by a function: `downstream` asked us to wait `retry_after` (seconds or "30s"). Spends no attempt.
 
-    def __init__(self, reason: str = "", *, downstream: str = "", retry_after: float | str | None = None) -> None:
+    downstream  one that the function declares; empty: the only one that it does
+    scope       "tenant": the downstream throttles the account of the item's tenant alone
+    """
+
+    def __init__(
+        self,
+        reason: str = "",
+        *,
+        downstream: str = "",
+        retry_after: float | str | None = None,
+        scope: str | None = None,
+    ) -> None:
         super().__init__(reason or f"throttled by {downstream or 'a downstream'}")
         self.reason = str(self)
         self.downstream = downstream
         self.retry_after = retry_after
+        self.scope = scope

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .adaptive import Adaptive, adaptive_from_dict, adaptive_to_dict
 from .function_spec import MOST_DOWNSTREAMS, FunctionSpec
 from .gate import Gate
 from .name import EXPECTED, NAME_LENGTH, is_name
@@ -38,6 +39,7 @@ class Quota:
                  function, a tenant, or a function's tenant. 0: none
     lend         whether others may have what is not used of the reserve
     opportunistic  this function runs only in what all others leave idle
+    adaptive     how the limit of this downstream adapts; None: as usual
     """
 
     function: str = ""
@@ -54,6 +56,7 @@ class Quota:
     reserve: float = 0.0
     lend: bool = True
     opportunistic: bool = False
+    adaptive: Adaptive | None = None
 
     @property
     def key(self) -> QuotaKey:
@@ -63,7 +66,7 @@ class Quota:
     @property
     def empty(self) -> bool:
         """Whether it says nothing."""
-        limited = self.concurrency or self.rate
+        limited = self.concurrency or self.rate or self.adaptive
         return not (limited or self.weight or self.downstreams or self.reserve or self.opportunistic)
 
     @property
@@ -110,6 +113,11 @@ class Quota:
             return f"max_values is {self.max_values} but it is not per tenant"
         if not 0 <= self.max_values <= MOST_VALUES:
             return f"max_values is {self.max_values}: expected 1 to {MOST_VALUES:,}"
+        if self.adaptive is not None and (not self.downstream or self.tenant or self.per):
+            return "only a quota of a whole downstream says how its limit adapts"
+        return self._fault_of_calls() or (self.adaptive.fault() if self.adaptive is not None else "")
+
+    def _fault_of_calls(self) -> str:
         if self.downstreams and (not self.function or any(self.key[1:])):
             return "only a quota of a whole function says which downstreams it calls"
         if len(self.downstreams) > MOST_DOWNSTREAMS:
@@ -139,14 +147,17 @@ def quota_to_dict(quota: Quota) -> dict[str, Any]:
     """Plain data for JSON: what it says, and nothing that it leaves open."""
     found = {name: getattr(quota, name) for name in Quota.__slots__}
     usual = {name: value for name, value in found.items() if value and name != "lend"}
-    said = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
-    return said if quota.lend else said | {"lend": False}
+    data = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
+    data |= {} if quota.adaptive is None else {"adaptive": adaptive_to_dict(quota.adaptive)}
+    return data if quota.lend else data | {"lend": False}
 
 
 def quota_from_dict(data: Mapping[str, Any]) -> Quota:
     """The inverse of `quota_to_dict`; what a later version says beside it is left out."""
     known = {name: value for name, value in data.items() if name in Quota.__slots__}
-    return Quota(**(known | {"downstreams": tuple(known.get("downstreams", ()))}))
+    adaptive = known.get("adaptive")
+    rest = {"downstreams": tuple(known.get("downstreams", ()))}
+    return Quota(**(known | rest | {"adaptive": adaptive_from_dict(adaptive) if adaptive else None}))
 
 
 def quotas_to_text(quotas: Iterable[Quota]) -> str:

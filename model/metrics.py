@@ -157,6 +157,19 @@ RUNNING = _gauge("scheduler.running", "Items that workers have, by function and 
 CLOGGED = _gauge(
     "scheduler.clogged", "1 for each function whose circuit breaker is open, because nearly all of it fails.", "1"
 )
+DOWNSTREAM_RATE = _gauge(
+    "downstream.rate", "Starts a second that a downstream was found to take, or the account of a tenant there.", "1/s"
+)
+DOWNSTREAM_STATE = _gauge(
+    "downstream.state", "1 for the state of each downstream that throttled: measuring, open, closed, probing.", "1"
+)
+DOWNSTREAM_THROTTLED = _counter("downstream.throttled", "Items that a downstream throttled; they spent no attempt.")
+DOWNSTREAM_SHRANK = _counter("downstream.shrank", "How often the limit of a downstream shrank for that.")
+DOWNSTREAM_UNKNOWN = _counter(
+    "downstream.unknown", "Throttles that named a downstream that their function does not declare, by function."
+)
+RETRY_RATE = _gauge("retries.rate", "Retries of a function that may start a second, by its budget.", "1/s")
+RETRIES_WAITING = _gauge("retries.waiting", "Retries of a function in a scheduler: they wait for their budget.")
 START_DELAY = _histogram(
     "tailrace.start.delay",
     "From when items were due until a worker was sent them, by function and priority; where the source says that.",
@@ -228,7 +241,25 @@ NODE = (
 GATEWAY = (SUBMIT_DURATION, SUBMISSIONS, OBJECTIVE, OBJECTIVE_DELAY)
 #: Of stores that are served apart.
 STORE = (STORE_TROUBLES, STORE_HELD_LOG)
-SCHEDULER = (READY, WORKERS, TAILERS, WAITING, RUNNING, CLOGGED, START_DELAY, WAIT, ENDED, REASONS)
+SCHEDULER = (
+    READY,
+    WORKERS,
+    TAILERS,
+    WAITING,
+    RUNNING,
+    CLOGGED,
+    DOWNSTREAM_RATE,
+    DOWNSTREAM_STATE,
+    DOWNSTREAM_THROTTLED,
+    DOWNSTREAM_SHRANK,
+    DOWNSTREAM_UNKNOWN,
+    RETRY_RATE,
+    RETRIES_WAITING,
+    START_DELAY,
+    WAIT,
+    ENDED,
+    REASONS,
+)
 WORKER = (RUN_DURATION, SESSIONS, WORKER_ENDED, SLOTS, ASSIGNED, EXECUTORS, DEATHS)
 #: Of every process.
 PROCESS = (PART_FAILURES, SPANS_EXPORTED, SPANS_DROPPED)

@@ -117,6 +117,8 @@ class Ended(msgspec.Struct):
     result    the function's return value as bytes (success only)
     crashed   the process died while this item ran (lost only): a suspicion, counted apart from attempts
     dropped_by  the gate (dropped only)
+    downstream  what throttled it (throttled only); whoever runs it says that, and the scheduler keeps what is declared
+    scope       `tenant`: only the account of the item's tenant was throttled there
     """
 
     outcome: int
@@ -126,6 +128,8 @@ class Ended(msgspec.Struct):
     crashed: bool = False
     progress: str = ""
     dropped_by: DroppedBy | None = None
+    downstream: str = ""
+    scope: str = ""
 
 
 #: How an item ends whose end cannot be written: it costs itself alone, not what leaves in the same frame.

@@ -266,7 +266,7 @@ class Engine:
                 returned = value is not None and entry.results
                 ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
             except BaseException as error:
-                ended = self._raised(key, error, runner.stop, entry.timeout)
+                ended = self._raised(key, error, runner.stop, entry)
             if seen is not None:
                 seen.end(entry, ended, perf_counter() - began, span)
             ITEM.reset(named)
@@ -320,21 +320,21 @@ class Engine:
             returned = value is not None and entry.results
             ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
         except BaseException as error:
-            ended = self._raised(key, error, run.stop, entry.timeout)
+            ended = self._raised(key, error, run.stop, entry)
         if seen is not None:
             seen.end_in_thread(entry, ended, perf_counter() - began, span, context)
         if deadline is not None:
             self.hard.pop(key, None)
         return None if ended is not None and ended.result is not None and not frame.wants_result else ended
 
-    def _raised(self, key: int, error: BaseException, stop: Stop, timeout: float | None) -> Ended:
+    def _raised(self, key: int, error: BaseException, stop: Stop, entry: PreparedKind) -> Ended:
         if forked.child:
             forked.end(error)
         if self._bound and attempt.out_of_memory(error):
             # Frees what the function held: even to report needs memory.
             traceback.clear_frames(attempt.traceback_of(error))
             self._spender = key
-        return attempt.raised(error, stop, timeout, self._bound)
+        return attempt.raised(error, stop, entry.timeout, self._bound, entry.signs)
 
     def _from_thread(self, call: Callable[..., Any], *arguments: Any) -> None:
         self._loop.call_soon_threadsafe(call, *arguments)

@@ -28,6 +28,7 @@ class PreparedKind:
         "priority",
         "ran",
         "results",
+        "signs",
         "tenant",
         "timeout",
         "waits",
@@ -40,6 +41,7 @@ class PreparedKind:
         self.is_async = function.is_async
         self.timeout = function.spec.timeout
         self.results = function.spec.results
+        self.signs = function.throttled_by
         self.name = function.spec.name
         self.priority = priority
         self.collection = collection

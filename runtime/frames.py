@@ -22,7 +22,7 @@ REF_MASK = (1 << SESSION_BITS) - 1
 _LENGTH = struct.Struct("<I")
 
 #: key, outcome, reason, after, result, progress
-EndRow = tuple[int, int, str, float | None, bytes | None, str]
+EndRow = tuple[int, int, str, float | None, bytes | None, str, str, str]
 #: key, headers, crashes, expires_at, progress
 ExtraRow = tuple[str, tuple[tuple[str, str], ...], int, float, str]
 
@@ -216,12 +216,13 @@ def _begins(body: bytearray) -> bool:
 
 def row_of(key: int, ended: Ended) -> EndRow:
     """An end as it travels."""
-    return (key, int(ended.outcome), ended.reason, ended.after, ended.result, ended.progress)
+    e = ended
+    return (key, int(e.outcome), e.reason, e.after, e.result, e.progress, e.downstream, e.scope)
 
 
 def ended_of(row: EndRow) -> Ended:
     """The inverse of `row_of`."""
-    return Ended(row[1], row[2], row[3], row[4], False, row[5])
+    return Ended(row[1], row[2], row[3], row[4], False, row[5], None, row[6], row[7])
 
 
 def extra_row(extra: Extra) -> ExtraRow:

@@ -19,7 +19,7 @@ from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .batch import AssignedFlight, Row, row_key
 from .executors import ExecutorProcess
-from .frames import Done, ExecutorSetup, Failed, Notes, Ready, Release, RunTimes, StopItems, Waits
+from .frames import Done, ExecutorSetup, Failed, Notes, Ready, Release, RunTimes, StopItems, Waits, ended_of
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import PrefetchDepth
@@ -289,10 +289,11 @@ class Pool:
             succeeded = [key for key in succeeded if key in live]
         live.difference_update(succeeded)
         ends: dict[int, Ended] = {}
-        for key, outcome, reason, after, result, progress in rows:
-            if key in live:
+        for row in rows:
+            if (key := row[0]) in live:
                 live.discard(key)
-                ends[key] = Ended(outcome, reason, after, result, False, progress or executor.notes.get(key, ""))
+                ends[key] = end = ended_of(row)
+                end.progress = end.progress or executor.notes.get(key, "")
         if executor.waits:
             executor.waits &= live
         if executor.notes:

@@ -8,11 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..model.demand import Closed
+from ..model.outcome import Outcome
+from ..model.workload import Ended
 from .returns import HELD, Returns
 from .rules.closing import MOST_CLOSED, closes, kept, opens
 from .rules.explain import limit_hold, limit_reason
 from .rules.flow import SESSION, Flow
 from .sleep import Sleep
+
+#: Seconds that retries beyond their budget rest in their source, at most.
+LONGEST_BACK = 30.0
 
 
 class Closings:
@@ -41,12 +46,24 @@ class Closings:
             reach = kept(flow)
             if flow.function.alone is None or not closes(flow, reach):
                 continue
-            if flow not in seen:
+            if flow.again:
+                self._send_back(flow, reach, now)
+            elif flow not in seen:
                 self._seen[flow] = None
             elif len(self._closed) < MOST_CLOSED:
                 self._close(flow, reach, now, wall)
                 changed = True
         return changed
+
+    def _send_back(self, flow: Flow, reach: int, now: float) -> None:
+        """Retries beyond what their budget lets start soon rest in their source for a while. Their cell stays open: it
+        is that of first attempts, too."""
+        limit = flow.asleep
+        assert limit is not None
+        late = {id(item) for item in flow.items[reach:] if not item[SESSION].patient}
+        back = flow.remove(lambda item: id(item) in late)
+        after = min(LONGEST_BACK, max(1.0, reach / max(limit.rate, 1.0)))
+        self._returns.end(back, Ended(Outcome.HELD, limit_reason(limit).value, after))
 
     def _close(self, flow: Flow, reach: int, now: float, wall: float) -> None:
         limit = flow.asleep

@@ -66,8 +66,10 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
             MessageToDict(reply, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
         )
         return
+    from ..foundation.clock import SYSTEM_CLOCK
     from ..model.outcome import Outcome
     from ..model.priority import Priority
+    from ..sdk import found_downstreams
 
     terminal.show_facts({"scheduler": reply.scheduler, "ready": reply.ready}, False)
     lanes = [
@@ -93,7 +95,11 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
     ]
     outcomes = [{"outcome": Outcome(each.outcome).name.lower(), "count": each.count} for each in reply.outcomes]
     reasons = [{"held_because": each.reason, "count": each.count} for each in reply.reasons]
-    for rows in (lanes, clogged, workers, tailers, outcomes, reasons):
+    downstreams = found_downstreams.rows(reply.downstreams, SYSTEM_CLOCK.wall())
+    retries = [
+        {"retries_of": each.function, "per_second": each.rate, "waiting": each.waiting} for each in reply.retries
+    ]
+    for rows in (lanes, clogged, downstreams, retries, workers, tailers, outcomes, reasons):
         if rows:
             terminal.say("")
             terminal.show(rows, list(rows[0]), False)

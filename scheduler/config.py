@@ -75,6 +75,12 @@ class SchedulerConfig(BaseModel):
     clog: ClogConfig = Field(
         default=ClogConfig(), description="the circuit breaker: when a function is frozen, and for how long"
     )
+    slow_start: Seconds = Field(
+        default=2.0,
+        ge=0,
+        le=300,
+        description="seconds in which a worker that attaches gets its share, where a function of it calls a downstream",
+    )
     grace_heartbeats: float = Field(
         2.0, ge=0, le=100, description="heartbeats that waiting items stay when a function's last worker has gone"
     )

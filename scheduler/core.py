@@ -25,12 +25,13 @@ from .dispatch import Dispatch
 from .intake import Intake
 from .limits import Limits
 from .outages import Outages
+from .protection import Protection
 from .recall import Recall
 from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.credit import steady, too_much
 from .rules.explain import Reason
-from .rules.flow import REF, SESSION, Item
+from .rules.flow import REF, SESSION
 from .rules.gate import Gates
 from .rules.heights import SeenHeights
 from .rules.placement import PoolLimits, WorkerPool
@@ -59,6 +60,7 @@ class Core:
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
         self.closings = Closings(self.sleep, self.returns)
+        self.protection = Protection(self.limits, self.intake, self.sleep, config.slow_start)
         self._dispatch = Dispatch(self.sleep, self.limits, config.opportunistic_ceiling, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
         self._credit = SessionCredits(
@@ -117,12 +119,15 @@ class Core:
         self, worker: WorkerSession, specs: Sequence[FunctionSpec], pools: Iterable[PoolLimits], now: float
     ) -> None:
         """A connection is up; the hello said what the worker can run."""
-        if worker.greeted:
+        known = worker.greeted
+        if known:
             worker.granted.reconnected()
         worker.greeted = worker.connected = True
         worker.specs = {spec.name: spec for spec in specs}
         worker.pools = {pool.name: self._pool(worker, pool, now) for pool in pools}
         self._announce(specs, now)
+        if not known:
+            self.protection.attached(worker, now)
         self._reroster(now)
         self.speaking.add(worker)
 
@@ -202,13 +207,7 @@ class Core:
 
     def cancel(self, tailer: TailerSession, refs: Iterable[int]) -> None:
         """Waiting items end at once; running ones are cancelled where they run."""
-        wanted = set(refs)
-
-        def named(item: Item) -> bool:
-            return item[SESSION] is tailer and item[REF] in wanted
-
-        self.returns.end(self._recall.remove(named), ended(Outcome.CANCELLED, Reason.CANCELLED))
-        self._recall.cancel_running(named)
+        self._recall.cancel(tailer, set(refs))
 
     def heartbeat(self) -> None:
         """Every session with a connection is asked to renew."""
@@ -223,9 +222,11 @@ class Core:
         """How items ended there. The review comes first: a session hears that a function is clogged no later than of
         the failure that showed it."""
         self.limits.now = now
+        if outcomes.ended or self.protection.active:
+            self.protection.note(worker, outcomes, now)
         self.returns.report(worker, outcomes)
         if self.outages.review(now, wall):
-            self._credit.close_cells()
+            self._outages_changed()
 
     def waits(self, worker: WorkerSession, waits: Iterable[int], goes_on: Iterable[int], now: float) -> None:
         """Items there wait for other work from now on, or go on. So that what they wait for can be pushed, credit rises
@@ -248,16 +249,7 @@ class Core:
 
     def grants(self, worker: WorkerSession, now: float) -> list[tuple[int, float]]:
         """(group, seconds) for each group of which it has items that their sessions still hold."""
-        untils: dict[int, float] = {}
-        for group, tailer in {(flight.group, each) for flight in worker.flights.values() for each in flight.tailers}:
-            # 0: nothing of the session is held any more, so its items are revoked; adopted ones in its group are not.
-            if until := tailer.held.until():
-                untils[group] = min(untils.get(group, until), until)
-        found = []
-        for group, until in untils.items():
-            if until > now and (lease := worker.granted.grant(self.sizes, until)) > 0:
-                found.append((group, lease))
-        return found
+        return worker.grants(self.sizes, now)
 
     def assignment(self, worker: WorkerSession, now: float) -> tuple[Assignment, float] | None:
         """The next assignment to send, and its lease in seconds; items whose lease is over go back instead."""
@@ -276,16 +268,21 @@ class Core:
         if self.ready and not self.draining:
             if self.outages.closed:
                 if self.outages.review(now, wall):
-                    self._credit.close_cells()
+                    self._outages_changed()
                 self.outages.turn(now)
+            if self.protection.active and self.protection.turn(now) and self.closings.review(now, wall):
+                self._credit.close_cells()
             self.speaking |= self._dispatch.turn(self.roster.ables, now, wall)
 
     @property
     def next_at(self) -> float | None:
         """When `turn` can start something more without any event."""
-        probe = self.outages.next_at() if self.outages.closed else None
-        token = self._dispatch.next_at
-        return token if probe is None else probe if token is None else min(token, probe)
+        times = (
+            self.outages.next_at() if self.outages.closed else None,
+            self._dispatch.next_at,
+            self.protection.next_at,
+        )
+        return min([at for at in times if at is not None], default=None)
 
     def tick(self, now: float, wall: float) -> None:
         """Time has passed: leases end, sessions are given up, graces run out, items expire."""
@@ -303,6 +300,8 @@ class Core:
         self.limits.tick(now)
         if (self.sleep.blocked or self.closings.closed) and self.closings.review(now, wall):
             self._credit.close_cells()
+        if self.protection.active:
+            self.protection.tick(now)
         self._spend_spare(now)
         self.outages.tick(now)
         self.adoptions.tick(now)
@@ -322,6 +321,7 @@ class Core:
         self.ready = True
         self._announce(functions, now)
         self.limits.set(list(quotas), version, now)
+        self.protection.numbered(now)
         self._shut(Gates(gates, self.roster.specs, self.limits.charges.downstreams))
         self._recredit(now)
 
@@ -344,6 +344,12 @@ class Core:
         return sum([len(worker.open) for worker in self.workers.values()])
 
     # ---- steps
+
+    def _outages_changed(self) -> None:
+        """Functions froze or thawed."""
+        self.protection.came_back(self.outages.thawed)
+        self.outages.thawed.clear()
+        self._credit.close_cells()
 
     def _spend_spare(self, now: float) -> None:
         """Credit for what waited falls behind it, not with each that goes on."""

@@ -69,6 +69,8 @@ async def explain_item(asks: Asks, id: str) -> dict[str, Any]:
             there = [] if reason == "handed_out" else _holds(await client.explain_kind(status.kind))
             same = {"pause": "paused", "drop": "dropped"}.get(reason, reason)
             facts["holds"] = [first, *(hold for hold in there if hold["reason"] != same)]
+            if reason == "waiting" and there:
+                facts |= {"reason": there[0]["reason"], "detail": there[0]["detail"]}
         return facts
     finally:
         await client.close()

@@ -71,7 +71,7 @@ def _holds(core: Core, kind: Kind, source: str, now: float, wall: float) -> Iter
 
 
 def _kept(core: Core, function: RosterFunction, flow: Flow, now: float) -> Hold | None:
-    """What keeps slots from it although they are empty: a ceiling, or reserves that are not lent (FL13)."""
+    """What keeps slots from it although they are empty: a ceiling, or reserves that are not lent (FL18)."""
     assert function.able is not None
     pools, limits = function.able.pools, core.limits
     slots, busy = slots_of(pools), taken_of(pools)

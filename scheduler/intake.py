@@ -18,7 +18,7 @@ from .limits import IDLE_FLOWS, Limits
 from .returns import HELD, Returns, ended
 from .roster import Roster, RosterFunction
 from .rules.explain import Reason
-from .rules.flow import EXTRA, FLOW, KIND, SESSION, Flow, Item
+from .rules.flow import ATTEMPT, EXTRA, FLOW, KIND, SESSION, Flow, Item
 from .rules.gate import DROP, Gates, sentence
 from .sessions import TailerSession
 
@@ -54,7 +54,7 @@ class Intake:
             )
         )
 
-    def admit(self, tailer: TailerSession, flight: Flight, now: float) -> None:
+    def admit(self, tailer: TailerSession, flight: Flight, now: float) -> None:  # noqa: PLR0912 - the hot path
         """Puts the items of a flight into their flows; those that meet a gate or that no function is known for go
         back."""
         routes, kinds = self._routes, flight.kinds
@@ -76,6 +76,9 @@ class Intake:
             for index, extra in flight.extras.items():
                 if extra.expires_at and (flow := routes.get(kinds[index])) is not None:
                     flow.dated = flow.function.dated = True
+        if self._limits.charges.anything and max(flight.attempts) > 1:
+            items = [self._retried(item, now) for item in items]
+            flows = [item[FLOW] for item in items]
         for item, flow in zip(items, flows, strict=True):
             if flow is None:
                 self._turned_away.append(item)
@@ -86,6 +89,15 @@ class Intake:
                 able.fresh.append(flow)
         if self._turned_away:
             self._turn_away()
+
+    def _retried(self, item: Item, now: float) -> Item:
+        """The item, in the flow of its kind's retries if it is one and its function has a budget of them."""
+        flow = item[FLOW]
+        if item[ATTEMPT] == 1 or flow is None or self._limits.charges.budget(flow.kind.function) is None:
+            return item
+        flow = self._limits.flow(flow.function, item[KIND], now, again=True)
+        flow.dated = flow.dated or item[EXTRA] is not None
+        return (*item[:FLOW], flow)
 
     def put(self, item: Item, now: float) -> None:
         """An item is last in its flow, whatever stands before its function."""
@@ -141,7 +153,7 @@ class Intake:
                 self._turned_away.append(item)
             else:
                 function = self._roster.functions[item[KIND].function].part(item)
-                flow = self._limits.flow(function, item[KIND], now)
+                flow = self._limits.flow(function, item[KIND], now, again=item[FLOW].again)
                 flows[flow].append(item if item[FLOW] is flow else (*item[:FLOW], flow))
         for flow, group in flows.items():
             flow.put_back(group)
@@ -170,7 +182,7 @@ class Intake:
         self._routes[kind] = self._limits.flow(function, kind, now)
 
     def forget_routes(self) -> None:
-        """A function froze or thawed: its items take another way from now on."""
+        """A function froze or thawed, or other labels tell flows apart: items take another way from now on."""
         self._routes.clear()
 
     def _meet_outage(self, function: RosterFunction, items: list[Item]) -> None:

@@ -13,8 +13,10 @@ from itertools import chain
 from ..model.limits import Quota
 from ..model.workload import Kind
 from .roster import Able, Roster, RosterFunction
+from .rules.adaptive import AdaptiveLimit
 from .rules.charges import Charges
 from .rules.flow import FLOW, KIND, Flow, Item
+from .rules.retry_budget import RetryBudget
 from .sessions import WorkerSession
 from .sleep import Sleep
 
@@ -45,12 +47,15 @@ class Limits:
             [reserve.unused() for reserve in keeping if any(flow.function.able is able for flow in reserve.flows)]
         )
 
-    def flow(self, function: RosterFunction, kind: Kind, now: float) -> Flow:
-        """The flow of a kind; it is made when there is none."""
+    def flow(self, function: RosterFunction, kind: Kind, now: float, *, again: bool = False) -> Flow:
+        """The flow of a kind, or of its retries; it is made when there is none."""
         kind = self.charges.kin(kind)
-        flow = function.flows.get(kind)
+        key = (*kind, "again") if again else kind
+        flow = function.flows.get(key)
         if flow is None:
-            flow = function.flows[kind] = Flow(function, kind)
+            flow = function.flows[key] = Flow(function, kind)
+            if again:
+                flow.again = True
             if self.charges.anything:
                 self._resolve(flow, now)
         return flow
@@ -64,7 +69,7 @@ class Limits:
             function.limit(whole.get(name))
         self.sharing = any(quota.reserve or quota.opportunistic for quota in quotas)
         if self.charges.set(quotas, version, now):
-            self.metering = self.metering and self.charges.anything
+            self.metering = self.metering and self.charges.weighed
             self._anew(now)
 
     def declare(self, downstreams: Mapping[str, tuple[str, ...]], now: float) -> bool:
@@ -80,6 +85,7 @@ class Limits:
             roomy = self.sleep.roomy
             for limit, count in Counter(chain.from_iterable([item[FLOW].charges for item in items])).items():
                 limit.running -= count
+                limit.ended += count
                 assert limit.running >= 0
                 if limit.sleepers:
                     roomy[limit] = None
@@ -146,11 +152,24 @@ class Limits:
         self.charges.forget(used, now)
         return left
 
+    def adapt(
+        self,
+        adaptive: Mapping[tuple[str, str], AdaptiveLimit],
+        full: Collection[str],
+        budgets: Mapping[str, RetryBudget],
+        now: float,
+    ) -> None:
+        """Other limits of downstreams and other budgets of retries from now on."""
+        self.charges.adapt(adaptive, full, budgets)
+        self._anew(now)
+
     def _anew(self, now: float) -> None:
         """Resolves the charges of every flow, and counts what they have taken."""
         self.any = self.charges.any
         self.sleep.clear()
-        for limit in self.charges.all():
+        limits = list(self.charges.all())
+        before = [limit.running for limit in limits]
+        for limit in limits:
             limit.running = 0
             limit.reserver = None
             limit.sleepers.clear()
@@ -169,6 +188,8 @@ class Limits:
             self._resolve(flow, now)
             for limit in flow.charges:
                 limit.found(count)
+        for limit, running in zip(limits, before, strict=True):
+            limit.recounted(running)
 
     def _regroup(self, now: float) -> None:
         """Other labels tell flows apart from now on: what waits and what is out moves into those."""
@@ -180,7 +201,7 @@ class Limits:
             for old in former.values():
                 items, old.items = old.items, []
                 for item in items:
-                    flow = self.flow(part, item[KIND], now)
+                    flow = self.flow(part, item[KIND], now, again=old.again)
                     flow.items.append((*item[:FLOW], flow))
                     flow.dated = flow.dated or old.dated
             for flow in part.flows.values():
@@ -189,7 +210,8 @@ class Limits:
                     part.able.fresh.append(flow)
         for worker in self._workers.values():
             for ref, item in worker.open.items():
-                worker.open[ref] = (*item[:FLOW], self.flow(item[FLOW].function, item[KIND], now))
+                old = item[FLOW]
+                worker.open[ref] = (*item[:FLOW], self.flow(old.function, item[KIND], now, again=old.again))
 
     def _running(self) -> Counter[Flow]:
         """What is out of each flow, but for what waits for other work."""
@@ -208,6 +230,9 @@ class Limits:
             flow.reserves_of = self.charges.reserved(flow.kind)
             for reserve in flow.reserves_of:
                 reserve.flows[flow] = None
+        budget = self.charges.budget(flow.kind.function)
+        if budget is not None:
+            flow.charges += (budget if flow.again else budget.firsts,)
 
     def _parts(self) -> list[RosterFunction]:
         """All functions, and each as far as it runs alone."""

@@ -21,6 +21,18 @@ def samples(reply: pb.InspectReply) -> list[Sample]:
         found += [Sample(metrics.WAITING, labels, lane.waiting), Sample(metrics.RUNNING, labels, lane.running)]
     for clogged in reply.clogged:
         found.append(Sample(metrics.CLOGGED, (("function", clogged.function), ("state", clogged.state)), 1))
+    for state in reply.downstreams:
+        labels = (("downstream", state.downstream), ("tenant", state.tenant))
+        if state.HasField("rate"):
+            found.append(Sample(metrics.DOWNSTREAM_RATE, labels, state.rate))
+        found.append(Sample(metrics.DOWNSTREAM_STATE, (*labels, ("state", state.state)), 1))
+        found.append(Sample(metrics.DOWNSTREAM_THROTTLED, labels, state.throttled))
+        found.append(Sample(metrics.DOWNSTREAM_SHRANK, labels, state.shrank))
+    for unknown in reply.unknown_downstreams:
+        found.append(Sample(metrics.DOWNSTREAM_UNKNOWN, (("function", unknown.reason),), unknown.count))
+    for budget in reply.retries:
+        of = (("function", budget.function),)
+        found += [Sample(metrics.RETRY_RATE, of, budget.rate), Sample(metrics.RETRIES_WAITING, of, budget.waiting)]
     for each in reply.outcomes:
         found.append(Sample(metrics.ENDED, (("outcome", Outcome(each.outcome).name.lower()),), each.count))
     for code in reply.reasons:

@@ -41,6 +41,7 @@ class Outages:
     ) -> None:
         self.clogs: dict[str, Clog] = {}
         self.closed: dict[str, Closed] = {}
+        self.thawed: list[str] = []  # since somebody looked
         self._limits = limits
         self._roster = roster
         self._workers = workers
@@ -123,6 +124,7 @@ class Outages:
 
     def _thaw(self, name: str, now: float) -> None:
         del self.closed[name]
+        self.thawed.append(name)
         function = self._roster.functions[name]
         function.frozen = False
         self._intake.forget_routes()

@@ -76,6 +76,15 @@ class Recall:
         for worker, refs in self.cancel_running(gone):
             worker.revoked.update(refs)
 
+    def cancel(self, tailer: TailerSession, refs: Collection[int]) -> None:
+        """Items of a session that nobody wants any more: those that wait end at once."""
+
+        def named(item: Item) -> bool:
+            return item[SESSION] is tailer and item[REF] in refs
+
+        self._returns.end(self.remove(named), ended(Outcome.CANCELLED, Reason.CANCELLED))
+        self.cancel_running(named)
+
     def cancel_running(self, named: Callable[[Item], bool]) -> list[tuple[WorkerSession, list[int]]]:
         """Tells workers to cancel; returns whom, and which of their refs."""
         found = []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..model.demand import Cell
 from ..model.function_spec import FunctionSpec
 from ..model.limits import Quota
 from ..model.priority import Priority
-from ..model.workload import Kind
 from .rules.cost import Metered
 from .rules.credit import cell_limit, session_total, steady
 from .rules.flow import EXTRA, Flow, Item, Room
@@ -30,14 +30,14 @@ class RosterFunction(Metered):
         self.alone = None if alone else RosterFunction(name, now, alone=True)
         self.name = name
         self.levels = LEVELS
-        self.flows: dict[Kind, Flow] = {}
+        self.flows: dict[tuple[Any, ...], Flow] = {}  # by kind; of retries with a mark behind it
         self.dated = False  # an item with an expiry may wait in one of its flows
         self.asking = Room()  # while frozen: the items that would be the next probe
         self.frozen = False
         self.able: Able | None = None
         self.quota: Quota | None = None
         self.weight = 1.0
-        self.opportunistic = False  # it has what all others leave idle (FL13)
+        self.opportunistic = False  # it has what all others leave idle (FL18)
         self.gone_since: float | None = now  # when its last worker went; None: it has one
         self.spare = 0  # how much of `capacity` is for what waits for other work
         self.capacity = 0  # what its pools can hold, or could when it last had any
@@ -172,7 +172,7 @@ class Roster:
                 function.alone.ready(able_of(apart))
             if pools:
                 function.gone_since = None
-                function.capacity = sum(pool.limit + pool.spare for pool in pools)
+                function.capacity = sum(pool.full + pool.spare for pool in pools)
                 function.spare = sum(pool.spare for pool in pools)
             else:
                 function.gone_since = now if function.gone_since is None else function.gone_since
@@ -184,7 +184,7 @@ class Roster:
         """Every cell's limit for one session, and its total. A function keeps its cells for `grace` seconds after its
         last worker went."""
         pools = [pool for worker in workers if worker.able for pool in worker.pools.values()]
-        capacity = sum(pool.limit + pool.spare for pool in pools if not pool.alone)
+        capacity = sum(pool.full + pool.spare for pool in pools if not pool.alone)
         total = session_total(capacity, bound)
         share = steady(sessions)
         cells = {}

@@ -141,7 +141,7 @@ class SchedulerServer:
         return adoption_to_wire(answer, now)
 
     async def inspect(self) -> pb.InspectReply:
-        return inspect(self.core, self.id, self._clock.monotonic())
+        return inspect(self.core, self.id, self._clock.monotonic(), self._clock.wall())
 
     async def samples(self) -> list[Sample]:
         """Its numbers now."""

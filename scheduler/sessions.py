@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..model.demand import Cell, Closed
 from ..model.function_spec import FunctionSpec
+from ..model.lease import LeaseSizes
 from ..model.workload import Ended
 from .rules.flow import Item
 from .rules.leases import Granted, HeldFlights, Requests
@@ -89,11 +90,13 @@ class Assignment:
 
 class WorkerFlight:
     """Items that were assigned together, for counting per flight, never per item. `group` is the number that the worker
-    leases it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another."""
+    leases it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another. `at`
+    is when they were assigned (monotonic)."""
 
-    __slots__ = ("group", "open", "pool", "tailers")
+    __slots__ = ("at", "group", "open", "pool", "tailers")
 
-    def __init__(self, tailer: TailerSession, pool: WorkerPool, items: int) -> None:
+    def __init__(self, tailer: TailerSession, pool: WorkerPool, items: int, at: float) -> None:
+        self.at = at
         self.group = tailer.group
         self.tailers: tuple[TailerSession, ...] = (tailer,)
         self.pool = pool
@@ -129,3 +132,13 @@ class WorkerSession:
     def able(self) -> bool:
         """Whether it takes new items at all."""
         return self.connected and not self.draining
+
+    def grants(self, sizes: LeaseSizes, now: float) -> list[tuple[int, float]]:
+        """(group, seconds) for each group of which it has items that their sessions still hold."""
+        untils: dict[int, float] = {}
+        for group, tailer in {(flight.group, each) for flight in self.flights.values() for each in flight.tailers}:
+            # 0: nothing of the session is held any more, so its items are revoked; adopted ones in its group are not.
+            if until := tailer.held.until():
+                untils[group] = min(untils.get(group, until), until)
+        leases = {group: self.granted.grant(sizes, until) for group, until in untils.items() if until > now}
+        return [(group, lease) for group, lease in leases.items() if lease > 0]

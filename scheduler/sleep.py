@@ -194,7 +194,7 @@ class Sleep:
                     self._release(flow)
                     flow.since = now
                     self.blocked[flow] = self.blocked.pop(flow)
-            elif len(flow.charges) > 1 and all(limit.reserver is None for limit in flow.charges):
+            elif len(flow.charges) > 1 and all(limit.reserver is None and limit.reservable for limit in flow.charges):
                 flow.reserves = now
                 for limit in flow.charges:
                     limit.reserver = flow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from ..model.workload import Kind
@@ -15,11 +16,13 @@ from .rules.placement import room_of
 
 #: Said where nothing holds a kind.
 NOTHING = "nothing holds it here: it starts as soon as it is pushed and has its turn"
+#: The state of a downstream that has no limit, since it throttled long ago, or only accounts, or is not to have one.
+UNLIMITED = "unlimited"
 #: Said of what runs and waits for other work.
 PARENT = "it waits for other work that it submitted, and takes no place meanwhile"
 
 
-def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
+def inspect(core: Core, scheduler: str, now: float, wall: float = 0.0) -> pb.InspectReply:
     """Everything held now, in numbers."""
     reply = pb.InspectReply(scheduler=scheduler, ready=core.ready)
     running: Counter[tuple[str, int]] = Counter(
@@ -50,6 +53,7 @@ def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
             since=closed.since,
             asking=len(core.roster.functions[name].asking),
         )
+    _protected(core, reply, now, wall)
     for worker in core.workers.values():
         state = reply.workers.add(
             name=worker.name,
@@ -70,6 +74,31 @@ def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
     for code, count in sorted(core.returns.reasons.items()):
         reply.reasons.add(reason=code, count=count)
     return reply
+
+
+def _protected(core: Core, reply: pb.InspectReply, now: float, wall: float) -> None:
+    """What downstreams were found to take, and the budgets of retries."""
+    known = core.protection
+    for (name, tenant), limit in sorted(known.adaptive.items()):
+        reply.downstreams.add(
+            downstream=name,
+            tenant=tenant,
+            state=limit.state.value,
+            rate=limit.allowed if limit.allowed < math.inf else None,
+            running=limit.running,
+            throttled=limit.throttled if tenant else known.throttled[name],
+            shrank=limit.shrank,
+            shrank_at=wall - (now - limit.shrank_at) if limit.shrank_at else 0.0,
+            probe_at=wall + max(0.0, limit.until - now) if limit.shut else 0.0,
+            reason=limit.why,
+        )
+    for name in sorted(known.throttled.keys() - {name for name, tenant in known.adaptive if not tenant}):
+        reply.downstreams.add(downstream=name, state=UNLIMITED, throttled=known.throttled[name])
+    for name, budget in sorted(known.budgets.items()):
+        waiting = sum([len(flow.items) for flow in core.roster.functions[name].all_flows if flow.again])
+        reply.retries.add(function=name, rate=budget.rate, waiting=waiting)
+    for name, count in sorted(known.unknown.items()):
+        reply.unknown_downstreams.add(reason=name, count=count)
 
 
 def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:

@@ -29,6 +29,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ISOLATIONS = ("shared", "process")
+#: Errors that are the sign of a downstream; or of which, where there are several.
+ThrottledBy = Sequence[type[BaseException]] | Mapping[str, Sequence[type[BaseException]]]
 #: Longest description kept: the first line of the docstring.
 DESCRIPTION_LENGTH = 200
 
@@ -47,13 +49,22 @@ class Function(Generic[P, R]):
     spec        what a worker announces of it
     collection  the collection of a submission that names none
     is_async    whether it is an `async def`
+    throttled_by  errors that count as throttled, each with the downstream of which it is the sign
     """
 
-    def __init__(self, call: Callable[P, R], spec: FunctionSpec, collection: str, namespace: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        call: Callable[P, R],
+        spec: FunctionSpec,
+        collection: str,
+        namespace: Mapping[str, Any],
+        throttled_by: Sequence[tuple[type[BaseException], str]] = (),
+    ) -> None:
         functools.update_wrapper(self, call)
         self.call = call
         self.spec = spec
         self.collection = collection
+        self.throttled_by = throttled_by
         self.is_async = inspect.iscoroutinefunction(call)
         self._signature = inspect.signature(call)
         self._namespace: Mapping[str, Any] = namespace
@@ -164,6 +175,7 @@ def function(
     owner: str = "",
     results: bool = True,
     downstreams: Sequence[str] = (),
+    throttled_by: ThrottledBy = (),
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -182,6 +194,7 @@ def function(
     owner: str = "",
     results: bool = True,
     downstreams: Sequence[str] = (),
+    throttled_by: ThrottledBy = (),
 ) -> Any:
     """Declares a function that tailrace can run.
 
@@ -195,7 +208,9 @@ def function(
     collection  the collection of submissions that name none
     owner       who to ask about it: shown beside the name, and where a submission is refused
     results     whether what it returns is kept (default: yes)
-    downstreams what it calls that must not be overloaded, by name (`["stripe"]`): quotas limit each for all who call it
+    downstreams what it calls that must not be overloaded, by name (`["stripe"]`): each has a limit for all who call it
+    throttled_by  errors that say what `Throttled` does (`[ConnectionError]`), TimeoutError for its own timeout too;
+                or by downstream (`{"stripe": [ConnectionError]}`)
 
     Raises DeclarationError for what cannot be declared.
     """
@@ -241,7 +256,7 @@ def function(
             results=bool(results),
             downstreams=_downstreams(chosen, downstreams),
         )
-        return Function(target, spec, collection, namespace)
+        return Function(target, spec, collection, namespace, _signs(spec, throttled_by))
 
     return declare if call is None else declare(call)
 
@@ -256,6 +271,33 @@ def _downstreams(function: str, names: Sequence[str]) -> tuple[str, ...]:
             f"function {function!r} names {len(names)} downstreams: at most {MOST_DOWNSTREAMS} are taken"
         )
     return tuple(dict.fromkeys(names))
+
+
+def _signs(spec: FunctionSpec, throttled_by: ThrottledBy) -> tuple[tuple[type[BaseException], str], ...]:
+    """Errors with the downstream of which each is the sign; of a list that is the only one."""
+    if isinstance(throttled_by, Mapping):
+        by_name: Mapping[str, Sequence[type[BaseException]]] = throttled_by
+    else:
+        by_name = {spec.downstreams[0] if len(spec.downstreams) == 1 else "": throttled_by} if throttled_by else {}
+    signs: list[tuple[type[BaseException], str]] = []
+    for name, errors in by_name.items():
+        if not isinstance(errors, list | tuple | set | frozenset):
+            raise DeclarationError(
+                f"function {spec.name!r}: throttled_by has {errors!r:.100}; expected a list of classes of exceptions"
+            )
+        if name not in spec.downstreams:
+            what = f"{name!r:.100}" if name else "one of several, or of none"
+            raise DeclarationError(
+                f"function {spec.name!r}: throttled_by is the sign of a downstream that it declares, not of {what}: "
+                'name it in downstreams=[…]; of several throttled_by says which, {"stripe": [ConnectionError]}'
+            )
+        for error in errors:
+            if not (isinstance(error, type) and issubclass(error, BaseException)):
+                raise DeclarationError(
+                    f"function {spec.name!r}: throttled_by has {error!r:.100}; expected classes of exceptions"
+                )
+            signs.append((error, name))
+    return tuple(signs)
 
 
 def _check_callable(target: Any) -> None:

@@ -1,4 +1,4 @@
-"""The gates of sources: which tailers an operator paused, as the control store has it, wherever the tailers run (FL12).
+"""The gates of sources: which tailers an operator paused, as the control store has it, wherever the tailers run (FL17).
 
 They are followed, never judged by a scheduler: a tailer that nobody schedules for is paused all the same.
 """

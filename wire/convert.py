@@ -178,6 +178,8 @@ def _write_ended(message: pb.Outcomes, ref: int, ended: Ended) -> None:
         crashed=ended.crashed,
         progress=ended.progress,
         dropped_by=None if ended.dropped_by is None else pb.DroppedBy(**ended.dropped_by._asdict()),
+        downstream=ended.downstream,
+        scope=ended.scope,
     )
 
 
@@ -194,6 +196,8 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
                 crashed=ended.crashed,
                 progress=ended.progress,
                 dropped_by=_dropped_by(ended.dropped_by) if ended.HasField("dropped_by") else None,
+                downstream=ended.downstream,
+                scope=ended.scope,
             )
             for ended in message.ended
         },

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import NamedTuple
 
+from ..model.adaptive import Adaptive, adaptive_to_dict
 from ..model.gate import Gate
 from ..model.limits import Quota, Snapshot
 from ..model.overview import TailerOverview
@@ -172,6 +174,7 @@ def quota_to_wire(quota: Quota) -> pb.Quota:
         reserve=quota.reserve,
         keeps=not quota.lend,
         opportunistic=quota.opportunistic,
+        adaptive=None if quota.adaptive is None else pb.Adaptive(**adaptive_to_dict(quota.adaptive)),
     )
 
 
@@ -192,7 +195,12 @@ def quota_from_wire(message: pb.Quota) -> Quota:
         message.reserve,
         not message.keeps,
         message.opportunistic,
+        _adaptive(message.adaptive) if message.HasField("adaptive") else None,
     )
+
+
+def _adaptive(message: pb.Adaptive) -> Adaptive:
+    return Adaptive(**{field.name: getattr(message, field.name) for field in fields(Adaptive)})
 
 
 def snapshot_to_wire(snapshot: Snapshot) -> pb.ControlSnapshot:

@@ -51,6 +51,12 @@ def quota_set(
     burst: Annotated[float, typer.Option("--burst", min=0, help="Starts at once after a quiet time.")] = 0.0,
     weight: Annotated[float, typer.Option("--weight", min=0, help="Share when functions or tenants compete.")] = 0.0,
     max_values: Annotated[int, typer.Option("--max-values", min=0, help="Tenants that are counted apart.")] = 0,
+    adaptive: Annotated[
+        bool | None,
+        typer.Option("--adaptive/--no-adaptive", help="Whether the limit of a downstream adapts when that throttles."),
+    ] = None,
+    floor: Annotated[float | None, typer.Option("--floor", help="Starts per second that it never goes below.")] = None,
+    ceiling: Annotated[float | None, typer.Option("--ceiling", help="Starts per second never to go beyond.")] = None,
     calls: Annotated[
         list[str] | None, typer.Option("--calls", metavar="DOWNSTREAM", help="A downstream that the function calls.")
     ] = None,
@@ -63,8 +69,12 @@ def quota_set(
     gateway: GatewayAddress = None,
 ) -> None:
     """Set all limits of a function, a tenant, a downstream; what is not given is not limited."""
+    from ...model.adaptive import Adaptive
     from ...model.limits import Quota
 
+    given = {"on": adaptive, "floor": floor, "ceiling": ceiling}
+    told = {name: value for name, value in given.items() if value is not None}
+    adapts = Adaptive(**told) if told else None  # type: ignore[arg-type]
     wanted = Quota(
         function,
         concurrency,
@@ -80,6 +90,7 @@ def quota_set(
         reserve,
         lend,
         opportunistic,
+        adapts,
     )
     _set(gateway, wanted, why)
     terminal.say(f"{_called(wanted)}: {'no limits' if wanted.empty else 'limits set'}")
@@ -105,10 +116,23 @@ def quota_unset(
 
 @quota.command("list")
 def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The limits that are set."""
+    """The limits that are set, and what downstreams were found to take."""
+    from ...foundation.clock import SYSTEM_CLOCK
+    from ...model.limits import Quota
+    from ...sdk import found_downstreams
+
     quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
-    rows = [{name: getattr(each, name) for name in _COLUMNS} for each in quotas]
-    terminal.show(rows, _COLUMNS, as_json, empty="nothing has a limit")
+    states = terminal.call(found_downstreams.ask())
+    wall = SYSTEM_CLOCK.wall()
+    now = {(each.downstream, each.tenant): found_downstreams.sentence(each, wall) for each in states}
+    whole = {(each.downstream, each.tenant) for each in quotas if each.downstream and not each.per}
+    quotas = [*quotas, *(Quota(downstream=name, tenant=tenant) for name, tenant in now if (name, tenant) not in whole)]
+    rows = [
+        {name: getattr(each, name) for name in _COLUMNS}
+        | {"now": "" if each.per or each.function else now.get((each.downstream, each.tenant), "")}
+        for each in quotas
+    ]
+    terminal.show(rows, [*_COLUMNS, "now"], as_json, empty="nothing has a limit")
 
 
 @quota.command("show")

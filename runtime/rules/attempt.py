@@ -7,6 +7,7 @@
 | raised RetryLater                            | retry     | yes           |
 | raised Fatal, or its payload does not fit    | fatal     | -             |
 | raised Throttled                             | throttled | no            |
+| raised, or ran past its timeout, as its function declared (`throttled_by`) | throttled | no |
 | ran past its timeout                         | retry     | yes           |
 | was cancelled by its owner                   | cancelled | -             |
 | was stopped because its lease or worker ends | lost      | no            |
@@ -21,6 +22,7 @@ answer takes is running time of the item.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from enum import IntEnum
 from types import TracebackType
 from typing import Any
@@ -37,6 +39,10 @@ TAIL_FRAMES = 5
 TEXT_LENGTH = 1024
 #: Characters of a name, and of what is wrong with a number.
 NAME_LENGTH = 200
+#: The one scope that a throttle may have beside the whole downstream.
+TENANT = "tenant"
+#: Errors that are the sign of a downstream, each with its name.
+Signs = Sequence[tuple[type[BaseException], str]]
 #: Causes of an exception that are looked at.
 CAUSES = 8
 
@@ -44,6 +50,7 @@ CAUSES = 8
 _traceback: Any = BaseException.__dict__["__traceback__"].__get__
 _cause: Any = BaseException.__dict__["__cause__"].__get__
 _context: Any = BaseException.__dict__["__context__"].__get__
+_ancestors: Any = type.__dict__["__mro__"].__get__
 _errno: Any = OSError.__dict__["errno"].__get__
 
 
@@ -72,10 +79,12 @@ def returned(result: bytes, limit: int) -> Ended | None:
     return Ended(Outcome.SUCCESS, result=result)
 
 
-def raised(error: BaseException, stop: Stop = Stop.NONE, timeout: float | None = None, bound: str = "") -> Ended:
+def raised(  # noqa: PLR0911 - one return per row of the table above
+    error: BaseException, stop: Stop = Stop.NONE, timeout: float | None = None, bound: str = "", signs: Signs = ()
+) -> Ended:
     """The end of a run that raised. `stop` says whether we asked it to: then that is why it ended, whatever it raised
     on the way out, except that a signal it raised on purpose is heard. `bound` says how much memory it may have, when
-    that is bounded, and where that is set."""
+    that is bounded, and where that is set. `signs`: what counts as throttled, as its function declared."""
     kind = type(error)  # not isinstance: that asks the object what it is, and it may answer by raising
     if issubclass(kind, Fatal):
         return Ended(Outcome.FATAL, _said(error, "reason") or "the function raised Fatal")
@@ -88,11 +97,23 @@ def raised(error: BaseException, stop: Stop = Stop.NONE, timeout: float | None =
     if issubclass(kind, Throttled):
         after, complaint = _after(error, "retry_after")
         reason = _said(error, "reason") or "the function raised Throttled"
-        return Ended(Outcome.THROTTLED, plain(reason + complaint, REASON_LENGTH), after)
+        scope = TENANT if _word(error, "scope") == TENANT else ""
+        return throttled(plain(reason + complaint, REASON_LENGTH), after, _word(error, "downstream"), scope)
+    if signs and stop in (Stop.NONE, Stop.TIMEOUT):
+        ancestors = _ancestors(TimeoutError if stop is Stop.TIMEOUT else kind)
+        for sign, downstream in signs:
+            if any(each is sign for each in ancestors):  # not `in`: a class may have an __eq__
+                said = timed_out(timeout).reason if stop is Stop.TIMEOUT else _headline(error)
+                return throttled(f"its function takes it for a throttle by {downstream}: {said}", None, downstream)
     if stop is not Stop.NONE:
         return stopped(stop, timeout)
     where = f"out of memory, it may have {bound}: " if bound and out_of_memory(error) else ""
     return Ended(Outcome.RETRY, plain(f"{where}{_headline(error)}{_tail(error)}", REASON_LENGTH))
+
+
+def throttled(reason: str, after: float | None, downstream: str = "", scope: str = "") -> Ended:
+    """The end of a run that a downstream told to wait."""
+    return Ended(Outcome.THROTTLED, reason[:REASON_LENGTH], after, downstream=downstream, scope=scope)
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -162,6 +183,15 @@ def _said(error: BaseException, name: str) -> str:
         return _headline(value) if issubclass(type(value), BaseException) else plain(value, REASON_LENGTH)
     except BaseException:
         return UNTELLABLE
+
+
+def _word(error: BaseException, name: str) -> str:
+    """A name that a signal carries; empty: none, or what is no text."""
+    try:
+        value: Any = getattr(error, name, None)
+        return plain(value, NAME_LENGTH) if issubclass(type(value), str) else ""
+    except BaseException:
+        return ""
 
 
 def _tail(error: BaseException) -> str:

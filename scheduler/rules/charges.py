@@ -2,17 +2,20 @@
 
 A quota of one tenant goes before one `per: tenant` of the same dimension. Of `per: tenant` each tenant gets a limit of
 its own, up to `max_values` of them; the rest and the empty label share one, so that invented tenants evade nothing.
+What a downstream was found to take (adaptive.py) is one limit more for all who call it, and for an account of a tenant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from ...model.limits import USUAL_VALUES, Quota, QuotaKey
 from ...model.workload import Kind
+from .adaptive import REST, AdaptiveLimit
 from .limit import Limit
 from .reserve import Reserve
+from .retry_budget import RetryBudget
 
 
 class _Paid(NamedTuple):
@@ -56,28 +59,39 @@ class Charges:
         self._with_collections: set[str] = set()
         self._functions: dict[str, _OfFunction] = {}
         self._tenants: dict[tuple[str, ...], dict[str, _Paid]] = {}
+        self._adaptive: Mapping[tuple[str, str], AdaptiveLimit] = {}
+        self._full: frozenset[str] = frozenset()
+        self._budgets: Mapping[str, RetryBudget] = {}
+        self._calling_accounts: frozenset[str] = frozenset()
 
     @property
     def any(self) -> bool:
         """Whether anything is limited at all."""
-        return any(quota.concurrency or quota.rate for quota in self._quotas.values())
+        found = bool(self._adaptive or self._budgets)
+        return found or any(quota.concurrency or quota.rate for quota in self._quotas.values())
 
     @property
     def anything(self) -> bool:
-        """Whether any quota is set."""
+        """Whether any quota is set, or anything is limited."""
+        return bool(self._quotas or self._adaptive or self._budgets)
+
+    @property
+    def weighed(self) -> bool:
+        """Whether any quota is set: turns count cost then (FL8)."""
         return bool(self._quotas)
 
     @property
     def apart(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The functions whose collections, and those whose tenants, quotas tell apart; empty: those of all."""
-        return frozenset(self._with_collections), frozenset(self._with_tenants)
+        """The functions whose collections, and those whose tenants, are told apart; empty: those of all."""
+        return frozenset(self._with_collections), frozenset(self._with_tenants | self._calling_accounts)
 
     def kin(self, kind: Kind) -> Kind:
         """The kind as far as quotas tell items of its function apart: those of one share a flow. A label that no quota
         asks for costs nothing, and gives nobody a turn of its own."""
         here = ("", kind.function)
         collection = kind.collection if any(name in self._with_collections for name in here) else ""
-        tenant = kind.tenant if any(name in self._with_tenants for name in here) else ""
+        apart = kind.function in self._calling_accounts or any(name in self._with_tenants for name in here)
+        tenant = kind.tenant if apart else ""
         if collection == kind.collection and tenant == kind.tenant:
             return kind
         return Kind(kind.function, kind.priority, collection, tenant)
@@ -92,6 +106,10 @@ class Charges:
         yield from self._shared.values()
         for values in self._per.values():
             yield from values.values()
+        yield from self._adaptive.values()
+        for budget in self._budgets.values():
+            yield budget
+            yield budget.firsts
 
     def set(self, quotas: Iterable[Quota], version: int, now: float) -> bool:
         """Replaces all quotas; whether that changed anything. What gathered in a bucket stays; what runs is for the
@@ -102,6 +120,7 @@ class Charges:
         self._quotas, self._version = after, version
         self._with_tenants = {key[0] for key in after if key[2] or key[4]}
         self._with_collections = {key[0] for key in after if key[1]}
+        self._see_accounts()
         self._functions.clear()
         self._tenants.clear()
         self.reserves = {key: self._reserve(quota, now) for key, quota in after.items() if quota.reserve}
@@ -141,7 +160,40 @@ class Charges:
         self._declared.update(fresh)
         for name in fresh:
             self._functions.pop(name, None)
+        if fresh and self._adaptive:
+            self._see_accounts()
         return bool(fresh)
+
+    def adapt(
+        self,
+        adaptive: Mapping[tuple[str, str], AdaptiveLimit],
+        full: Collection[str],
+        budgets: Mapping[str, RetryBudget],
+    ) -> None:
+        """The limits of downstreams, and of tenants of them, that adapt; the downstreams of which too many tenants have
+        one, so that the others share one; and the budgets of retries."""
+        self._adaptive, self._full, self._budgets = dict(adaptive), frozenset(full), dict(budgets)
+        self._see_accounts()
+        self._functions.clear()
+        self._tenants.clear()
+
+    def budget(self, function: str) -> RetryBudget | None:
+        """The budget of a function's retries, if there is one."""
+        return self._budgets.get(function)
+
+    @property
+    def declares(self) -> bool:
+        """Whether any function calls a downstream."""
+        return any(self._declared.values()) or any(quota.downstreams for quota in self._quotas.values())
+
+    def callers(self, downstream: str) -> Set[str]:
+        """The functions that call it."""
+        known = {*self._declared, *(quota.function for quota in self._quotas.values() if quota.downstreams)}
+        return {name for name in known if downstream in self.downstreams(name)}
+
+    def _see_accounts(self) -> None:
+        with_accounts = {downstream for downstream, tenant in self._adaptive if tenant}
+        self._calling_accounts = frozenset([name for each in with_accounts for name in self.callers(each)])
 
     def downstreams(self, function: str) -> tuple[str, ...]:
         """What a function calls: what it declares, and what its quota says."""
@@ -183,8 +235,9 @@ class Charges:
     def _of_function(self, function: str, now: float) -> _OfFunction:
         calls = self.downstreams(function)
         keys = [(function, "", "", "", ""), *(("", "", "", name, "") for name in calls)]
+        adaptive = [self._adaptive[name, ""] for name in calls if (name, "") in self._adaptive]
         return _OfFunction(
-            self._found(keys, now),
+            (*self._found(keys, now), *adaptive),
             self._tenants.setdefault(calls, {}),
             calls,
             function in self._with_tenants,
@@ -198,6 +251,10 @@ class Charges:
         for name in downstreams:
             here = self._of_tenant_in("", tenant, now, name)
             limits += here.limits
+            adaptive = self._adaptive.get((name, tenant)) if tenant else None
+            if adaptive is None and (not tenant or name in self._full):
+                adaptive = self._adaptive.get((name, REST))
+            limits += () if adaptive is None else (adaptive,)
             weight = weight or (0.0 if name else here.weight)
         return _Paid(tuple(limits), weight)
 

@@ -38,5 +38,7 @@ def closes(flow: Flow, reach: int) -> bool:
 
 
 def opens(flow: Flow, reach: int, now: float) -> bool:
-    """Whether a closed flow may be pushed again."""
-    return len(flow.items) <= reach // 2 or now - flow.closed >= LOOK_AGAIN
+    """Whether a closed flow may be pushed again. What names a closed downstream is looked at when that opens."""
+    if len(flow.items) <= reach // 2:
+        return True
+    return now - flow.closed >= LOOK_AGAIN and not any(limit.shut for limit in flow.charges)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from ...model.outcome import EXPIRED_WHY
+from .adaptive import AdaptiveLimit
 from .flow import Flow
 from .limit import Limit
+from .retry_budget import RetryBudget
 
 
 class Reason(StrEnum):
@@ -34,6 +36,8 @@ class Reason(StrEnum):
     OUTAGE = "outage"
     NOT_OWNER = "not_owner"
     RESERVE = "reserve"
+    DOWNSTREAM = "downstream"
+    RETRY_BUDGET = "retry_budget"
 
 
 SENTENCES: dict[Reason, str] = {
@@ -58,6 +62,8 @@ SENTENCES: dict[Reason, str] = {
         "one item at a time is tried until one succeeds"
     ),
     Reason.RESERVE: "slots are empty, and kept for others by a reserve or a ceiling",
+    Reason.DOWNSTREAM: "a downstream that it calls takes no more for now, as it said itself",
+    Reason.RETRY_BUDGET: "retries of its function are a part of its first attempts, and that is used up",
     Reason.NOT_OWNER: "another owner asked about its source; this one has not shown that it still owns it",
 }
 
@@ -70,11 +76,17 @@ def held_by(flow: Flow, limit: Limit, now: float) -> bool:
 
 def limit_reason(limit: Limit) -> Reason:
     """The code of a limit that has no room."""
+    if isinstance(limit, AdaptiveLimit):
+        return Reason.DOWNSTREAM
+    if isinstance(limit, RetryBudget):
+        return Reason.RETRY_BUDGET
     return Reason.RATE if limit.by_rate() else Reason.CONCURRENCY
 
 
 def limit_hold(flow: Flow, limit: Limit, now: float) -> str:
     """What a limit that keeps a flow waiting says for people: which one, how full, and until when as far as known."""
+    if isinstance(limit, AdaptiveLimit):
+        return f"{limit.name} takes no more for now: {limit.full(now)}"
     said = f"the limit of {limit.name} is used up: {limit.full(now)}"
     if (at := limit.next_at()) is not None and at > now:
         return f"{said}; the next token comes in {at - now:.2g} s"

@@ -85,8 +85,9 @@ class Flow(Room, Metered):
     v         its virtual time among the flows of its function and rank: cost charged, by weight (FL8)
     weight    of its tenant
     own       the weight is the tenant's in this function alone: it is not divided among the functions it uses (FL7)
+    again     of retries alone, which pay their budget (FL15)
     closed    its cell is closed to the tailers (FL10)
-    reserves_of  the reserves that it may use (FL13)
+    reserves_of  the reserves that it may use (FL18)
     """
 
     dated = False
@@ -99,6 +100,7 @@ class Flow(Room, Metered):
     v = 0.0
     weight = 1.0
     own = False
+    again = False
     closed = 0.0
     reserves_of: tuple[Reserve, ...] = ()
 

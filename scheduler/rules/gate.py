@@ -1,4 +1,4 @@
-"""Gates: an operator pauses or drops a function, a collection of it, a tenant, a downstream or a source (FL12).
+"""Gates: an operator pauses or drops a function, a collection of it, a tenant, a downstream or a source (FL17).
 
 The more specific gate decides: a collection's own gate goes before its function's, so that one collection of a paused
 function can be dropped, and one collection of a dropped function be spared. Between gates of which neither is more

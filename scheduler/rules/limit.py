@@ -21,17 +21,31 @@ class Limit:
     budget store could divide it.
 
     Invariants: `running` is how many items are out that pay it (FL3), at most `concurrency` unless that was lowered
-    below what ran, or runs went on that had waited for other work; 0 ≤ tokens ≤ burst as of `at`, and without a rate
+    below what ran, or runs went on that had waited for other work; `ended` only rises: with `running` it is how many
+    started; 0 ≤ tokens ≤ burst as of `at`, and without a rate
     both are without end. `reserver` is the flow that all of its rank and below wait for (FL5). `sleepers`: the flows
     that wait for room here, by who can run them.
     """
 
-    __slots__ = ("at", "burst", "concurrency", "name", "rate", "reserver", "running", "sleepers", "tokens", "version")
+    __slots__ = (
+        "at",
+        "burst",
+        "concurrency",
+        "ended",
+        "name",
+        "rate",
+        "reserver",
+        "running",
+        "sleepers",
+        "tokens",
+        "version",
+    )
 
     def __init__(self, name: str, quota: Quota, now: float, version: int = 0) -> None:
         self.name = name
         self.version = version
         self.running = 0
+        self.ended = 0
         self.concurrency = quota.concurrency or UNLIMITED
         self.rate = quota.rate
         self.burst = max(1.0, quota.burst or quota.rate)
@@ -39,6 +53,19 @@ class Limit:
         self.at = now if quota.rate else math.inf
         self.reserver: Any = None
         self.sleepers: dict[Any, Any] = {}
+
+    @property
+    def shut(self) -> bool:
+        """Whether it is closed until somebody opens it."""
+        return False
+
+    @property
+    def reservable(self) -> bool:
+        """Whether a flow that waits for several limits may reserve this one (FL5)."""
+        return True
+
+    def recounted(self, before: int) -> None:
+        """What runs was counted anew; so much was it before."""
 
     def change(self, quota: Quota, now: float, version: int) -> None:
         """Other numbers from now on; what had gathered stays, up to the new burst."""

@@ -26,11 +26,13 @@ class WorkerPool:
     assigned < limit. `limit` counts the worker's local buffer too. A shut pool (its worker is away, silent or draining)
     has no room; its items stay assigned. `alone`: it gives each item a process to itself. `parents` are given to it and
     wait for other work, so that they take no room; when they go on they do, beyond the limit if need be. `spare` is the
-    credit for them (rules/credit.py)."""
+    credit for them (rules/credit.py). In a slow start (FL16) `limit` is a rising part of `full`, which its worker
+    said."""
 
     __slots__ = (
         "alone",
         "assigned",
+        "full",
         "functions",
         "limit",
         "name",
@@ -47,7 +49,7 @@ class WorkerPool:
         self.name = name
         self.functions: frozenset[str] = frozenset()
         self.slots = 0
-        self.limit = 0
+        self.limit = self.full = 0
         self.alone = False
         self.assigned = 0
         self.parents = 0
@@ -58,8 +60,14 @@ class WorkerPool:
     def announced(self, limits: PoolLimits) -> None:
         """What its worker says of it now."""
         self.functions = frozenset(limits.functions) or self.functions
-        self.slots, self.limit = limits.slots, limits.limit
+        share = self.limit / self.full if self.limit < self.full else 1.0
+        self.slots, self.full = limits.slots, limits.limit
         self.alone = self.alone or limits.alone
+        self.admit(share)
+
+    def admit(self, share: float) -> None:
+        """It takes such a share of what its worker said."""
+        self.limit = self.full if share >= 1 else min(self.full, max(1, int(self.full * share)))
 
     @property
     def room(self) -> int:

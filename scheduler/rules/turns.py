@@ -116,7 +116,7 @@ class Turns:
             self._entitled[flow] = None
 
     def serve_reserved(self, room: int, most: int, now: float, start: Callable[[Flow, int], int]) -> int:
-        """The same, before all others, of the flows that are below a reserve (FL13). Returns how many started."""
+        """The same, before all others, of the flows that are below a reserve (FL18). Returns how many started."""
         left = room
         rounds = [flow for flow in self._entitled if entitled(flow.reserves_of, now)]
         rounds.sort(key=_RANK)

@@ -6,6 +6,7 @@
     … exhausted  dead letter                   dead letter                         dead letter
     fatal        dead letter                   dead letter                         dead letter
     throttled    return after a wait           hold until then (park a long wait)  hold until then
+    … by name    return after a wait           hold until then (park above 5 min)  hold until then
     lost         return now                    hand out again from the source, alone if a process died: both
     … crashes    dead letter at max_crashes    dead letter                         dead letter
     held         return now (hand_back.py)     hold until its cell opens           hold until its cell opens
@@ -31,6 +32,8 @@ FIRST_THROTTLE = 1.0
 LAST_THROTTLE = 300.0
 #: A throttled stream item that must wait longer than this leaves memory for the delay service.
 LONG_WAIT = 30.0
+#: What a downstream keeps waiting that is closed at most so long rests in its source: a stream is not copied (law 7).
+CLOSED_WAIT = 300.0
 
 
 class Family(Enum):
@@ -101,7 +104,7 @@ def settle(  # noqa: PLR0911 - one return per row of the table above
         case Outcome.THROTTLED:
             delay = ended.after if ended.after is not None else throttle_delay(throttles)
             action = Action.RETURN if queue else Action.HOLD
-            if family is Family.STREAM and delay > LONG_WAIT:
+            if family is Family.STREAM and delay > (CLOSED_WAIT if ended.downstream else LONG_WAIT):
                 action = Action.PARK
             return Settlement(action, delay, failed, crashes, throttles + 1, ended.reason)
         case Outcome.LOST:

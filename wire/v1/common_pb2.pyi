@@ -87,7 +87,7 @@ class Owned(_message.Message):
     def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., epoch: _Optional[int] = ..., part: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[str]] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress", "dropped_by")
+    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress", "dropped_by", "downstream", "scope")
     REF_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -96,6 +96,8 @@ class Ended(_message.Message):
     CRASHED_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     DROPPED_BY_FIELD_NUMBER: _ClassVar[int]
+    DOWNSTREAM_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
     ref: int
     outcome: int
     reason: str
@@ -104,7 +106,9 @@ class Ended(_message.Message):
     crashed: bool
     progress: str
     dropped_by: DroppedBy
-    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ..., dropped_by: _Optional[_Union[DroppedBy, _Mapping]] = ...) -> None: ...
+    downstream: str
+    scope: str
+    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ..., dropped_by: _Optional[_Union[DroppedBy, _Mapping]] = ..., downstream: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
 
 class DroppedBy(_message.Message):
     __slots__ = ("version", "who", "why")

@@ -260,7 +260,7 @@ class Gate(_message.Message):
     def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., action: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., since: _Optional[float] = ..., version: _Optional[int] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., source: _Optional[str] = ..., until: _Optional[float] = ...) -> None: ...
 
 class Quota(_message.Message):
-    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams", "reserve", "keeps", "opportunistic")
+    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams", "reserve", "keeps", "opportunistic", "adaptive")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
@@ -275,6 +275,7 @@ class Quota(_message.Message):
     RESERVE_FIELD_NUMBER: _ClassVar[int]
     KEEPS_FIELD_NUMBER: _ClassVar[int]
     OPPORTUNISTIC_FIELD_NUMBER: _ClassVar[int]
+    ADAPTIVE_FIELD_NUMBER: _ClassVar[int]
     function: str
     concurrency: int
     rate: float
@@ -289,7 +290,28 @@ class Quota(_message.Message):
     reserve: float
     keeps: bool
     opportunistic: bool
-    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ..., reserve: _Optional[float] = ..., keeps: _Optional[bool] = ..., opportunistic: _Optional[bool] = ...) -> None: ...
+    adaptive: Adaptive
+    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ..., reserve: _Optional[float] = ..., keeps: _Optional[bool] = ..., opportunistic: _Optional[bool] = ..., adaptive: _Optional[_Union[Adaptive, _Mapping]] = ...) -> None: ...
+
+class Adaptive(_message.Message):
+    __slots__ = ("on", "floor", "ceiling", "increase", "decrease", "slow_start", "probe_timeout", "retries")
+    ON_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_FIELD_NUMBER: _ClassVar[int]
+    CEILING_FIELD_NUMBER: _ClassVar[int]
+    INCREASE_FIELD_NUMBER: _ClassVar[int]
+    DECREASE_FIELD_NUMBER: _ClassVar[int]
+    SLOW_START_FIELD_NUMBER: _ClassVar[int]
+    PROBE_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    RETRIES_FIELD_NUMBER: _ClassVar[int]
+    on: bool
+    floor: float
+    ceiling: float
+    increase: float
+    decrease: float
+    slow_start: float
+    probe_timeout: float
+    retries: float
+    def __init__(self, on: _Optional[bool] = ..., floor: _Optional[float] = ..., ceiling: _Optional[float] = ..., increase: _Optional[float] = ..., decrease: _Optional[float] = ..., slow_start: _Optional[float] = ..., probe_timeout: _Optional[float] = ..., retries: _Optional[float] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ()

@@ -382,7 +382,7 @@ class InspectRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InspectReply(_message.Message):
-    __slots__ = ("scheduler", "lanes", "workers", "tailers", "outcomes", "reasons", "ready", "clogged")
+    __slots__ = ("scheduler", "lanes", "workers", "tailers", "outcomes", "reasons", "ready", "clogged", "downstreams", "retries", "unknown_downstreams")
     SCHEDULER_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
@@ -391,6 +391,9 @@ class InspectReply(_message.Message):
     REASONS_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     CLOGGED_FIELD_NUMBER: _ClassVar[int]
+    DOWNSTREAMS_FIELD_NUMBER: _ClassVar[int]
+    RETRIES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_DOWNSTREAMS_FIELD_NUMBER: _ClassVar[int]
     scheduler: str
     lanes: _containers.RepeatedCompositeFieldContainer[Lane]
     workers: _containers.RepeatedCompositeFieldContainer[WorkerState]
@@ -399,7 +402,44 @@ class InspectReply(_message.Message):
     reasons: _containers.RepeatedCompositeFieldContainer[ReasonCount]
     ready: bool
     clogged: _containers.RepeatedCompositeFieldContainer[Clogged]
-    def __init__(self, scheduler: _Optional[str] = ..., lanes: _Optional[_Iterable[_Union[Lane, _Mapping]]] = ..., workers: _Optional[_Iterable[_Union[WorkerState, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerState, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[OutcomeCount, _Mapping]]] = ..., reasons: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ..., ready: _Optional[bool] = ..., clogged: _Optional[_Iterable[_Union[Clogged, _Mapping]]] = ...) -> None: ...
+    downstreams: _containers.RepeatedCompositeFieldContainer[DownstreamState]
+    retries: _containers.RepeatedCompositeFieldContainer[RetryState]
+    unknown_downstreams: _containers.RepeatedCompositeFieldContainer[ReasonCount]
+    def __init__(self, scheduler: _Optional[str] = ..., lanes: _Optional[_Iterable[_Union[Lane, _Mapping]]] = ..., workers: _Optional[_Iterable[_Union[WorkerState, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerState, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[OutcomeCount, _Mapping]]] = ..., reasons: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ..., ready: _Optional[bool] = ..., clogged: _Optional[_Iterable[_Union[Clogged, _Mapping]]] = ..., downstreams: _Optional[_Iterable[_Union[DownstreamState, _Mapping]]] = ..., retries: _Optional[_Iterable[_Union[RetryState, _Mapping]]] = ..., unknown_downstreams: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ...) -> None: ...
+
+class DownstreamState(_message.Message):
+    __slots__ = ("downstream", "tenant", "state", "rate", "running", "throttled", "shrank", "shrank_at", "probe_at", "reason")
+    DOWNSTREAM_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_FIELD_NUMBER: _ClassVar[int]
+    SHRANK_FIELD_NUMBER: _ClassVar[int]
+    SHRANK_AT_FIELD_NUMBER: _ClassVar[int]
+    PROBE_AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    downstream: str
+    tenant: str
+    state: str
+    rate: float
+    running: int
+    throttled: int
+    shrank: int
+    shrank_at: float
+    probe_at: float
+    reason: str
+    def __init__(self, downstream: _Optional[str] = ..., tenant: _Optional[str] = ..., state: _Optional[str] = ..., rate: _Optional[float] = ..., running: _Optional[int] = ..., throttled: _Optional[int] = ..., shrank: _Optional[int] = ..., shrank_at: _Optional[float] = ..., probe_at: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class RetryState(_message.Message):
+    __slots__ = ("function", "rate", "waiting")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    rate: float
+    waiting: int
+    def __init__(self, function: _Optional[str] = ..., rate: _Optional[float] = ..., waiting: _Optional[int] = ...) -> None: ...
 
 class Lane(_message.Message):
     __slots__ = ("function", "priority", "waiting", "running", "reason")

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from tailrace.foundation.config import load
+from tailrace.gateway.quota_plan import numbers
 from tailrace.gateway.quotas import QuotasConfig
+from tailrace.model.adaptive import Adaptive
 from tailrace.model.errors import ConfigError
-from tailrace.model.limits import Quota
+from tailrace.model.limits import Quota, quotas_from_text, quotas_to_text
+from tailrace.wire.gateway_messages import quota_from_wire, quota_to_wire
 
 
 def test_a_file_gives_the_limits_by_function(tmp_path: Path) -> None:
@@ -20,9 +23,30 @@ def test_a_file_gives_the_limits_by_function(tmp_path: Path) -> None:
     assert load(path, QuotasConfig).all() == [Quota("index", rate=0.5), Quota("send_email", 50, 100.0, 200.0, 2.0)]
 
 
+def test_how_a_downstream_adapts_is_read_kept_and_shown(tmp_path: Path) -> None:
+    path = tmp_path / "quotas.yaml"
+    path.write_text(
+        "quotas:\n  - {downstream: stripe, rate: 90, adaptive: {floor: 5, ceiling: 400, slow_start: 1s}}\n"
+        "  - {downstream: smtp, adaptive: {on: false}}\n"
+    )
+    stripe, smtp = load(path, QuotasConfig).all()
+    assert stripe == Quota(downstream="stripe", rate=90.0, adaptive=Adaptive(floor=5.0, ceiling=400.0, slow_start=1.0))
+    assert smtp == Quota(downstream="smtp", adaptive=Adaptive(on=False))
+    assert quotas_from_text(quotas_to_text([stripe, smtp])) == [smtp, stripe]
+    assert [quota_from_wire(quota_to_wire(each)) for each in (stripe, smtp)] == [stripe, smtp]
+    assert numbers(stripe) == "rate 90, adaptive (floor 5, ceiling 400, slow_start 1)"
+    assert numbers(smtp) == "not adaptive"
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [
+        ("quotas: [{downstream: d, adaptive: {flor: 1}}]", "did you mean 'floor'"),
+        ("quotas: [{downstream: d, adaptive: {decrease: 1}}]", "adaptive.decrease is 1: expected 0.1 to 0.99"),
+        ("quotas: [{downstream: d, adaptive: {floor: .nan}}]", "floor"),
+        ("quotas: [{downstream: d, adaptive: {floor: 5, ceiling: 2}}]", "below its floor"),
+        ("quotas: [{function: f, adaptive: {}}]", "whole downstream"),
+        ("quotas: [{downstream: d, per: tenant, adaptive: {}}]", "whole downstream"),
         ("functions: {a: {concurency: 1}}", "concurrency"),
         ("functions: {a: {rate: -1}}", "rate"),
         ("functions: {a: {burst: 5}}", "burst"),

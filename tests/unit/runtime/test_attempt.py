@@ -205,9 +205,9 @@ def test_a_reason_says_what_was_given_as_far_as_it_can_be_written(text: str, rea
 @given(st.lists(TEXTS, max_size=5), st.integers(0, 4))
 def test_one_row_that_cannot_be_written_costs_itself_alone(reasons: list[str], bad: int) -> None:
     # Given rows that were not made plain, and one that no encoder takes
-    rows: list[Any] = [(key, 2, reason, None, None, "") for key, reason in enumerate(reasons)]
+    rows: list[Any] = [(key, 2, reason, None, None, "", "", "") for key, reason in enumerate(reasons)]
     if bad < len(rows):
-        rows[bad] = (bad, 2, _Text("x"), 3.5, None, "")
+        rows[bad] = (bad, 2, _Text("x"), 3.5, None, "", "", "")
     # When they leave in one frame
     (read,) = Frames(Done).feed(frames.encode(Done([7], rows)))
     # Then each has its end, and those that could be written their own
@@ -218,3 +218,54 @@ def test_one_row_that_cannot_be_written_costs_itself_alone(reasons: list[str], b
             assert row == sent
         else:
             assert row[1] == Outcome.RETRY
+
+
+@pytest.mark.parametrize(
+    ("error", "downstream", "scope"),
+    [
+        (Throttled(downstream="api"), "api", ""),
+        (Throttled(downstream="api", scope="tenant"), "api", "tenant"),
+        (Throttled(), "", ""),
+        (Throttled(downstream=None, scope=7), "", ""),  # type: ignore[arg-type]
+        (Throttled(downstream="x" * 10_000, scope="world"), "x" * attempt.NAME_LENGTH, ""),
+    ],
+)
+def test_a_throttle_carries_its_downstream_and_scope(error: Throttled, downstream: str, scope: str) -> None:
+    ended = attempt.raised(error)
+    assert len(ended.downstream) <= attempt.NAME_LENGTH and ended.downstream[:190] == downstream[:190]
+    assert ended.scope == scope
+    assert frames.ended_of(row_of(1, ended)) == ended
+
+
+def test_errors_that_a_function_declares_are_throttles_and_so_is_its_timeout() -> None:
+    signs = ((ConnectionError, "stripe"), (TimeoutError, "smtp"))
+    for error, stop, downstream in (
+        (ConnectionResetError("away"), Stop.NONE, "stripe"),  # one that inherits from it
+        (TimeoutError(), Stop.NONE, "smtp"),
+        (asyncio.CancelledError(), Stop.TIMEOUT, "smtp"),
+    ):
+        ended = attempt.raised(error, stop, 3.0, signs=signs)
+        assert (ended.outcome, ended.downstream, ended.after) == (Outcome.THROTTLED, downstream, None)
+        assert downstream in ended.reason
+    assert "timed out after 3s" in ended.reason
+    # What is none of these is what it was, and so is what was stopped from outside
+    assert attempt.raised(ValueError("x"), signs=signs).outcome == Outcome.RETRY
+    assert attempt.raised(ConnectionError("x"), Stop.LEASE, signs=signs).outcome == Outcome.LOST
+    assert attempt.raised(Fatal("x"), signs=((Exception, "d"),)).outcome == Outcome.FATAL
+
+
+def test_a_class_that_lies_about_its_family_is_asked_nothing() -> None:
+    class Lying(type):
+        @property
+        def __mro__(cls) -> Any:  # type: ignore[override]
+            raise RuntimeError("no")
+
+        def __eq__(cls, other: object) -> bool:
+            raise RuntimeError("no")
+
+        __hash__ = type.__hash__
+
+    class Bad(Exception, metaclass=Lying):
+        pass
+
+    assert attempt.raised(Bad("x"), signs=((ConnectionError, "d"),)).outcome == Outcome.RETRY

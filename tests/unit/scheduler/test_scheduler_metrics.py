@@ -14,6 +14,9 @@ def test_everything_that_inspect_counts_has_its_name() -> None:
         workers=[pb.WorkerState(connected=True), pb.WorkerState()],
         tailers=[pb.TailerState(connected=True)],
         clogged=[pb.Clogged(function="g", state="frozen")],
+        downstreams=[pb.DownstreamState(downstream="d", state="open", rate=4.5, throttled=3, shrank=2)],
+        retries=[pb.RetryState(function="f", rate=1.5, waiting=6)],
+        unknown_downstreams=[pb.ReasonCount(reason="f", count=9)],
         outcomes=[pb.OutcomeCount(outcome=Outcome.SUCCESS, count=7), pb.OutcomeCount(outcome=Outcome.HELD, count=1)],
         reasons=[pb.ReasonCount(reason="no_worker", count=1)],
     )
@@ -27,4 +30,8 @@ def test_everything_that_inspect_counts_has_its_name() -> None:
     text = prometheus_text(found).splitlines()
     assert 'tailrace_scheduler_waiting{function="f",priority="user_visible"} 3' in text
     assert 'tailrace_scheduler_clogged{function="g",state="frozen"} 1' in text
+    assert 'tailrace_downstream_rate{downstream="d",tenant=""} 4.5' in text
+    assert 'tailrace_downstream_throttled_total{downstream="d",tenant=""} 3' in text
+    assert 'tailrace_downstream_unknown_total{function="f"} 9' in text
+    assert 'tailrace_retries_waiting{function="f"} 6' in text
     assert 'tailrace_scheduler_ended_total{outcome="held"} 1' in text

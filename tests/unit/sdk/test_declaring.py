@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from typing import Any
 
 import pytest
 
@@ -186,3 +187,33 @@ def test_the_log_of_a_context_names_function_and_id(caplog: pytest.LogCaptureFix
         Context(id="w1", function="work", attempt=2).log.info("half way")
     assert caplog.records[0].getMessage() == "[work w1] half way"
     assert caplog.records[0].tailrace_attempt == 2  # type: ignore[attr-defined]
+
+
+def test_the_signs_of_a_downstream_are_declared_with_it() -> None:
+    @function(downstreams=["stripe"], throttled_by=[ConnectionError, TimeoutError])
+    async def one() -> None: ...
+
+    @function(downstreams=["stripe", "smtp"], throttled_by={"smtp": [ConnectionError]})
+    async def two() -> None: ...
+
+    assert list(one.throttled_by) == [(ConnectionError, "stripe"), (TimeoutError, "stripe")]
+    assert list(two.throttled_by) == [(ConnectionError, "smtp")]
+
+
+@pytest.mark.parametrize(
+    ("downstreams", "throttled_by", "word"),
+    [
+        ([], [ConnectionError], "name it in downstreams"),
+        (["a", "b"], [ConnectionError], "of several throttled_by says which"),
+        (["a"], {"b": [ConnectionError]}, "not of 'b'"),
+        (["a"], ["ConnectionError"], "expected classes of exceptions"),
+        (["a"], [ConnectionError()], "expected classes of exceptions"),
+        (["a"], ConnectionError, "expected a list"),
+        (["a"], {"a": 5}, "expected a list"),
+    ],
+)
+def test_signs_that_fit_no_downstream_are_refused(downstreams: list[str], throttled_by: Any, word: str) -> None:
+    with pytest.raises(DeclarationError, match=word):
+
+        @function(downstreams=downstreams, throttled_by=throttled_by)
+        async def work() -> None: ...

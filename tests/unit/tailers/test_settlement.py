@@ -52,6 +52,8 @@ def test_every_end_has_a_settlement(ended, family, history):
         (Ended(Outcome.THROTTLED), History(), Action.RETURN, Action.HOLD, 1),
         (Ended(Outcome.THROTTLED), History(throttles=3), Action.RETURN, Action.HOLD, 8),
         (Ended(Outcome.THROTTLED, after=31.0), History(), Action.RETURN, Action.PARK, 31),
+        (Ended(Outcome.THROTTLED, after=31.0, downstream="d"), History(), Action.RETURN, Action.HOLD, 31),
+        (Ended(Outcome.THROTTLED, after=301.0, downstream="d"), History(), Action.RETURN, Action.PARK, 301),
         (Ended(Outcome.LOST), History(crashes=9), Action.RETURN, Action.AGAIN, 0),
         (Ended(Outcome.LOST, crashed=True), History(), Action.RETURN, Action.AGAIN, 0),
         (Ended(Outcome.LOST, crashed=True), History(crashes=1), Action.DEAD, Action.DEAD, 0),

@@ -1,0 +1,56 @@
+"""Downstreams as the scheduler that is found here protects them, for commands and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..foundation import terminal
+from ..model.errors import TailraceError, Unavailable
+from ..wire.v1 import scheduler_pb2 as pb
+from .discovery import find_scheduler
+
+
+async def ask(scheduler: str | None = None) -> list[pb.DownstreamState]:
+    """What it says of them; nothing where none answers."""
+    from ..wire.scheduler import SchedulerClient
+
+    try:
+        found = find_scheduler(scheduler)
+        client = SchedulerClient(found.addresses[0], found.reason)
+    except TailraceError:
+        return []
+    try:
+        return list((await client.inspect()).downstreams)
+    except Unavailable:
+        return []
+    finally:
+        await client.close()
+
+
+def sentence(state: pb.DownstreamState, now: float) -> str:
+    """What a downstream takes now, and why."""
+    since = f"; it shrank {terminal.distance(now - state.shrank_at)} ago" if state.shrank_at else ""
+    why = f": {state.reason}" if state.reason else ""
+    if state.state == "closed":
+        return f"closed, one item probes it in {terminal.distance(max(0.0, state.probe_at - now))}{why}"
+    if state.state == "probing":
+        return f"closed, one item probes it now{why}"
+    if state.HasField("rate"):
+        return f"{state.rate:.4g} starts per second{since}{why}"
+    return state.state
+
+
+def rows(states: Iterable[pb.DownstreamState], now: float) -> list[dict[str, Any]]:
+    """One for each, as a table shows them."""
+    return [
+        {
+            "downstream": each.downstream,
+            "tenant": each.tenant,
+            "state": each.state,
+            "now": sentence(each, now),
+            "running": each.running,
+            "throttled": each.throttled,
+        }
+        for each in states
+    ]
