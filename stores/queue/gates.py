@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...model.demand import Closed
 from ...model.workload import Kind
@@ -34,6 +34,22 @@ class ShutLanes:
                 return True
         return False
 
+    def shutter(self, kinds: Kinds, lane: int) -> Callable[[int], bool]:
+        """Whether the tenant of a kind of the lane is closed: one look, however many are."""
+        function, priority, collection = kinds.lanes[lane]
+        some = [self._tenants.get((function, "")), self._tenants.get((function, collection))]
+        some.append(self._exact.get((function, collection)))
+        closed = [each for each in some if each]
+        if not closed:
+            return _open
+        of = kinds.kinds
+
+        def shut(kind: int) -> bool:
+            tenant = of[kind].tenant
+            return any(each.get(tenant, priority + 1) <= priority for each in closed)
+
+        return shut
+
     def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
         """The kinds of a lane whose tenants are closed."""
         if not self._tenants and not self._exact:
@@ -44,3 +60,7 @@ class ShutLanes:
         tenants = {tenant for each in closed if each for tenant, highest in each.items() if priority >= highest}
         numbers = (kinds.numbers.get(Kind(*kinds.lanes[lane], tenant)) for tenant in tenants)
         return frozenset(number for number in numbers if number is not None)
+
+
+def _open(kind: int) -> bool:
+    return False
