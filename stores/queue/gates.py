@@ -34,6 +34,15 @@ class ShutLanes:
                 return True
         return False
 
+    def shuts(self, kind: Kind) -> bool:
+        """Whether nothing of this kind may be leased."""
+        function, priority, collection, tenant = kind
+        some = [self._tenants.get((function, "")), self._tenants.get((function, collection))]
+        some.append(self._exact.get((function, collection)))
+        return self.shut(function, priority, collection) or any(
+            each.get(tenant, priority + 1) <= priority for each in some if each
+        )
+
     def shutter(self, kinds: Kinds, lane: int) -> Callable[[int], bool]:
         """Whether the tenant of a kind of the lane is closed: one look, however many are."""
         function, priority, collection = kinds.lanes[lane]
