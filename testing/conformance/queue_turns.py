@@ -133,12 +133,13 @@ class TurnLaws:
             assert leased.payloads == [b"other"]
             assert await engine.queue.settle(leased.fence, leased.ids, []) == []
 
-        # Given what it takes to submit, claim and settle one item while many tenants are closed
+        # Given what it takes to submit, claim and settle one item while many tenants are closed that have an item each
         closed = [MAIL._replace(tenant=f"t{number:03}") for number in range(200)]
         demand = wanting(closed=[Closed(MAIL.function, tenant=kind.tenant) for kind in closed])
+        await put(engine, *(NewItem(kind, b"closed") for kind in closed))
         await one()
         before = await calls_of(one)
-        # When those have something waiting before it
+        # When those have much more waiting before it
         for kind in closed:
             await put(engine, *(NewItem(kind, b"closed") for _ in range(10)))
         assert await nothing(engine, demand)

@@ -25,8 +25,8 @@ CLAIM = (
     " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int[],"
     " %s::int, %s::bigint, %s::bigint, %s::text)"
 )
-#: Where each column of a claimed row is in it; behind the fence come the claim's number and the moment. A row whose id is
-#: NO_ITEM says whose turn was last (its kind) in a lane (its attempts).
+#: Where each column of a claimed row is in it; behind the fence come the claim's number and the moment. A row whose id
+#: is NO_ITEM says whose turn was last (its kind) in a lane (its attempts).
 NO_ITEM: Final = -1
 ID: Final = 0
 KIND: Final = 1
