@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pytest
 
@@ -11,7 +12,7 @@ from ...model.demand import Closed
 from ...model.workload import Kind
 from ...stores.queue.queue import NewItem
 from .calls import calls_of
-from .queue_engine import MAIL, REPORT, QueueEngine, nothing, put, take, wanting
+from .queue_engine import LEASE, MAIL, REPORT, QueueEngine, nothing, put, take, wanting
 
 #: Tenants that share a claim of a lane (TENANTS of the engines).
 TOGETHER = 16
@@ -87,7 +88,7 @@ class TurnLaws:
             for kind, payload in zip(leased.kinds, leased.payloads, strict=True):
                 seen[kind.tenant].append(payload)
         # Then each tenant's come in the order of their times
-        assert seen == dict.fromkeys(seen, [b"05", b"10", b"20", b"30", b"35"])
+        assert all(each == [b"05", b"10", b"20", b"30", b"35"] for each in seen.values())
 
     async def test_what_becomes_due_and_what_comes_back_takes_turns_too(self, engine: QueueEngine) -> None:
         # Given many delayed items of one tenant, and many that it hands back
@@ -140,8 +141,7 @@ class TurnLaws:
         await one()
         before = await calls_of(one)
         # When those have much more waiting before it
-        for kind in closed:
-            await put(engine, *(NewItem(kind, b"closed") for _ in range(10)))
+        await put(engine, *(NewItem(kind, b"closed") for kind in closed * 10))
         assert await nothing(engine, demand)
         # Then it takes as much
         after = await calls_of(one)
@@ -158,3 +158,68 @@ class TurnLaws:
             assert (await take(engine, demand)).payloads == [b"other"]
         assert await nothing(engine, demand)
         assert len((await take(engine)).ids) == 53
+
+    @pytest.mark.parametrize("seed", range(4))
+    async def test_whatever_happens_each_due_tenant_comes_within_so_many_claims(
+        self, engine: QueueEngine, seed: int
+    ) -> None:
+        # Given forty tenants, of which some have much, some little, and some nothing
+        dice = Random(seed)
+        world = TenantsAtClaims([MAIL._replace(tenant=f"t{number:02}") for number in range(40)])
+        # When work comes, is claimed beside closed tenants, succeeds or comes back, and time passes
+        for _ in range(50):
+            match dice.choice(("submit", "submit", "claim", "claim", "claim", "time")):
+                case "submit":
+                    kinds = dice.choices(world.kinds, k=dice.randint(1, 30))
+                    much = kinds[:1] * dice.choice((0, 200))
+                    due = engine.now() + dice.choice((0.0, 0.0, 3.0))
+                    ids = await put(engine, *(NewItem(kind, b"", due) for kind in kinds + much))
+                    world.waits(dict(zip(ids, kinds + much, strict=True)), due)
+                case "claim":
+                    closed = frozenset(dice.sample(world.kinds, dice.choice((0, 0, 10, 30))))
+                    gates = [Closed(MAIL.function, tenant=kind.tenant) for kind in closed]
+                    total = dice.randint(TOGETHER, 3 * TOGETHER)
+                    leased = await engine.queue.lease(wanting(total=total, closed=gates), LEASE, 0)
+                    ids = [] if leased is None else leased.ids
+                    # Then nobody who has something due waits longer than its turn (checked with every claim)
+                    world.claimed(ids, closed, engine.now())
+                    if leased is None:
+                        continue
+                    back = [id for id in leased.ids if dice.random() < 0.2]
+                    delay = dice.choice((0.0, 2.0))
+                    others = [Settle(id, leased.fence, State.RETRIABLE_FAILURE, delay, 1) for id in back]
+                    await engine.queue.settle(leased.fence, [id for id in ids if id not in back], others)
+                    world.comes_back(back, engine.now() + delay)
+                case "time":
+                    await engine.pass_time(1.0)
+
+
+class TenantsAtClaims:
+    """What waits of each tenant, and how many claims passed by each one that had something due and was open."""
+
+    def __init__(self, kinds: list[Kind]) -> None:
+        self.kinds = kinds
+        self._kind_of: dict[str, Kind] = {}
+        self._due: dict[str, float] = {}
+        self._passed = Counter[Kind]()
+
+    def waits(self, items: dict[str, Kind], due: float) -> None:
+        """These were stored."""
+        self._kind_of.update(items)
+        self._due.update(dict.fromkeys(items, due))
+
+    def comes_back(self, ids: list[str], due: float) -> None:
+        """These wait again."""
+        self._due.update(dict.fromkeys(ids, due))
+
+    def claimed(self, ids: list[str], closed: frozenset[Kind], now: float) -> None:
+        """A claim had these. Raises AssertionError when somebody's turn is overdue."""
+        due = {self._kind_of[id] for id, at in self._due.items() if at <= now} - closed
+        served = {self._kind_of[id] for id in ids}
+        assert served <= due
+        for id in ids:
+            assert self._due.pop(id) <= now
+        for kind in self.kinds:
+            self._passed[kind] = self._passed[kind] + 1 if kind in due - served else 0
+        late = {kind.tenant for kind, count in self._passed.items() if count >= -(-len(self.kinds) // TOGETHER)}
+        assert not late, f"{sorted(late)} had something due in more claims than tenants need"

@@ -129,7 +129,7 @@ BEGIN
                 wrapped := false;
                 passes := 0;
                 kinds_left := CASE WHEN round = 1 THEN 16 ELSE 1024 END;
-                share := CASE WHEN round = 1 THEN (most + 15) / 16 ELSE most END;
+                share := CASE WHEN round = 1 THEN greatest(1, most / 16) ELSE most END;
                 LOOP
                     EXIT WHEN got >= most OR kinds_left <= 0 OR (passes >= 64 AND (count_taken > 0 OR shut = '{}'));
                     SELECT t.kind, t.next_trigger INTO found_kind, found_at FROM tasks AS t

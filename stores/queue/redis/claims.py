@@ -124,7 +124,7 @@ local function visit(each, most)
   while most > 0 and open do
     local some = next_kinds(each.lane, min(16, most))
     if #some == 0 then return end
-    local share = math.ceil(most / #some)
+    local share = floor(most / #some)
     for _, kind in ipairs(some) do
       if most <= 0 or not open then return end
       most = most - take(each, kind, min(share, most))

@@ -143,7 +143,7 @@ def claim(
     visit = _Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = [
-            _Turn(each.lane, each.limit, -(-each.limit // len(turn)), turn)
+            _Turn(each.lane, each.limit, each.limit // len(turn), turn)
             for each in turns(ready, visit.left(), share, memory.turn)
             if (turn := heads.take(each.lane, min(TENANTS, each.limit), shut[each.lane]))
         ]
