@@ -57,7 +57,7 @@ DROP FUNCTION queue_claim(bigint, int[], int[], bigint[], int[], int[], int[], i
 -- Claims what is due where the timeline is the caller's: each visit is a lane with a limit and the number of its cell (from
 -- 1), of which `wanted` says how many may be taken; what some visits did not have goes to those that have more. One item
 -- is taken however large it is. `turns`: of each visit the kind whose turn was last, or -1 where the lane is claimed by
--- time. A turn of a kind is a sixteenth of the visit's limit. Behind the items stand rows with -1 for an id: whose turn
+-- time. A turn of a kind is a sixteenth of the visit's limit, or a quarter of a small one. Behind the items stand rows with -1 for an id: whose turn
 -- was last in each such lane, in the places of the kind and of the attempts.
 CREATE FUNCTION queue_claim(
     at bigint, visits int[], limits int[], bounds bigint[], cells int[], wanted int[], shut int[], turns int[], total int,
@@ -123,13 +123,14 @@ BEGIN
                     EXIT rounds WHEN room <= 0;
                 END LOOP;
             ELSE
-                -- Once round the lane's kinds, at most sixteen of which have a turn; the second time, where some are
-                -- shut, all that are open give what they have. What is only passed costs a bounded number of steps.
+                -- Once round the lane's kinds, at most sixteen of which have a turn (four of fewer items than that); the
+                -- second time, where some are shut, all that are open give what they have. What is only passed costs a
+                -- bounded number of steps.
                 low := lasts[v];
                 wrapped := false;
                 passes := 0;
-                kinds_left := CASE WHEN round = 1 THEN 16 ELSE 1024 END;
-                share := CASE WHEN round = 1 THEN greatest(1, most / 16) ELSE most END;
+                kinds_left := CASE WHEN round = 2 THEN 1024 WHEN most >= 16 THEN 16 ELSE 4 END;
+                share := CASE WHEN round = 2 THEN most WHEN most >= 16 THEN most / 16 ELSE (most + 3) / 4 END;
                 LOOP
                     EXIT WHEN got >= most OR kinds_left <= 0 OR (passes >= 64 AND (count_taken > 0 OR shut = '{}'));
                     SELECT t.kind, t.next_trigger INTO found_kind, found_at FROM tasks AS t

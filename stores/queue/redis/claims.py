@@ -42,7 +42,8 @@ return {
 #: how many cells and what is wanted of each, the kinds that are shut, then visits: lane, limit, cell. CLAIMED: fence,
 #: position, ids, tasks, payloads, what some have besides, how many could not be read, and the lanes that have something
 #: due now; NOTHING: when the next kind that is visited may have something due (as text, empty: never), and these; MORE:
-#: these alone. In a lane sixteen tenants share what is taken; where they have less, it goes on with the next.
+#: these alone. In a lane sixteen tenants share what is taken, of fewer items four; where they have less, it goes on
+#: with the next.
 _CLAIM = (
     AT_HOME
     + _AWAKE
@@ -122,9 +123,9 @@ local function next_kinds(lane, most)
 end
 local function visit(each, most)
   while most > 0 and open do
-    local some = next_kinds(each.lane, min(16, most))
+    local some = next_kinds(each.lane, most >= 16 and 16 or min(4, most))
     if #some == 0 then return end
-    local share = floor(most / #some)
+    local share = most >= 16 and floor(most / #some) or math.ceil(most / #some)
     for _, kind in ipairs(some) do
       if most <= 0 or not open then return end
       most = most - take(each, kind, min(share, most))

@@ -56,8 +56,9 @@ _NEXT = (
     " FROM json_each(?1) AS j"
 )
 
-#: Tenants of a lane that share what a claim takes of it at once (FL20). Where they have less, it goes on with the next.
-TENANTS = 16
+#: Tenants of a lane that share what a claim takes of it at once (FL20), and of fewer items than that: each of them
+#: costs a step. Where they have less, it goes on with the next.
+TENANTS, FEW_TENANTS = 16, 4
 
 #: Items of one claim while somebody submits: they share the writer, and a submission waits for the claim beside it, two
 #: milliseconds of it at 64 and seven at 256 on a busy machine. What is submitted and run at once is no slower for it.
@@ -143,9 +144,9 @@ def claim(
     visit = _Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = [
-            _Turn(each.lane, each.limit, each.limit // len(turn), turn)
+            _Turn(each.lane, each.limit, _share(each.limit, len(turn)), turn)
             for each in turns(ready, visit.left(), share, memory.turn)
-            if (turn := heads.take(each.lane, min(TENANTS, each.limit), shut[each.lane]))
+            if (turn := heads.take(each.lane, _tenants(each.limit), shut[each.lane]))
         ]
         for each_takes, group in groupby(plan, attrgetter("each")):
             _pick(connection, memory, visit, [*group], each_takes, now)
@@ -162,6 +163,15 @@ def claim(
         look = min([look, *(heads.look(lane, now, closed) for lane, closed in shut.items())])
         return max(0.0, (look - now) / 1e6)
     return _take(connection, memory, visit.rows, now, seconds, until)
+
+
+def _tenants(items: int) -> int:
+    return TENANTS if items >= TENANTS else min(FEW_TENANTS, items)
+
+
+def _share(items: int, tenants: int) -> int:
+    """Rounded so that sixteen do get something, and four are enough."""
+    return items // tenants if items >= TENANTS else -(-items // tenants)
 
 
 def _all_fresh(
