@@ -1,9 +1,21 @@
 -- Tenants take turns at the claim: an index by kind beside the one by time. A lane of which several kinds were used is
 -- claimed by steps from kind to kind, from where the claimer stopped; what one tenant has waiting, or what is closed, is
 -- passed by one step for each. A lane of one kind is claimed by time, as before. The lanes, kinds and bounds are the
--- caller's, who knows what it looked at.
+-- caller's, who knows what it looked at. The index costs every write, so it is made when somebody first sees two kinds in
+-- a lane, or a closed one.
 
-CREATE INDEX tasks_turns ON tasks (lane, kind, next_trigger, id) WHERE next_trigger IS NOT NULL;
+-- Whether the index of turns is there; it is made where it is not. While that takes, about a second for a million items
+-- that wait, nothing is written. Who may not make it, or would wait for long, is told that it is not there.
+CREATE FUNCTION queue_turns() RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout TO '1s' AS $$
+BEGIN
+    IF to_regclass('tasks_turns') IS NULL THEN
+        PERFORM pg_advisory_xact_lock(hashtextextended(current_schema() || ' turns', 11));
+        CREATE INDEX IF NOT EXISTS tasks_turns ON tasks (lane, kind, next_trigger, id) WHERE next_trigger IS NOT NULL;
+    END IF;
+    RETURN true;
+EXCEPTION WHEN insufficient_privilege OR lock_not_available OR deadlock_detected OR query_canceled THEN
+    RETURN false;
+END $$;
 
 DROP FUNCTION queue_look(bigint, int[], bigint[], int[]);
 -- The earliest next trigger of each lane, not before its bound; of a lane with kinds that are shut (`partly`), that of
@@ -109,6 +121,7 @@ BEGIN
                     SELECT t.id, t.size, t.fence, t.state, t.next_trigger FROM tasks AS t
                     WHERE t.lane = visits[v] AND (t.next_trigger, t.id) > (starts[v], last_ids[v])
                       AND t.next_trigger <= now_at AND (turns[v] < 0 OR t.id <> ALL (taken))
+                      AND (shut = '{}' OR NOT t.kind = ANY (shut))
                     ORDER BY t.next_trigger, t.id LIMIT most FOR UPDATE SKIP LOCKED
                 LOOP
                     EXIT rounds WHEN room < one.size AND count_taken > 0;

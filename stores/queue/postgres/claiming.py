@@ -28,6 +28,9 @@ from .rows import BLOCKED
 
 Rows = Sequence[tuple[Any, ...]]
 
+#: Seconds until the index of turns is asked for again where it could not be made.
+TURNS_AGAIN = 60.0
+
 _LOG = logging.getLogger("tailrace.stores")
 
 
@@ -58,6 +61,8 @@ class PostgresClaiming:
         self._bounds, self._dry, self._stocked = LookBounds(), NothingDue(), LanesWithWork()
         self._turn = 0  # claims so far
         self._turns: dict[int, int] = {}  # lane → the kind whose turn was last
+        self._takes_turns = False  # the index that turns need is there
+        self._asked_turns = -math.inf  # monotonic, when that was asked last
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._changes = 1  # times that something may have been stored in lanes that are not known
         self._seen = 0  # … when they were looked for last
@@ -96,6 +101,7 @@ class PostgresClaiming:
         while True:
             now = self._clock.monotonic()
             lanes, shut, partly = open_lanes(self._kinds, self._stocked.lanes, demand, gates)
+            await self._see_to_turns(lanes, shut, now)
             ready = fresh = self._dry.fresh(scope, lanes, now)
             if fresh:
                 break
@@ -129,6 +135,7 @@ class PostgresClaiming:
             if timeline != self._home.timeline:  # a pooler keeps connections through a failover: look where they lead
                 await self._ground.server.dial_anew()
                 await self._kinds.look()
+                self._takes_turns, self._asked_turns = False, -math.inf
             self.changed()
             return 0.01
         leased = await self.out_by(rows, seconds)
@@ -155,12 +162,28 @@ class PostgresClaiming:
         self._seen = changes
         return bool(new), [row for row in rows if row[call.LOOKED_AT] is not None]
 
+    async def _see_to_turns(self, lanes: Sequence[int], shut: Sequence[int], now: float) -> None:
+        """Where somebody takes turns in these lanes their index is made. Where it cannot be now, they are claimed by
+        time."""
+        if self._takes_turns or not (shut or any(self._kinds.sizes[lane] > 1 for lane in lanes)):
+            return
+        if now - self._asked_turns >= TURNS_AGAIN:
+            self._asked_turns = now
+            [(self._takes_turns,)] = await self._ground.rows(call.TURNS, (), "the index of turns")
+            if not self._takes_turns:
+                _LOG.warning(
+                    "%s: the index of turns cannot be made now, so tenants take no turns; trying again in %.0f s",
+                    self._ground.server.name,
+                    TURNS_AGAIN,
+                )
+
     async def _learn(self, lanes: Iterable[int]) -> None:
         if any(lane not in self._kinds.lanes for lane in lanes):
             await self._kinds.look()
 
     def arguments(self, demand: Demand, lanes: Sequence[int], shut: Sequence[int], seconds: float) -> tuple[Any, ...]:
-        plan = planned(self._kinds, demand, lanes, shut, self._bounds, self._turns, self._share, self._turn)
+        turns = self._turns if self._takes_turns else None
+        plan = planned(self._kinds, demand, lanes, shut, self._bounds, turns, self._share, self._turn)
         return (self._ground.time(), *plan, int(seconds * 1e6), self._home.timeline)
 
     def arguments_of(self, taker: Taker, lanes: Iterable[int]) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ SUBMIT = (
 LOOK = "SELECT lane, earliest, moment FROM S.queue_look(%s::bigint, %s::int[], %s::bigint[], %s::int[], %s::boolean[])"
 #: Where the moment of the look is in its rows.
 LOOKED_AT: Final = 2
+TURNS = "SELECT S.queue_turns()"
 STOCKED = "SELECT lane FROM S.queue_stocked(%s::int[]) AS lane"
 #: Both of them: rows of other lanes in which something waits have no moment.
 LOOK_AROUND = f"{LOOK} UNION ALL SELECT lane, NULL, NULL FROM S.queue_stocked(%s::int[]) AS lane"
