@@ -195,7 +195,7 @@ class TurnLaws:
 
 
 class TenantsAtClaims:
-    """What waits of each tenant, and how many claims passed by each one that had something due and was open."""
+    """The tenants: what waits of each, and how many claims passed by each one that had something due and was open."""
 
     def __init__(self, kinds: list[Kind]) -> None:
         self.kinds = kinds

@@ -20,7 +20,7 @@ _decode = msgspec.json.Decoder(type=tuple[str, tuple[tuple[str, str], ...], floa
 
 
 class RedisClaimPlan(NamedTuple):
-    """Whether a claim visits anything, and the arguments of CLAIM from the lease on."""
+    """The arguments of CLAIM from the lease on, and whether it visits anything."""
 
     any: bool
     arguments: list[Any]

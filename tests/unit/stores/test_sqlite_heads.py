@@ -15,7 +15,7 @@ KINDS = st.sampled_from(sorted(LANE_OF))
 
 
 class HeadsModel(RuleBasedStateMachine):
-    """`waiting`: the times of what waits of each kind; `served`: kinds that had a turn while a due one waits."""
+    """The model. `waiting`: times of what waits of each kind; `served`: kinds that had a turn while a due one waits."""
 
     def __init__(self) -> None:
         super().__init__()
