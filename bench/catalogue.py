@@ -43,6 +43,7 @@ FORMS = {
     "due": Form("due:due", 30, float, engine="sqlite"),
     "backlog": Form("backlog:backlog", 10_000_000, engine="sqlite"),
     "kinds": Form("kinds:kinds", 100_000, engine="sqlite"),
+    "claims": Form("claims:claims", 1_000_000, engine="sqlite"),
     "power_cut": Form("power_cut:power_cut", 5, engine="redis"),
     "plateau": Form("plateau:plateau", 10_000_000, engine="sqlite"),
     "store_down": Form("queue_engines:store_down_on", 12_000, engine="postgres"),

@@ -48,6 +48,17 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("ratio", 1.1, "", False, "kinds: full claims after 100,000 kinds were used once, against none"),
         Asked("lone_ratio", 1.1, "", False, "kinds: a lone item after 100,000 kinds were used once, against none"),
     ),
+    "claims": (
+        Asked("ratio", 1.5, "", False, "claims: full claims of 1,000 tenants' items, against one tenant's"),
+        Asked(
+            "next_ratio",
+            1.5,
+            "",
+            False,
+            "claims: one's next item behind 1,000,000 of another's, against an empty queue",
+        ),
+        Asked("next_claims", 1, "", False, "claims: claims until it comes"),
+    ),
     "plateau": (Asked("growth", 1.05, "", False, "plateau: the last quarter's most, against the one before it"),),
     "power_cut": (Asked("lost", 0, "", False, "power cut of a durable server: accepted work lost"),),
     "power_cut-sqlite": (

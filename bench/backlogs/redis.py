@@ -26,7 +26,7 @@ local ids = {}
 for i = 1, #ARGV[3], 8 do ids[#ids + 1] = sub(ARGV[3], i, i + 7) end
 local tasks = redis.call('HMGET', base .. 'tasks', unpack(ids))
 local payloads = redis.call('HMGET', base .. 'payloads', unpack(ids))
-local made, lanes = 0, {}
+local made = 0
 for n = oldest, newest, -1 do
   local rows, bodies, waiting = {}, {}, {}
   for i, id in ipairs(ids) do
@@ -36,17 +36,18 @@ for n = oldest, newest, -1 do
     rows[2 * i - 1] = twin
     rows[2 * i] = sub(tasks[i], 1, 30) .. be4(floor(at / 4294967296)) .. be4(at % 4294967296)
     bodies[2 * i - 1], bodies[2 * i] = twin, payloads[i]
-    local lane = sub(tasks[i], 3, 6)
-    local list = waiting[lane] or {}
-    waiting[lane] = list
+    local lane, kind = sub(tasks[i], 3, 6), sub(tasks[i], 7, 10)
+    local list = waiting[kind] or {lane = lane}
+    waiting[kind] = list
     list[#list + 1] = string.format('%.0f', at)
     list[#list + 1] = twin
   end
   redis.call('HSET', base .. 'tasks', unpack(rows))
   redis.call('HSET', base .. 'payloads', unpack(bodies))
-  for lane, list in pairs(waiting) do
-    redis.call('ZADD', base .. 'lane:' .. lane, unpack(list))
-    redis.call('ZADD', base .. 'heads', 'LT', list[1], lane)
+  for kind, list in pairs(waiting) do
+    redis.call('ZADD', base .. 'kind:' .. kind, unpack(list))
+    redis.call('ZADD', base .. 'firsts:' .. list.lane, 'LT', list[1], kind)
+    redis.call('ZADD', base .. 'heads', 'LT', list[1], list.lane)
   end
   made = made + #ids
 end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...model.demand import Closed
 from ...model.workload import Kind
@@ -34,14 +34,44 @@ class ShutLanes:
                 return True
         return False
 
+    def shuts(self, kind: Kind) -> bool:
+        """Whether nothing of this kind may be leased."""
+        function, priority, collection, tenant = kind
+        return self.shut(function, priority, collection) or any(
+            each.get(tenant, priority + 1) <= priority for each in self._closed_tenants(function, collection)
+        )
+
+    def shutter(self, kinds: Kinds, lane: int) -> Callable[[int], bool]:
+        """Whether the tenant of a kind of the lane is closed: one look, however many are."""
+        function, priority, collection = kinds.lanes[lane]
+        closed = self._closed_tenants(function, collection)
+        if not closed:
+            return _open
+        of = kinds.kinds
+
+        def shut(kind: int) -> bool:
+            tenant = of[kind].tenant
+            return any(each.get(tenant, priority + 1) <= priority for each in closed)
+
+        return shut
+
     def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
         """The kinds of a lane whose tenants are closed."""
         if not self._tenants and not self._exact:
             return frozenset()
         function, priority, collection = kinds.lanes[lane]
-        addresses = ((function, ""), (function, collection), ("", ""))
-        closed = [self._tenants.get(address) for address in addresses]
-        closed.append(self._exact.get((function, collection)))
-        tenants = {tenant for each in closed if each for tenant, highest in each.items() if priority >= highest}
+        closed = self._closed_tenants(function, collection)
+        tenants = {tenant for each in closed for tenant, highest in each.items() if priority >= highest}
         numbers = (kinds.numbers.get(Kind(*kinds.lanes[lane], tenant)) for tenant in tenants)
         return frozenset(number for number in numbers if number is not None)
+
+    def _closed_tenants(self, function: str, collection: str) -> list[dict[str, int]]:
+        """The tenants that are closed there, each with the highest rank: here, in all of the function, everywhere."""
+        addresses = ((function, ""), (function, collection), ("", ""))
+        some = [self._tenants.get(address) for address in addresses]
+        some.append(self._exact.get((function, collection)))
+        return [each for each in some if each]
+
+
+def _open(kind: int) -> bool:
+    return False

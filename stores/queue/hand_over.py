@@ -15,7 +15,8 @@ from collections.abc import Callable, Collection, Sequence
 from ...model.claim import Leased
 from ...model.demand import Cell, Demand
 from ...model.linger import HAND_OVER
-from .kinds import Kinds
+from ...model.workload import Kind
+from .gates import ShutLanes
 from .queue import NewItem
 
 #: Turns of the event loop in which who was brought something pushes it and waits again.
@@ -28,12 +29,13 @@ MOST = 64
 
 class Taker:
     """One lease of so many seconds that waits. `open`: it may be reserved. `looking`: done when the look is over that
-    is under way, or due."""
+    is under way, or due. `gates`: what its demand has closed."""
 
-    __slots__ = ("coming", "demand", "looking", "open", "seconds")
+    __slots__ = ("coming", "demand", "gates", "looking", "open", "seconds")
 
     def __init__(self, demand: Demand, seconds: float) -> None:
         self.demand = demand
+        self.gates = ShutLanes(demand.closed)
         self.seconds = seconds
         self.open = True
         self.coming: asyncio.Future[Leased | None] | None = None
@@ -52,14 +54,14 @@ class Taker:
             self.looking.set_result(None)
             self.looking = None
 
-    def fits(self, cells: Collection[Cell], count: int) -> bool:
-        """Whether it wants all of so many items of these cells."""
+    def fits(self, kinds: Collection[Kind], count: int) -> bool:
+        """Whether it wants all of so many items of these kinds."""
         demand = self.demand
         return (
             self.coming is None
             and demand.total >= count
-            and not demand.closed
-            and all(demand.cells.get(cell, 0) > 0 for cell in cells)
+            and all(demand.cells.get(Cell(kind.function, kind.priority), 0) > 0 for kind in kinds)
+            and not (demand.closed and any(map(self.gates.shuts, kinds)))
         )
 
     def bring(self, leased: Leased | None) -> None:
@@ -96,15 +98,15 @@ class Takers:
         for _ in range(PUSH_TURNS):
             await asyncio.sleep(0)
 
-    async def ready(self, kinds: Kinds, items: Sequence[NewItem]) -> None:
+    async def ready(self, items: Sequence[NewItem]) -> None:
         """Lets those wait again, before a submission of these is made, who were brought something by the last one, or
         who look just now."""
-        cells = _cells(kinds, items)
-        if not cells:
+        kinds = _kinds(items)
+        if not kinds:
             return
         brought, self._brought = self._brought, False
         await self._turns(brought)
-        fitting = [taker for taker in self._takers if taker.fits(cells, len(items))]
+        fitting = [taker for taker in self._takers if taker.fits(kinds, len(items))]
         looking = [taker.looking for taker in fitting if taker.looking is not None]
         if looking and not any(taker.open for taker in fitting):
             await asyncio.wait(looking, timeout=HAND_OVER.seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -131,20 +133,20 @@ class Takers:
         for taker in self._takers:
             taker.looks()
 
-    def reserve(self, kinds: Kinds, items: Sequence[NewItem]) -> Taker | None:
-        """One that wants all of these items, which have numbers by now and are all due; None: there is none. Whoever
+    def reserve(self, items: Sequence[NewItem]) -> Taker | None:
+        """One that wants all of these items, which are all due; None: there is none. Whoever
         reserved it brings something, or nothing."""
-        cells = _cells(kinds, items) if self._takers else ()
-        for taker in self._takers if cells else ():
-            if taker.open and taker.fits(cells, len(items)):
+        kinds = _kinds(items) if self._takers else ()
+        for taker in self._takers if kinds else ():
+            if taker.open and taker.fits(kinds, len(items)):
                 taker.open = False
                 taker.coming = asyncio.get_running_loop().create_future()
                 return taker
         return None
 
 
-def _cells(kinds: Kinds, items: Sequence[NewItem]) -> Collection[Cell]:
-    """The cells of items that may be taken along; none: they are too many, or something else comes first."""
+def _kinds(items: Sequence[NewItem]) -> Collection[Kind]:
+    """The kinds of items that may be taken along; none: they are too many, or something else comes first."""
     if len(items) > MOST or any(item.due or item.key for item in items):
         return ()
-    return {kinds.cells[kinds.lane_of[kinds.numbers[item.kind]]] for item in items}
+    return {item.kind for item in items}

@@ -5,6 +5,8 @@ A *lane* here is one ⟨function, priority, collection⟩: what a lease visits. 
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ...model.demand import Cell
 from ...model.workload import Kind
 
@@ -19,6 +21,7 @@ class Kinds:
         self.lane_of: dict[int, int] = {}
         self.numbers: dict[Kind, int] = {}
         self.lane_numbers: dict[tuple[str, int, str], int] = {}
+        self.sizes: Counter[int] = Counter()  # lane → its kinds
 
     def learn_lane(self, lane: int, address: tuple[str, int, str]) -> None:
         """A lane has this number."""
@@ -32,10 +35,12 @@ class Kinds:
         self.kinds[number] = kind
         self.lane_of[number] = lane
         self.numbers[kind] = number
+        self.sizes[lane] += 1
 
     def forget_above(self, kind: int, lane: int) -> None:
         """Numbers above these were given out by what was undone. They are the last ones that were learnt."""
         while self.kinds and (last := next(reversed(self.kinds))) > kind:
+            self.sizes[self.lane_of[last]] -= 1
             del self.numbers[self.kinds.pop(last)], self.lane_of[last]
         while self.lanes and (last := next(reversed(self.lanes))) > lane:
             del self.lane_numbers[self.lanes.pop(last)], self.cells[last]

@@ -15,10 +15,11 @@ from .queue_claims import KeyLaws, LeasingLaws, SubmittingLaws, UsedOnceLaws
 from .queue_engine import MAX_PAYLOAD, QueueEngine
 from .queue_leases import CancellingLaws, LeaseLaws
 from .queue_settling import SettlingLaws, TellingLaws
+from .queue_turns import TurnLaws
 
 
 class QueueLaws(
-    SubmittingLaws, LeasingLaws, UsedOnceLaws, LeaseLaws, SettlingLaws, CancellingLaws, KeyLaws, TellingLaws
+    SubmittingLaws, LeasingLaws, UsedOnceLaws, LeaseLaws, SettlingLaws, CancellingLaws, KeyLaws, TellingLaws, TurnLaws
 ):
     """All of them."""
 

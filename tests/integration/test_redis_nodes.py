@@ -273,7 +273,7 @@ async def test_one_claim_that_cannot_be_read_stops_no_other(nodes: RedisNodes) -
     assert (await leased(queue)).ids == good.ids
 
 
-@pytest.mark.parametrize("wiped", ["heads", "lane:", "keyed", "leases", "claims", "out", "ended"])
+@pytest.mark.parametrize("wiped", ["heads", "kind:", "firsts:", "ring:", "keyed", "leases", "claims", "out", "ended"])
 async def test_what_is_derived_may_be_wiped_and_no_workload_is_lost(nodes: RedisNodes, wiped: str) -> None:
     # Given workloads that wait, wait for an older one of their key, are out, and have ended
     queue = await nodes.queue(keep_ended=1)

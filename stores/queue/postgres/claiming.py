@@ -13,6 +13,7 @@ from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
 from ...postgres.arrays import numbers
 from ..gates import ShutLanes
+from ..hand_over import Taker
 from ..ids import id_text
 from ..poller import Found, LookResult, Poller
 from . import statements as call
@@ -26,6 +27,9 @@ from .nothing_due import NothingDue, Scope
 from .rows import BLOCKED
 
 Rows = Sequence[tuple[Any, ...]]
+
+#: Seconds until the index of turns is asked for again where it could not be made.
+TURNS_AGAIN = 60.0
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -56,6 +60,9 @@ class PostgresClaiming:
         self._settle = settle
         self._bounds, self._dry, self._stocked = LookBounds(), NothingDue(), LanesWithWork()
         self._turn = 0  # claims so far
+        self._turns: dict[int, int] = {}  # lane → the kind whose turn was last
+        self._takes_turns = False  # the index that turns need is there
+        self._asked_turns = -math.inf  # monotonic, when that was asked last
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._changes = 1  # times that something may have been stored in lanes that are not known
         self._seen = 0  # … when they were looked for last
@@ -94,12 +101,13 @@ class PostgresClaiming:
         while True:
             now = self._clock.monotonic()
             lanes, shut, partly = open_lanes(self._kinds, self._stocked.lanes, demand, gates)
+            await self._see_to_turns(lanes, shut, now)
             ready = fresh = self._dry.fresh(scope, lanes, now)
             if fresh:
                 break
             self._dry.looking()
             look = self._stocked.looking()
-            others, found = await self._look_into(lanes, shut)
+            others, found = await self._look_into(lanes, shut, partly)
             if others:  # what they have is known with the next look
                 continue
             moment = int(found[0][call.LOOKED_AT] if found else self._ground.time() or self._server_clock.about())
@@ -117,19 +125,24 @@ class PostgresClaiming:
             pause = float(min(next_due, self._soonest) - moment) / 1e6
             self._dry.found(scope, now + min(pause, self._poller.own_interval))
             return pause
-        rows = await self._ground.rows(call.CLAIM, self.arguments(demand, ready, shut, seconds), "a claim")
+        found = await self._ground.rows(call.CLAIM, self.arguments(demand, ready, shut, seconds), "a claim")
+        rows = self.turned(found)
+        if found and not rows:  # others were quicker
+            self.changed()
+            return 0.01
         if not rows:  # others were quicker, or this is another server than it was
             [(timeline,)] = await self._ground.read(call.TIMELINE, (), "its timeline")
             if timeline != self._home.timeline:  # a pooler keeps connections through a failover: look where they lead
                 await self._ground.server.dial_anew()
                 await self._kinds.look()
+                self._takes_turns, self._asked_turns = False, -math.inf
             self.changed()
             return 0.01
         leased = await self.out_by(rows, seconds)
         self._dry.claimed(row[call.ID] for row in rows)
         return LookResult(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
 
-    async def _look_into(self, lanes: Sequence[int], shut: Sequence[int]) -> tuple[bool, Rows]:
+    async def _look_into(self, lanes: Sequence[int], shut: Sequence[int], partly: set[int]) -> tuple[bool, Rows]:
         """Of these lanes what is due first, after its bound. First, whether something waits in lanes that were not
         known, and are from now on: looked for where somebody may have stored it since, for the steps between the lanes
         also pass what has ended and was not swept out of the index yet."""
@@ -137,7 +150,8 @@ class PostgresClaiming:
         around = changes != self._seen
         if not lanes and not around:
             return False, []
-        arguments = (self._ground.time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut))
+        gates = "{" + ",".join("t" if lane in partly else "f" for lane in lanes) + "}"
+        arguments = (self._ground.time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut), gates)
         if not around:
             return False, await self._ground.rows(call.LOOK, arguments, "a look at what is due")
         known = numbers(self._stocked.lanes)
@@ -148,13 +162,42 @@ class PostgresClaiming:
         self._seen = changes
         return bool(new), [row for row in rows if row[call.LOOKED_AT] is not None]
 
+    async def _see_to_turns(self, lanes: Sequence[int], shut: Sequence[int], now: float) -> None:
+        """Where somebody takes turns in these lanes their index is made. Where it cannot be now, they are claimed by
+        time."""
+        if self._takes_turns or not (shut or any(self._kinds.sizes[lane] > 1 for lane in lanes)):
+            return
+        if now - self._asked_turns >= TURNS_AGAIN:
+            self._asked_turns = now
+            [(self._takes_turns,)] = await self._ground.rows(call.TURNS, (), "the index of turns")
+            if not self._takes_turns:
+                _LOG.warning(
+                    "%s: the index of turns cannot be made now, so tenants take no turns; trying again in %.0f s",
+                    self._ground.server.name,
+                    TURNS_AGAIN,
+                )
+
     async def _learn(self, lanes: Iterable[int]) -> None:
         if any(lane not in self._kinds.lanes for lane in lanes):
             await self._kinds.look()
 
     def arguments(self, demand: Demand, lanes: Sequence[int], shut: Sequence[int], seconds: float) -> tuple[Any, ...]:
-        plan = planned(self._kinds, demand, lanes, shut, self._bounds, self._share, self._turn)
+        turns = self._turns if self._takes_turns else None
+        plan = planned(self._kinds, demand, lanes, shut, self._bounds, turns, self._share, self._turn)
         return (self._ground.time(), *plan, int(seconds * 1e6), self._home.timeline)
+
+    def arguments_of(self, taker: Taker, lanes: Iterable[int]) -> tuple[Any, ...]:
+        """Those of a claim that a submission to these lanes takes along."""
+        return self.arguments(
+            taker.demand, *open_lanes(self._kinds, lanes, taker.demand, taker.gates)[:2], taker.seconds
+        )
+
+    def turned(self, rows: Rows) -> Rows:
+        """The items of a claim's rows. The others say whose turn was last."""
+        for row in rows:
+            if row[call.ID] == call.NO_ITEM:
+                self._turns[row[call.ATTEMPTS]] = row[call.KIND]
+        return [row for row in rows if row[call.ID] != call.NO_ITEM]
 
     async def out_by(self, rows: Rows, seconds: float) -> Leased | None:
         """What the rows of a claim hand out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -53,14 +53,23 @@ class PostgresClaimPlan(NamedTuple):
     cells: str
     wanted: str
     shut: str
+    turns: str
     total: int
     room: int
 
 
 def planned(
-    kinds: Kinds, demand: Demand, ready: Sequence[int], shut: Sequence[int], bounds: LookBounds, share: float, turn: int
+    kinds: Kinds,
+    demand: Demand,
+    ready: Sequence[int],
+    shut: Sequence[int],
+    bounds: LookBounds,
+    turns: Mapping[int, int] | None,
+    share: float,
+    turn: int,
 ) -> PostgresClaimPlan:
-    """Visits in turns. Lanes for which nothing was left come last: they get what the others did not have."""
+    """Visits in turns. Lanes for which nothing was left come last: they get what the others did not have. `turns`: of
+    lanes the kind whose turn was last; a lane of one kind, which is open, needs none, and without it none has any."""
     total = min(demand.total, FLIGHT_ITEMS)
     waiting = [ReadyLane(lane, kinds.lanes[lane][1], demand.cells[kinds.cells[lane]]) for lane in ready]
     limits = limits_in_turn(waiting, total, share, turn)
@@ -73,6 +82,9 @@ def planned(
         cells=numbers(cells),
         wanted=numbers(demand.cells[cell] for cell in places),
         shut=numbers(shut),
+        turns=numbers(
+            turns.get(lane, 0) if turns is not None and (shut or kinds.sizes[lane] > 1) else -1 for lane in limits
+        ),
         total=total,
         room=demand.max_bytes,
     )

@@ -130,13 +130,14 @@ class PostgresQueue:
         await self._room.look(len(items))
         await self._kinds.add(item.kind for item in items)
         lanes = [self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items]
-        await self._waiting.takers.ready(self._kinds, items)
-        taker = self._waiting.takers.reserve(self._kinds, items) if self._quiet() <= 0 else None
-        claim = () if taker is None else self._claiming.arguments(taker.demand, [*{*lanes}], [], taker.seconds)
+        await self._waiting.takers.ready(items)
+        taker = self._waiting.takers.reserve(items) if self._quiet() <= 0 else None
+        claim = () if taker is None else self._claiming.arguments_of(taker, {*lanes})
         leased: Leased | None = None
         try:
             times = self._time(), int(self._clock.wall() * 1000)
-            ids, first, moment, taken = await stored(self._rows, self._kinds, self._ids, items, times, claim)
+            ids, first, moment, found = await stored(self._rows, self._kinds, self._ids, items, times, claim)
+            taken = self._claiming.turned(found)
             if taker is not None and taken:
                 leased = await self._claiming.out_by(taken, taker.seconds)
                 if leased is not None and self._quiet() > 0:

@@ -14,18 +14,21 @@ SUBMIT = (
     " %s::smallint[], %s::bytea[], %s::bigint[], %s::text[], %s::text[], %s::float8[], %s::bigint[], %s::text[],"
     " %s::text[])"
 )
-LOOK = "SELECT lane, earliest, moment FROM S.queue_look(%s::bigint, %s::int[], %s::bigint[], %s::int[])"
+LOOK = "SELECT lane, earliest, moment FROM S.queue_look(%s::bigint, %s::int[], %s::bigint[], %s::int[], %s::boolean[])"
 #: Where the moment of the look is in its rows.
 LOOKED_AT: Final = 2
+TURNS = "SELECT S.queue_turns()"
 STOCKED = "SELECT lane FROM S.queue_stocked(%s::int[]) AS lane"
 #: Both of them: rows of other lanes in which something waits have no moment.
 LOOK_AROUND = f"{LOOK} UNION ALL SELECT lane, NULL, NULL FROM S.queue_stocked(%s::int[]) AS lane"
 CLAIM = (
     "SELECT id, kind, attempts, crashes, payload, key, headers, expires_at, progress, due, fence, number, moment"
-    " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int,"
-    " %s::bigint, %s::bigint, %s::text)"
+    " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int[],"
+    " %s::int, %s::bigint, %s::bigint, %s::text)"
 )
-#: Where each column of a claimed row is in it; behind the fence come the claim's number and the moment.
+#: Where each column of a claimed row is in it; behind the fence come the claim's number and the moment. A row whose id
+#: is NO_ITEM says whose turn was last (its kind) in a lane (its attempts).
+NO_ITEM: Final = -1
 ID: Final = 0
 KIND: Final = 1
 ATTEMPTS: Final = 2

@@ -15,9 +15,8 @@ from ..gates import ShutLanes
 from ..poller import Found, LookResult, Poller
 from ..server_clock import JUMP
 from .checked_server import CheckedRedis
-from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, PASSED, QUIET, TASKS
+from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, TASKS
 from .lease import RedisClaimPlan, claimed, number_of_kinds, planned
-from .passed_over import PassedOver
 from .script import MOVED
 
 #: Tries of a claim that finds more due than it knew of at each.
@@ -49,7 +48,6 @@ class RedisClaiming:
         self.due: set[int] = set()  # lanes that have something due, as far as this process knows
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._until = -math.inf  # monotonic; before it nothing that this process knows of is due outside of `due`
-        self._passed = PassedOver()
 
     def are_due(self, lanes: Iterable[int]) -> None:
         """This process made something due in these."""
@@ -62,7 +60,6 @@ class RedisClaiming:
     async def look(self, demand: Demand, gates: ShutLanes, seconds: float) -> Found:
         """Claims what is due within the demand; else seconds until something may be. A claim is tried at once where
         something is known to be due: its script finds out what this process did not know of."""
-        self._passed.forget(self._clock.monotonic(), self._poller.own_interval)
         await self._ground.ready()
         if not self._poller.may_look_at_others(self._looked, self._clock.monotonic()):
             found = await self._claim(demand, gates, seconds, -1.0)
@@ -90,7 +87,7 @@ class RedisClaiming:
     async def _claim(self, demand: Demand, gates: ShutLanes, seconds: float, pause: float) -> Found:
         for _ in range(TRIES):
             plan = self.plan(demand, gates, seconds)
-            if not plan.lanes:
+            if not plan.any:
                 return pause
             why, *found = answer = await self._ground.run(CLAIM, *self._home.words, *plan.arguments, about="a claim")
             if why in (MOVED, QUIET):
@@ -100,18 +97,16 @@ class RedisClaiming:
                 break
         else:
             return 0.01
-        passed = answer[PASSED[why]]
-        for lane, count in zip(plan.lanes, passed, strict=True):
-            self._passed.told(lane, plan.shut, count)
         if why != CLAIMED:
-            return 0.0 if min(passed) < 0 else pause
+            moment, soonest, _ = found
+            return min(pause, (float(soonest) - moment) / 1e6) if soonest else pause
         leased = await self._out_by(answer, seconds)
         left = 0.0 if self.due else max(0.0, self._until - self._clock.monotonic())
         return 0.0 if leased is None else LookResult(leased, left)
 
     def plan(self, demand: Demand, gates: ShutLanes, seconds: float) -> RedisClaimPlan:
         """A claim of what is known to be due."""
-        return planned(self._kinds, demand, gates, self.due, self._passed, seconds, self._share, self._turn)
+        return planned(self._kinds, demand, gates, self.due, seconds, self._share, self._turn)
 
     async def took(self, answer: Sequence[Any], seconds: float) -> Leased | None:
         """What a claim hands out that a submission took along."""

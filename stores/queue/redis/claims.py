@@ -14,9 +14,8 @@ from .submit import SUBMIT_BODY
 #: What LOOK and CLAIM answer first where they are not at home (MOVED), nothing is leased until a time, something was
 #: claimed, nothing was, or there is more due than the claim was planned for; then the time.
 QUIET, CLAIMED, NOTHING, MORE = 1, 2, 3, 4
-#: Where some of CLAIM's answer is in it: the tasks that it claimed, and what it passed by.
+#: Where in CLAIM's answer the tasks are that it claimed.
 TASKS: Final = 5
-PASSED: Final = {CLAIMED: 8, NOTHING: 2}
 
 _AWAKE = """
 if tonumber(facts[3] or '0') > now then return {1, now, tonumber(facts[3])} end
@@ -40,10 +39,11 @@ return {
 )
 
 #: ARGV: time, home, position, lease (µs), items and bytes in all, the lanes that were thought to have something due,
-#: how many cells and what is wanted of each, the kinds that are shut, then visits: lane, limit, cell, how many of the
-#: lane's first were passed by. CLAIMED: fence, position, ids, tasks, payloads, what some have besides, passed, how many
-#: could not be read, and the lanes that have something due now; NOTHING: passed and these; MORE: these alone. A lane
-#: with kinds that are shut is looked through 4,000 items at a time: then what was passed is below zero.
+#: how many cells and what is wanted of each, the kinds that are shut, then visits: lane, limit, cell. CLAIMED: fence,
+#: position, ids, tasks, payloads, what some have besides, how many could not be read, and the lanes that have something
+#: due now; NOTHING: when the next kind that is visited may have something due (as text, empty: never), and these; MORE:
+#: these alone. In a lane sixteen tenants share what is taken, of fewer items four; where they have less, it goes on
+#: with the next.
 _CLAIM = (
     AT_HOME
     + _AWAKE
@@ -65,65 +65,71 @@ for _, kind in ipairs(cut(ARGV[at + 1], 4)) do
   any_shut = true
 end
 local ids, tasks, visits, unread = {}, {}, {}, 0
-for i = at + 2, #ARGV, 4 do
-  visits[#visits + 1] = {
-    lane = ARGV[i], limit = tonumber(ARGV[i + 1]), cell = tonumber(ARGV[i + 2]), passed = tonumber(ARGV[i + 3]),
-    looked = 0, dry = false
-  }
+for i = at + 2, #ARGV, 3 do
+  visits[#visits + 1] = {lane = ARGV[i], limit = tonumber(ARGV[i + 1]), cell = tonumber(ARGV[i + 2])}
+  for _, kind in ipairs(call('ZRANGEBYSCORE', base .. 'soon:' .. ARGV[i], '-inf', string.format('%.0f', now))) do
+    place(kind, ARGV[i])
+  end
 end
 
 local open = true
-local function visit(each, most)
-  local key = base .. 'lane:' .. each.lane
-  while most > 0 and open and not each.dry do
-    local step = any_shut and 500 or most
-    local found = call('ZRANGE', key, each.passed, each.passed + step - 1, 'WITHSCORES')
-    local due = {}
-    for i = 1, #found, 2 do
-      if tonumber(found[i + 1]) > now then break end
-      due[#due + 1] = found[i]
-    end
-    each.dry = #due < step
-    local gone, passed = {}, 0
-    for i, task in ipairs(fields('tasks', due)) do
-      if #gone >= most then
-        each.dry = false
+local turn = meta('turn') + 2
+-- At most so many items of a kind; how many.
+local function take(each, kind, most)
+  local key = base .. 'kind:' .. kind
+  local found = call('ZRANGE', key, 0, most - 1, 'WITHSCORES')
+  local due = {}
+  for i = 1, #found, 2 do
+    if tonumber(found[i + 1]) > now then break end
+    due[#due + 1] = found[i]
+  end
+  local gone, before = 0, #ids
+  for i, task in ipairs(fields('tasks', due)) do
+    if not task or #task ~= 38 then
+      unread = unread + 1
+    else
+      local size = int4(task, 11)
+      if size > room and #ids > 0 then
+        open = false
         break
       end
-      if not task or #task ~= 38 then
-        gone[#gone + 1] = due[i]
-        unread = unread + 1
-      elseif any_shut and shut[sub(task, 7, 10)] then
-        passed = passed + 1
-      else
-        local size = int4(task, 11)
-        if size > room and #ids > 0 then
-          open = false
-          break
-        end
-        room = room - size
-        gone[#gone + 1] = due[i]
-        ids[#ids + 1] = due[i]
-        tasks[#tasks + 1] = task
-        wanted[each.cell] = wanted[each.cell] - 1
-        most = most - 1
-        if room <= 0 then
-          open = false
-          break
-        end
-      end
+      room = room - size
+      ids[#ids + 1] = due[i]
+      tasks[#tasks + 1] = task
+      if room <= 0 then open = false end
     end
-    if #gone > 0 then
-      lanes[each.lane] = true
-      if any_shut then
-        call('ZREM', key, unpack(gone))
-      else
-        call('ZREMRANGEBYRANK', key, 0, #gone - 1)
-      end
+    gone = i
+    if not open then break end
+  end
+  if gone > 0 then call('ZREMRANGEBYRANK', key, 0, gone - 1) end
+  if gone > 0 or open then place(kind, each.lane, turn) end
+  wanted[each.cell] = wanted[each.cell] - (#ids - before)
+  return #ids - before
+end
+-- Kinds whose turn it is, without the shut ones.
+local function next_kinds(lane, most)
+  local ring = base .. 'ring:' .. lane
+  if not any_shut then return call('ZRANGE', ring, 0, most - 1) end
+  local some, from = {}, 0
+  while true do
+    local part = call('ZRANGE', ring, from, from + 199)
+    for _, kind in ipairs(part) do
+      if not shut[kind] then some[#some + 1] = kind end
+      if #some == most then return some end
     end
-    each.passed = each.passed + passed
-    each.looked = each.looked + #due
-    if each.looked >= 4000 then return end
+    if #part < 200 then return some end
+    from = from + 200
+  end
+end
+local function visit(each, most)
+  while most > 0 and open do
+    local some = next_kinds(each.lane, most >= 16 and 16 or min(4, most))
+    if #some == 0 then return end
+    local share = most >= 16 and floor(most / #some) or math.ceil(most / #some)
+    for _, kind in ipairs(some) do
+      if most <= 0 or not open then return end
+      most = most - take(each, kind, min(share, most))
+    end
   end
 end
 for pass = 1, 2 do
@@ -133,13 +139,17 @@ for pass = 1, 2 do
     visit(each, most)
   end
 end
-local passed = {}
-for i, each in ipairs(visits) do passed[i] = (each.dry or #ids > 0) and each.passed or -1 - each.passed end
 if #ids == 0 then
+  local soonest = ''
+  for _, each in ipairs(visits) do
+    local next = call('ZRANGE', base .. 'soon:' .. each.lane, 0, 0, 'WITHSCORES')[2]
+    if next and (soonest == '' or tonumber(next) < tonumber(soonest)) then soonest = next end
+  end
   tell()
-  return {3, now, passed, concat(due_now())}
+  return {3, now, soonest, concat(due_now())}
 end
 
+call('HSET', base .. 'meta', 'turn', turn)
 local fence = next_fence()
 local claim = be8(call('HINCRBY', base .. 'meta', 'claim', 1))
 local position = call('HINCRBY', base .. 'meta', 'position', 1)
@@ -164,7 +174,7 @@ call('ZADD', base .. 'leases', now + lease, claim)
 tell()
 local payloads = fields('payloads', ids)
 for i = 1, #ids do payloads[i] = payloads[i] or '' end
-return {2, now, fence, position, listed, concat(tasks), payloads, extras, passed, unread, concat(due_now())}
+return {2, now, fence, position, listed, concat(tasks), payloads, extras, unread, concat(due_now())}
 """
 )
 CLAIM = queue_script("allow-oom", _CLAIM)
@@ -182,7 +192,7 @@ for i = 3, 2 + count do first[i - 1] = ARGV[i] end
 for i = 3 + count, #ARGV do second[i - 1 - count] = ARGV[i] end
 local submitted = submit(first)
 if submitted[1] < 0 then return {{submitted, {{}}}} end
-moves, lanes = {{}}, {{}}
+moves, lanes, kinds = {{}}, {{}}, {{}}
 return {{submitted, claim(second)}}
 """,
 )
@@ -242,8 +252,8 @@ return {position, concat(held), concat(cancel)}
 """,
 )
 
-#: ARGV: time, until when leases may end (µs), how many claims at most. Items whose lease is over wait again, first in
-#: their lanes, or are cancelled where that was asked; their fence moves on, so that the former holder is refused.
+#: ARGV: time, until when leases may end (µs), how many claims at most. Items whose lease is over wait again, first of
+#: their kinds, or are cancelled where that was asked; their fence moves on, so that the former holder is refused.
 #: Answers how many claims ended, and those that could not be read, which are looked at again a minute later. A clock
 #: that was set back prolongs no lease beyond the longest one.
 END_LEASES = queue_script(
@@ -268,7 +278,7 @@ for _, claim in ipairs(over) do
     for i, task in ipairs(fields('tasks', ids)) do
       local state = task and #task == 38 and byte(task, 1) or 0
       if state >= 2 and state <= 4 and sub(task, 31) == claim then
-        local id, lane = ids[i], sub(task, 3, 6)
+        local id = ids[i]
         rows[#rows + 1] = id
         if has(byte(task, 2), 2) then
           moved(state, 12)
@@ -279,9 +289,9 @@ for _, claim in ipairs(over) do
           rows[#rows + 1] = char(12, with(byte(task, 2), 32)) .. sub(task, 3, 22) .. fence .. be8(now)
         else
           local after = int4(task, 15) > 0 and 1 or 0
-          local trigger = first(lane)
+          local trigger = first(task)
           moved(state, after)
-          put(lane, trigger, id)
+          put(task, trigger, id)
           rows[#rows + 1] = char(after) .. sub(task, 2, 22) .. fence .. be8(trigger)
         end
       end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,10 +20,9 @@ _decode = msgspec.json.Decoder(type=tuple[str, tuple[tuple[str, str], ...], floa
 
 
 class RedisClaimPlan(NamedTuple):
-    """The lanes that a claim visits, in that order, and the arguments of CLAIM from the lease on."""
+    """The arguments of CLAIM from the lease on, and whether it visits anything."""
 
-    lanes: list[int]
-    shut: frozenset[int]
+    any: bool
     arguments: list[Any]
 
 
@@ -32,13 +31,12 @@ def planned(
     demand: Demand,
     gates: ShutLanes,
     due: Collection[int],
-    passed: Callable[[int, frozenset[int]], int],
     lease: float,
     share: float,
     turn: int,
 ) -> RedisClaimPlan:
     """Visits in turns of the lanes in `due` that the demand names and no gate shuts; in the second round those that
-    have more get what the others did not have. `passed`: how many of a lane's first are known to be shut."""
+    have more get what the others did not have."""
     total = min(demand.total, FLIGHT_ITEMS)
     cells, shut = kinds.cells, frozenset[int]()
     ready: list[ReadyLane] = []
@@ -49,18 +47,18 @@ def planned(
             ready.append(ReadyLane(lane, cell.priority, wanted))
             shut |= gates.shut_kinds(kinds, lane)
     if not ready or total <= 0:
-        return RedisClaimPlan([], shut, [])
+        return RedisClaimPlan(False, [])
     limits = limits_in_turn(ready, total, share, turn)
     places: dict[Cell, int] = {}
     visits: list[Any] = []
     for lane, limit in limits.items():
         place = places.setdefault(cells[lane], len(places) + 1)
-        visits += (lane.to_bytes(4, "big"), limit, place, passed(lane, shut))
+        visits += (lane.to_bytes(4, "big"), limit, place)
     wants = [demand.cells[cell] for cell in places]
     closed = b"".join(kind.to_bytes(4, "big") for kind in shut)
     thought = b"".join(lane.to_bytes(4, "big") for lane in due)
     arguments = [int(lease * 1e6), total, demand.max_bytes, thought, len(wants), *wants, closed, *visits]
-    return RedisClaimPlan([*limits], shut, arguments)
+    return RedisClaimPlan(True, arguments)
 
 
 class RedisClaimed(NamedTuple):
@@ -82,7 +80,7 @@ def number_of_kinds(tasks: bytes) -> list[int]:
 
 def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> RedisClaimed:
     """What CLAIM answered with CLAIMED; its kinds are known."""
-    _, moment, fence, position, listed, tasks, payloads, more, _, unread, _ = answer
+    _, moment, fence, position, listed, tasks, payloads, more, unread, _ = answer
     text: str = listed.hex()
     ids = [text[index : index + 16] for index in range(0, len(text), 16)]
     rows = [*TASK.iter_unpack(tasks)]

@@ -142,14 +142,14 @@ class RedisQueue:
         """The answer of SUBMIT, and whether all that is due was claimed in the same step for somebody who waits."""
         rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
         arguments = [*self._home.words, highest, self._config.max_waiting, *rows]
-        await self._waiting.takers.ready(self._kinds, items)
-        taker = self._waiting.takers.reserve(self._kinds, items) if self._quiet() <= 0 else None
+        await self._waiting.takers.ready(items)
+        taker = self._waiting.takers.reserve(items) if self._quiet() <= 0 else None
         if taker is None:
             return await self._ground.run(SUBMIT, *arguments, about="a submission"), False
         leased: Leased | None = None
         try:
             self._claiming.are_due({self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items})
-            plan = self._claiming.plan(taker.demand, ShutLanes(()), taker.seconds)
+            plan = self._claiming.plan(taker.demand, taker.gates, taker.seconds)
             both = (len(arguments), *arguments, *self._home.words, *plan.arguments)
             answer, claim = await self._ground.run(SUBMIT_AND_CLAIM, *both, about="a submission")
             if claim and claim[0] not in (MOVED, QUIET):

@@ -1,6 +1,6 @@
 """Repair of what is derived, so that everything that waits or is out is where it will be found. What is derived of the
-tasks (`lane:…`, `heads`, `keyed`, `leases`, `claims`, `out`, `ended`) may be lost to an operator's hand: it is made
-anew, and no workload is lost.
+tasks (`kind:…`, `firsts:…`, `ring:…`, `soon:…`, `heads`, `keyed`, `leases`, `claims`, `out`, `ended`) may be lost to an
+operator's hand: it is made anew, and no workload is lost.
 
 The look is a few numbers, with each sweep that forgot nothing; the mending goes through all tasks, in small steps.
 """
@@ -31,9 +31,16 @@ for i = 1, #flat, 2 do counts[tonumber(flat[i])] = tonumber(flat[i + 1]) end
 local function of(state) return counts[state] or 0 end
 for n = 1, meta('lanes') do
   local lane = be4(n)
-  local count = call('ZCARD', base .. 'lane:' .. lane)
-  waiting = waiting + count
-  if (count > 0) ~= (call('ZSCORE', base .. 'heads', lane) and true) then return 1 end
+  local count = call('ZCARD', base .. 'firsts:' .. lane)
+  if (count > 0) ~= (call('ZSCORE', base .. 'heads', lane) and true)
+    or count ~= call('ZCARD', base .. 'ring:' .. lane) + call('ZCARD', base .. 'soon:' .. lane)
+    or call('EXISTS', base .. 'lane:' .. lane) == 1
+  then return 1 end
+  for from = 0, count - 1, 1000 do
+    for _, kind in ipairs(call('ZRANGE', base .. 'firsts:' .. lane, from, from + 999)) do
+      waiting = waiting + call('ZCARD', base .. 'kind:' .. kind)
+    end
+  end
 end
 local out = 0
 for _, count in ipairs(call('HVALS', base .. 'out')) do out = out + tonumber(count) end
@@ -56,7 +63,11 @@ local second = ARGV[5] == '1'
 if ARGV[2] == '0' and not second then
   call('DEL', base .. 'heads')
   if anew then call('DEL', base .. 'ended') end
-  for n = 1, meta('lanes') do lanes[be4(n)] = true end
+  for n = 1, meta('lanes') do
+    local lane = be4(n)
+    lanes[lane] = true
+    call('DEL', base .. 'lane:' .. lane, base .. 'firsts:' .. lane, base .. 'ring:' .. lane, base .. 'soon:' .. lane)
+  end
 end
 local step = call('HSCAN', base .. 'tasks', ARGV[2], 'COUNT', tonumber(ARGV[3]))
 local known, astray, rows, mended, over = {}, {}, {}, 0, {}
@@ -69,7 +80,7 @@ for i = 1, #step[2], 2 do
       local key = place and state < 2 and has(flags, 64) and sub(place, 1, -9)
       if key and call('ZRANGEBYLEX', base .. 'keyed', '[' .. key, '+', 'LIMIT', 0, 1)[1] == place then
         call('HSET', base .. 'tasks', id, char(state, flags - 64) .. sub(task, 3))
-        put(sub(task, 3, 6), string.format('%.0f', int8(at, 1)), id)
+        put(task, string.format('%.0f', int8(at, 1)), id)
         moves[100] = (moves[100] or 0) - 1
         mended = mended + 1
       end
@@ -81,9 +92,9 @@ for i = 1, #step[2], 2 do
       tried(id, sub(task, 3, 6), int4(task, 15))
     end
     if state >= 0 and state < 2 and not has(flags, 64) then
-      local lane = sub(task, 3, 6)
-      mended = mended + call('ZADD', base .. 'lane:' .. lane, 'NX', string.format('%.0f', int8(at, 1)), id)
-      lanes[lane] = true
+      local kind = sub(task, 7, 10)
+      mended = mended + call('ZADD', base .. 'kind:' .. kind, 'NX', string.format('%.0f', int8(at, 1)), id)
+      kinds[kind] = sub(task, 3, 6)
     elseif state >= 2 and state <= 4 then
       if known[at] == nil then
         known[at] = call('ZSCORE', base .. 'leases', at) and call('HEXISTS', base .. 'out', at) == 1

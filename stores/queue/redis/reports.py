@@ -64,8 +64,13 @@ _DUE = queue_script(
     """
 local found, most = {}, tonumber(ARGV[2])
 for _, lane in ipairs(call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.format('%.0f', now))) do
+  local count, till = 0, string.format('%.0f', now)
+  for _, kind in ipairs(call('ZRANGEBYSCORE', base .. 'firsts:' .. lane, '-inf', till, 'LIMIT', 0, most)) do
+    count = min(most, count + call('ZCOUNT', base .. 'kind:' .. kind, '-inf', till))
+    if count == most then break end
+  end
   found[#found + 1] = lane
-  found[#found + 1] = min(most, call('ZCOUNT', base .. 'lane:' .. lane, '-inf', string.format('%.0f', now)))
+  found[#found + 1] = count
 end
 return found
 """,

@@ -7,9 +7,11 @@ it whole in its append-only file.
     tasks      hash    id → the task, 38 bytes, as below; until it is forgotten
     payloads   hash    id → payload; extras: key, headers, expiry; both go when the item ends
     reasons, progress, tries   hashes of what was told of an item, where anything was
-    lane:LANE  zset    what waits in a lane, by its next trigger (µs), then id
+    kind:KIND  zset    what waits of a kind, by its next trigger (µs), then id
+    firsts:LANE zset   kinds of a lane of which something waits, by the next trigger of the first item
+    ring:LANE  zset    those of them of which something is due, by their turns; soon:LANE: the others, by that trigger
     heads      zset    lane → next trigger of its first item: the one index that a poll reads
-    keyed      zset    key and id of live items with a key, in order; the first of a key alone is in a lane
+    keyed      zset    key and id of live items with a key, in order; the first of a key alone is in a kind's zset
     tried:LANE zset    live items of a lane whose attempts were not all free, by how many they spent
     tried      set     lanes that have such
     dedupe     hash    function and dedupe key → id; deduped: the inverse
@@ -34,7 +36,7 @@ KEYED = 4  # in `keyed`
 DEDUPED = 8
 TRIED = 16  # in `tries`
 TOLD = 32  # in `reasons` or `progress`
-BLOCKED = 64  # waits for an older one of its key, in no lane
+BLOCKED = 64  # waits for an older one of its key, in no kind's zset
 
 _PRELUDE = """
 local call, floor, sub, byte, char = redis.call, math.floor, string.sub, string.byte, string.char
@@ -84,22 +86,44 @@ local function cut(blob, width)
 end
 local function meta(name) return tonumber(call('HGET', base .. 'meta', name) or '0') end
 
--- What moves with a state: the counts, and the first of each lane that something came to or went from.
-local moves, lanes = {}, {}
+-- What moves with a state: the counts, and the first of each kind and lane that something came to or went from.
+local moves, lanes, kinds = {}, {}, {}
 local function moved(before, after)
   moves[before] = (moves[before] or 0) - 1
   moves[after] = (moves[after] or 0) + 1
 end
-local function put(lane, trigger, id)
-  call('ZADD', base .. 'lane:' .. lane, trigger, id)
+local function put(task, trigger, id)
+  local kind = sub(task, 7, 10)
+  call('ZADD', base .. 'kind:' .. kind, trigger, id)
+  kinds[kind] = sub(task, 3, 6)
+end
+-- Something came to a kind or went from it: is it due, when is it, and whose turn is it? With a `turn` it had one, and
+-- has the next one then; without one, it keeps its own where it waits for one, and is else behind all that do.
+local function place(kind, lane, turn)
+  local head = call('ZRANGE', base .. 'kind:' .. kind, 0, 0, 'WITHSCORES')
+  if not head[1] then
+    call('ZREM', base .. 'firsts:' .. lane, kind)
+    if call('ZREM', base .. 'ring:' .. lane, kind) == 0 then call('ZREM', base .. 'soon:' .. lane, kind) end
+  else
+    call('ZADD', base .. 'firsts:' .. lane, head[2], kind)
+    if tonumber(head[2]) > now then
+      call('ZADD', base .. 'soon:' .. lane, head[2], kind)
+      call('ZREM', base .. 'ring:' .. lane, kind)
+    elseif turn then
+      call('ZADD', base .. 'ring:' .. lane, turn, kind)
+    elseif call('ZADD', base .. 'ring:' .. lane, 'NX', meta('turn') + 1, kind) == 1 then
+      call('ZREM', base .. 'soon:' .. lane, kind)
+    end
+  end
   lanes[lane] = true
 end
 local function tell()
   for state, count in pairs(moves) do
     if count ~= 0 then call('HINCRBY', base .. 'counts', state, count) end
   end
+  for kind, lane in pairs(kinds) do place(kind, lane) end
   for lane in pairs(lanes) do
-    local first = call('ZRANGE', base .. 'lane:' .. lane, 0, 0, 'WITHSCORES')
+    local first = call('ZRANGE', base .. 'firsts:' .. lane, 0, 0, 'WITHSCORES')
     if first[1] then
       call('ZADD', base .. 'heads', first[2], lane)
     else
@@ -107,9 +131,9 @@ local function tell()
     end
   end
 end
--- A time to wait for that is not after any other in the lane: who has it is leased first.
-local function first(lane)
-  local head = call('ZRANGE', base .. 'lane:' .. lane, 0, 0, 'WITHSCORES')
+-- A time to wait for that is not after any other of the task's kind: who has it is leased first of those.
+local function first(task)
+  local head = call('ZRANGE', base .. 'kind:' .. sub(task, 7, 10), 0, 0, 'WITHSCORES')
   return head[1] and min(now, tonumber(head[2])) or now
 end
 
@@ -128,7 +152,7 @@ local function release(id)
   if task and has(byte(task, 2), 64) and byte(task, 1) < 2 then
     moves[100] = (moves[100] or 0) - 1
     call('HSET', base .. 'tasks', heir, sub(task, 1, 1) .. char(byte(task, 2) - 64) .. sub(task, 3))
-    put(sub(task, 3, 6), string.format('%.0f', int8(task, 31)), heir)
+    put(task, string.format('%.0f', int8(task, 31)), heir)
     freed = true
   end
 end

@@ -87,9 +87,9 @@ for n, other in ipairs(others) do
     if reason ~= '' or progress ~= '' then flag = with(flag, 32) end
     if asked < 2 then
       local delay = int8(other, 10)
-      local trigger = delay > 0 and now + delay or first(lane)
+      local trigger = delay > 0 and now + delay or first(task)
       kept = be8(trigger)
-      put(lane, trigger, id)
+      put(task, trigger, id)
       waits = true
       if try ~= '' then
         flag = with(flag, 16)
@@ -141,8 +141,8 @@ for i, id in ipairs(cut(ARGV[2], 8)) do
       flag = flag - 64
       moves[100] = (moves[100] or 0) - 1
     else
-      call('ZREM', base .. 'lane:' .. sub(task, 3, 6), id)
-      lanes[sub(task, 3, 6)] = true
+      call('ZREM', base .. 'kind:' .. sub(task, 7, 10), id)
+      kinds[sub(task, 7, 10)] = sub(task, 3, 6)
     end
     moved(byte(task, 1), 12)
     call('HSET', base .. 'reasons', id, 'cancelled')

@@ -94,11 +94,12 @@ for i = 1, count do
       moves[100] = (moves[100] or 0) + 1
       task = sub(task, 1, 1) .. char(byte(task, 2) + 64) .. sub(task, 3)
     else
-      local lane = sub(task, 3, 6)
-      local list = waiting[lane]
+      local kind = sub(task, 7, 10)
+      local list = waiting[kind]
       if not list then
         list = {}
-        waiting[lane] = list
+        waiting[kind] = list
+        kinds[kind] = sub(task, 3, 6)
       end
       list[#list + 1] = due
       list[#list + 1] = id
@@ -111,10 +112,7 @@ end
 if fresh > 0 then
   many('HSET', 'tasks', tasks)
   many('HSET', 'payloads', payloads)
-  for lane, list in pairs(waiting) do
-    many('ZADD', 'lane:' .. lane, list)
-    lanes[lane] = true
-  end
+  for kind, list in pairs(waiting) do many('ZADD', 'kind:' .. kind, list) end
   call('HSET', base .. 'meta', 'ms', ms, 'serial', serial + fresh - 1)
   call('HINCRBY', base .. 'meta', 'taken', fresh)
   call('HINCRBY', base .. 'counts', 0, fresh)

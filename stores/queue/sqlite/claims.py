@@ -73,7 +73,7 @@ def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
 
 
 def end_leases(connection: sqlite3.Connection, memory: Memory, now: int, monotonic: int) -> int:
-    """Items whose lease is over wait again, first in their lanes, or are cancelled where that was asked; their fence
+    """Items whose lease is over wait again, first of their kinds, or are cancelled where that was asked; their fence
     moves on, so that the former holder is refused. Returns the time of the wall clock (as `now` is) at which the next
     lease may end."""
     if memory.soonest > monotonic:
@@ -89,21 +89,21 @@ def end_leases(connection: sqlite3.Connection, memory: Memory, now: int, monoton
 
 def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: set[int], now: int) -> None:
     (text,) = connection.execute(
-        "SELECT json_group_array(json_array(id, state, lane, attempts, flags)) FROM tasks"
+        "SELECT json_group_array(json_array(id, state, kind, attempts, flags)) FROM tasks"
         f" WHERE id IN {IDS} AND fence = ? AND state IN (2, 3, 4)",
         (json_text([*over]), fence),
     ).fetchone()
     back: list[tuple[int, int]] = []
     cancelled: list[int] = []
-    for number, state, lane, attempts, flags in _decode(text):
+    for number, state, kind, attempts, flags in _decode(text):
         if flags & CANCEL:
             cancelled.append(number)
             memory.moved(State(state), State.CANCELLED)
         else:
-            trigger = memory.first(lane, now)
+            trigger = memory.first(kind, now)
             back.append((number, trigger))
             memory.moved(State(state), State.RETRIABLE_FAILURE if attempts else State.NEW)
-            memory.sooner(lane, trigger)
+            memory.heads.sooner(kind, trigger)
     connection.execute(
         "UPDATE tasks SET state = iif(attempts > 0, 1, 0), next_trigger = j.value ->> 1, fence = fence + 1"
         " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,7 +32,6 @@ from .rows import (
     ID,
     IDS,
     KIND,
-    LANE,
     SIZE,
     STATE,
     TRIGGER,
@@ -44,26 +44,36 @@ from .settle import end
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(TRIGGER, ID)
 
-# The first items of many lanes in one step, as Row: where each lane begins is in ?1, ?2 is now, ?3 how many of each.
+# The first items of many kinds in one step, as Row: where each kind begins is in ?1, ?2 is now, ?3 how many of each.
 _PICK = (
     "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
     " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
-    " (SELECT id FROM tasks WHERE lane = j.value ->> 0 AND (next_trigger, id) > (j.value ->> 1, j.value ->> 2)"
-    "  AND next_trigger <= ?2 {} ORDER BY next_trigger, id LIMIT ?3)"
+    " (SELECT id FROM tasks WHERE kind = j.value ->> 0 AND (next_trigger, id) > (j.value ->> 1, j.value ->> 2)"
+    "  AND next_trigger <= ?2 ORDER BY next_trigger, id LIMIT ?3)"
 )
-_PICK_ALL = _PICK.format("")
-_PICK_OPEN = _PICK.format("AND kind NOT IN (SELECT value FROM json_each(?4))")
 _NEXT = (
-    "SELECT json_group_array((SELECT min(next_trigger) FROM tasks WHERE lane = j.value AND next_trigger > ?2))"
+    "SELECT json_group_array((SELECT min(next_trigger) FROM tasks WHERE kind = j.value AND next_trigger > ?2))"
     " FROM json_each(?1) AS j"
 )
 
+#: Tenants of a lane that share what a claim takes of it at once (FL19), and of fewer items than that: each of them
+#: costs a step. Where they have less, it goes on with the next.
+TENANTS, FEW_TENANTS = 16, 4
 
 #: Items of one claim while somebody submits: they share the writer, and a submission waits for the claim beside it, two
 #: milliseconds of it at 64 and seven at 256 on a busy machine. What is submitted and run at once is no slower for it.
 BESIDE_ITEMS = 64
 #: µs after a submission in which the next one is likely to come.
 BESIDE = 50_000
+
+
+class _Turn(NamedTuple):
+    """Kinds of a lane whose turn it is: how many items may be taken of all together, and how many of each."""
+
+    lane: int
+    most: int
+    each: int
+    kinds: list[int]
 
 
 class _Visit:
@@ -74,16 +84,15 @@ class _Visit:
         self.total = min(demand.total, most)
         self.room = demand.max_bytes
         self.rows: list[Row] = []
-        self.taken: dict[int, tuple[int, int]] = {}  # lane → trigger and id of the last item taken
+        self.taken: dict[int, tuple[int, int]] = {}  # kind → trigger and id of the last item taken
 
     def left(self) -> int:
         """How many more items may be taken. One is, however large it is."""
         return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
 
-    def take(self, memory: Memory, lane: int, rows: Sequence[Row]) -> int:
-        """Takes what there is room for, from the first on; returns how many."""
-        cell = memory.kinds.cells[lane]
-        rows = rows[: min(self.cells[cell], self.left())]
+    def take(self, cell: Cell, rows: Sequence[Row], most: int) -> int:
+        """Takes what there is room for of a kind's rows, from the first on; returns how many."""
+        rows = rows[: min(self.cells[cell], self.left(), most)]
         for index, row in enumerate(rows):
             self.room -= row[SIZE]
             if self.room < 0 and (index or self.rows):
@@ -91,7 +100,7 @@ class _Visit:
                 break
         if rows:
             self.rows += rows
-            self.taken[lane] = (rows[-1][TRIGGER], rows[-1][ID])
+            self.taken[rows[-1][KIND]] = (rows[-1][TRIGGER], rows[-1][ID])
             self.cells[cell] -= len(rows)
         return len(rows)
 
@@ -110,24 +119,23 @@ def claim(
     clock."""
     look = end_leases(connection, memory, now, monotonic)
     until = monotonic + int(seconds * 1e6)
-    cells, cell_of = demand.cells, memory.kinds.cells
-    shut: dict[int, frozenset[int]] = {}
+    kinds, heads = memory.kinds, memory.heads
+    heads.at_gates(demand.closed)
+    shut: dict[int, Callable[[int], bool]] = {}
     ready: list[ReadyLane] = []
-    for lane in memory.earliest:
-        limit = cells.get(cell_of[lane], 0)
-        if limit <= 0:
+    for lane in heads.lanes:
+        limit = demand.cells.get(kinds.cells[lane], 0)
+        if limit <= 0 or gates.shut(*kinds.lanes[lane]):
             continue
-        function, priority, collection = memory.kinds.lanes[lane]
-        if gates.shut(function, priority, collection):
-            continue
-        kinds = gates.shut_kinds(memory.kinds, lane)
-        bound = memory.bound(lane, kinds)
+        closed = gates.shutter(kinds, lane)
+        bound = heads.look(lane, now, closed)
         if bound <= now:
-            shut[lane] = kinds
-            ready.append(ReadyLane(lane, priority, limit))
+            shut[lane] = closed
+            ready.append(ReadyLane(lane, kinds.cells[lane].priority, limit))
         else:
             look = min(look, bound)
     if not ready:
+        heads.forget_idle()
         return max(0.0, (look - now) / 1e6)
     fresh = memory.just_submitted(connection)
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
@@ -135,82 +143,103 @@ def claim(
         return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[ID]] for row in rows])
     visit = _Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
-        plan = turns(ready, visit.left(), share, memory.turn)
-        for (limit, kinds), visits in groupby(plan, lambda each: (each[2], shut[each[0]])):
-            _pick(connection, memory, visit, [each[0] for each in visits], limit, kinds, now)
-        if not visit.left():
-            break
+        plan = [
+            _Turn(each.lane, each.limit, _share(each.limit, len(turn)), turn)
+            for each in turns(ready, visit.left(), share, memory.turn)
+            if (turn := heads.take(each.lane, _tenants(each.limit), shut[each.lane]))
+        ]
+        for each_takes, group in groupby(plan, attrgetter("each")):
+            _pick(connection, memory, visit, [*group], each_takes, now)
         # What some lanes did not have goes to those that have more; the lower priorities had their share.
         share = 0.0
         ready = [
             each._replace(limit=left)
             for each in ready
-            if memory.bound(each.lane, shut[each.lane]) <= now and (left := visit.cells[cell_of[each.lane]]) > 0
+            if heads.look(each.lane, now, shut[each.lane]) <= now and (left := visit.cells[kinds.cells[each.lane]]) > 0
         ]
     if visit.rows:  # looks that find nothing take nobody's turn
         memory.turn += 1
     else:
-        look = min([look, *(memory.bound(lane, kinds) for lane, kinds in shut.items())])
+        look = min([look, *(heads.look(lane, now, closed) for lane, closed in shut.items())])
         return max(0.0, (look - now) / 1e6)
     return _take(connection, memory, visit.rows, now, seconds, until)
 
 
+def _tenants(items: int) -> int:
+    return TENANTS if items >= TENANTS else min(FEW_TENANTS, items)
+
+
+def _share(items: int, tenants: int) -> int:
+    """Rounded so that sixteen do get something, and four are enough."""
+    return items // tenants if items >= TENANTS else -(-items // tenants)
+
+
 def _all_fresh(
-    memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[ReadyLane], shut: Mapping[int, frozenset[int]]
+    memory: Memory,
+    fresh: Fresh,
+    demand: Demand,
+    ready: Sequence[ReadyLane],
+    shut: Mapping[int, Callable[[int], bool]],
 ) -> list[Row]:
     """All that is due, when all of it was submitted just now and all of it may be taken: then it need not be looked
     for. Empty when that is not so."""
-    if any(shut[each.lane] or each.lane not in fresh.rows for each in ready):
-        return []
     rows: list[Row] = []
+    taken: list[int] = []
     counts: Counter[Cell] = Counter()
     for each in sorted(ready, key=attrgetter("priority")):
-        rows += fresh.rows[each.lane]
-        counts[memory.kinds.cells[each.lane]] += len(fresh.rows[each.lane])
+        due = memory.heads.all_due(each.lane, len(fresh.payloads), shut[each.lane])
+        if due is None or any(kind not in fresh.rows for kind in due):
+            return []
+        found = [row for kind in due for row in fresh.rows[kind]]
+        if len(due) > 1:
+            found.sort(key=_due_and_id)
+        rows += found
+        taken += due
+        counts[memory.kinds.cells[each.lane]] += len(found)
     size = sum(row[SIZE] for row in rows)
     if len(rows) > min(demand.total, FLIGHT_ITEMS) or (size > demand.max_bytes and len(rows) > 1):
         return []
     if any(count > demand.cells[cell] for cell, count in counts.items()):
         return []
-    for each in ready:
-        memory.advance(each.lane, shut[each.lane], BLOCKED)
+    for kind in taken:
+        memory.heads.waits(kind, BLOCKED)
     return rows
 
 
 def _pick(
-    connection: sqlite3.Connection,
-    memory: Memory,
-    visit: _Visit,
-    lanes: Sequence[int],
-    limit: int,
-    shut: frozenset[int],
-    now: int,
+    connection: sqlite3.Connection, memory: Memory, visit: _Visit, turn: Sequence[_Turn], each: int, now: int
 ) -> None:
-    """Takes up to `limit` due items of each lane. Everything below a lane's new bound was taken."""
-    if not visit.left():
-        return
-    starts = [(lane, *(visit.taken.get(lane) or (memory.bound(lane, shut), -1))) for lane in lanes]
-    if shut:
-        arguments = (json_text(starts), now, limit, json_text([*shut]))
-        (text,) = connection.execute(_PICK_OPEN, arguments).fetchone()
-    else:
-        (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
-    found: dict[int, list[Row]] = {lane: [] for lane in lanes}
-    for row in sorted(_decode(text), key=_due_and_id):
-        found[row[LANE]].append(row)
+    """Takes up to so many due items of each kind. Everything of it below its new bound was taken."""
+    heads, found = memory.heads, dict[int, list[Row]]()
+    if visit.left():
+        starts = [(kind, *(visit.taken.get(kind) or (heads.bounds[kind], -1))) for lane in turn for kind in lane.kinds]
+        (text,) = connection.execute(_PICK, (json_text(starts), now, each)).fetchone()
+        for row in sorted(_decode(text), key=_due_and_id):
+            found.setdefault(row[KIND], []).append(row)
     emptied: list[int] = []
-    for lane, rows in found.items():
-        took = visit.take(memory, lane, rows)
-        if took < len(rows):
-            memory.advance(lane, shut, rows[took][TRIGGER])
-        elif len(rows) < limit:
-            emptied.append(lane)
-        else:
-            memory.advance(lane, shut, rows[-1][TRIGGER])
+    kept: list[int] = []
+    looked = bool(visit.left())
+    for lane in turn:
+        cell, most = memory.kinds.cells[lane.lane], lane.most
+        for kind in lane.kinds:
+            rows = found.get(kind, [])
+            took = visit.take(cell, rows, most)
+            most -= took
+            if took < len(rows) or not looked:
+                if took:
+                    heads.left(kind, rows[took][TRIGGER])
+                else:
+                    kept.append(kind)
+            elif len(rows) < each:
+                emptied.append(kind)
+            else:
+                heads.left(kind, rows[-1][TRIGGER])
+    for kind in reversed(kept):
+        heads.keep(kind)
     if emptied:
         (text,) = connection.execute(_NEXT, (json_text(emptied), now)).fetchone()
-        for lane, trigger in zip(emptied, _decode(text), strict=True):
-            memory.advance(lane, shut, BLOCKED if trigger is None else trigger)
+        for kind, trigger in zip(emptied, _decode(text), strict=True):
+            heads.waits(kind, BLOCKED if trigger is None else trigger)
 
 
 def _take(

@@ -55,10 +55,10 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
     if not others:
         return []
     (text,) = connection.execute(
-        f"SELECT json_group_array(json_array(id, state, lane, flags)) FROM tasks WHERE id IN {IDS} AND fence = ?",
+        f"SELECT json_group_array(json_array(id, state, kind, flags)) FROM tasks WHERE id IN {IDS} AND fence = ?",
         (json_text([id_number(each.id) for each in others]), fence),
     ).fetchone()
-    rows = {number: (State(state), lane, flags) for number, state, lane, flags in _decode(text)}
+    rows = {number: (State(state), kind, flags) for number, state, kind, flags in _decode(text)}
     refused: list[str] = []
     tasks: list[tuple[int, int, int | None, int | None, int, int, int, int]] = []
     entities: list[tuple[int, str, str, bool]] = []
@@ -68,20 +68,20 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         if row is None:
             refused.append(each.id)
             continue
-        before, lane, flags = row
+        before, kind, flags = row
         state = State.CANCELLED if flags & CANCEL and each.state in WAITING else each.state
         if before not in LEASED or state in LEASED or not may_move(before, state):
             if before is not state or state in LEASED:
                 refused.append(each.id)
             continue
-        rows[number] = (state, lane, flags)
+        rows[number] = (state, kind, flags)
         memory.moved(before, state)
         terminal = state in TERMINAL
         due = None
         if not terminal:
-            due = now + math.ceil(each.delay * 1e6) if each.delay > 0 else memory.first(lane, now)
+            due = now + math.ceil(each.delay * 1e6) if each.delay > 0 else memory.first(kind, now)
         if due is not None:
-            memory.sooner(lane, due)
+            memory.heads.sooner(kind, due)
         extra = HAS_EXTRA if each.progress else 0
         charged = (each.attempts, each.crashes, each.throttles, extra)
         tasks.append((number, state, due, now if terminal else None, *charged))
@@ -151,12 +151,12 @@ def release_keys(connection: sqlite3.Connection, memory: Memory, ids: str) -> No
         if row is None:
             continue
         number, due = row
-        lane = connection.execute(
-            "UPDATE tasks SET next_trigger = ? WHERE id = ? AND next_trigger = ? RETURNING lane",
+        kind = connection.execute(
+            "UPDATE tasks SET next_trigger = ? WHERE id = ? AND next_trigger = ? RETURNING kind",
             (due, number, BLOCKED),
         ).fetchone()
-        if lane is not None:
-            memory.sooner(lane[0], due)
+        if kind is not None:
+            memory.heads.sooner(kind[0], due)
 
 
 def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int) -> str:

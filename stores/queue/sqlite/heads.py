@@ -1,0 +1,148 @@
+"""Turns of tenants in the queue on SQLite: of each kind that waits when its first item is due, and of each lane whose
+turn it is.
+
+A claim takes of the kinds at the front of its lane, and they go to the end. So what one tenant has waiting, however
+much, delays nobody else's next item. What is closed is set aside, and costs no claim anything until other cells are
+closed. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
+
+from .rows import BLOCKED
+
+
+class LaneTurns:
+    """The kinds of one lane in which something waits. Invariant: each is either in `due`, in the order of their turns,
+    or in `closed`, or `later` has its bound.
+
+    closed  was due and shut to the claim that met it
+    later   a heap of ⟨bound, kind⟩, each once (`queued`); what is not a kind's bound any more counts for nothing
+    gates   to which closed cells `closed` belongs
+    """
+
+    __slots__ = ("closed", "due", "gates", "later", "queued")
+
+    def __init__(self) -> None:
+        self.due: OrderedDict[int, None] = OrderedDict()
+        self.closed: OrderedDict[int, None] = OrderedDict()
+        self.later: list[tuple[int, int]] = []
+        self.queued: set[tuple[int, int]] = set()
+        self.gates = 0
+
+
+class Heads:
+    """The kinds of a queue in which something waits. Invariants:
+
+    bounds  at most the next trigger of each one's first item; a kind in which nothing waits by itself is absent once a
+            claim found that out
+    lanes   has no lane without kinds
+    """
+
+    def __init__(self, lane_of: Mapping[int, int]) -> None:
+        self._lane_of = lane_of
+        self._gates = 0
+        self._closed: object = None
+        self.bounds: dict[int, int] = {}
+        self.lanes: dict[int, LaneTurns] = {}
+
+    def reload(self, firsts: Iterable[tuple[int, int]]) -> None:
+        """Of each kind when its first item is due; there is nothing else."""
+        self.bounds, self.lanes = {}, {}
+        for kind, trigger in firsts:
+            self.sooner(kind, trigger)
+
+    def sooner(self, kind: int, trigger: int) -> None:
+        """Something of this kind waits for this moment."""
+        if trigger < self.bounds.get(kind, BLOCKED):
+            self.bounds[kind] = trigger
+            turns = self._turns(kind)
+            if kind not in turns.due and kind not in turns.closed:
+                self._queue(turns, kind, trigger)
+
+    def at_gates(self, closed: object) -> None:
+        """A claim begins that has these cells closed."""
+        if closed != self._closed:
+            self._closed = closed
+            self._gates += 1
+
+    def look(self, lane: int, now: int, shut: Callable[[int], bool]) -> int:
+        """When something of the lane's open kinds is due: not after `now` where some is."""
+        turns = self.lanes[lane]
+        if turns.gates != self._gates:
+            turns.gates = self._gates
+            for kind in reversed(turns.closed):
+                turns.due[kind] = None
+                turns.due.move_to_end(kind, last=False)
+            turns.closed.clear()
+        later = turns.later
+        while later and later[0][0] <= now:
+            entry = heappop(later)
+            turns.queued.discard(entry)
+            if self.bounds.get(entry[1]) == entry[0] and entry[1] not in turns.closed:
+                turns.due.setdefault(entry[1], None)
+        while turns.due and shut(first := next(iter(turns.due))):
+            del turns.due[first]
+            turns.closed[first] = None
+        if turns.due:
+            return now
+        return later[0][0] if later else BLOCKED
+
+    def forget_idle(self) -> None:
+        """Lanes without kinds are forgotten."""
+        for lane in [lane for lane, turns in self.lanes.items() if not (turns.due or turns.closed or turns.later)]:
+            del self.lanes[lane]
+
+    def all_due(self, lane: int, most: int, shut: Callable[[int], bool]) -> list[int] | None:
+        """The lane's open kinds of which something is due; None: there are more than so many, with the closed ones."""
+        due = self.lanes[lane].due
+        return None if len(due) > most else [kind for kind in due if not shut(kind)]
+
+    def take(self, lane: int, most: int, shut: Callable[[int], bool]) -> list[int]:
+        """So many kinds whose turn it is. Each is in no turn until it is told here what is left of it."""
+        turns = self.lanes[lane]
+        taken: list[int] = []
+        while turns.due and len(taken) < most:
+            kind, _ = turns.due.popitem(last=False)
+            if shut(kind):
+                turns.closed[kind] = None
+            else:
+                taken.append(kind)
+        return taken
+
+    def keep(self, kind: int) -> None:
+        """It had no turn after all and is the next."""
+        due = self._turns(kind).due
+        due[kind] = None
+        due.move_to_end(kind, last=False)
+
+    def left(self, kind: int, bound: int) -> None:
+        """It had its turn; more is due, from this moment on."""
+        self.bounds[kind] = bound
+        self._turns(kind).due[kind] = None
+
+    def waits(self, kind: int, trigger: int) -> None:
+        """Nothing of it is due; the first that is waits for this moment (BLOCKED: there is none)."""
+        turns = self._turns(kind)
+        turns.due.pop(kind, None)
+        if trigger < BLOCKED:
+            self.bounds[kind] = trigger
+            self._queue(turns, kind, trigger)
+        else:
+            self.bounds.pop(kind, None)
+
+    def _queue(self, turns: LaneTurns, kind: int, trigger: int) -> None:
+        entry = (trigger, kind)
+        if entry not in turns.queued:
+            turns.queued.add(entry)
+            heappush(turns.later, entry)
+
+    def _turns(self, kind: int) -> LaneTurns:
+        lane = self._lane_of[kind]
+        turns = self.lanes.get(lane)
+        if turns is None:
+            turns = self.lanes[lane] = LaneTurns()
+        return turns
