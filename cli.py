@@ -24,6 +24,7 @@ from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate
 from .gateway.commands.quotas import quota
 from .gateway.commands.schedules import schedule
+from .gateway.commands.usage import usage
 from .gateway.commands.workloads import cancel, find, result, status, submit
 from .model.errors import TailraceError
 from .scheduler.commands import explain, inspect
@@ -333,6 +334,7 @@ app.command(rich_help_panel=WORK)(explain)
 app.command(rich_help_panel=OPERATE)(alerts)
 app.command(rich_help_panel=OPERATE)(queue)
 app.command(rich_help_panel=OPERATE)(inspect)
+app.command(rich_help_panel=OPERATE)(usage)
 app.command(rich_help_panel=OPERATE)(audit)
 app.command(rich_help_panel=OPERATE)(bench)
 app.command(rich_help_panel=OPERATE)(simulate)

@@ -24,6 +24,7 @@ from .spooling import Spooler, spool_rule
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
+from .usage import UsageDesk
 
 
 class GatewayService:
@@ -71,6 +72,7 @@ class GatewayService:
             "overview": overview,
             "replays": ReplayDesk(beside.replays),
             "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops),
+            "usage": UsageDesk(stores.usage, clock),
         }
 
         self._look_every = config.look_every

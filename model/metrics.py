@@ -169,6 +169,8 @@ WAIT = _histogram(
     ("priority", "reason"),
     WAIT_BOUNDS,
 )
+USAGE_ITEMS = _counter("usage.items", "Runs that ended, by function; `tailrace usage` tells them by tenant.")
+USAGE_TIME = Metric("tailrace.usage.slot_time", True, "s", "Slot-seconds: for how long workers had items, by function.")
 ENDED = _counter("scheduler.ended", "Items by how they ended; held: handed back unstarted.")
 REASONS = _counter("scheduler.reasons", "Ends that the scheduler itself gave, by reason code.")
 
@@ -228,7 +230,20 @@ NODE = (
 GATEWAY = (SUBMIT_DURATION, SUBMISSIONS, OBJECTIVE, OBJECTIVE_DELAY)
 #: Of stores that are served apart.
 STORE = (STORE_TROUBLES, STORE_HELD_LOG)
-SCHEDULER = (READY, WORKERS, TAILERS, WAITING, RUNNING, CLOGGED, START_DELAY, WAIT, ENDED, REASONS)
+SCHEDULER = (
+    READY,
+    WORKERS,
+    TAILERS,
+    WAITING,
+    RUNNING,
+    CLOGGED,
+    START_DELAY,
+    WAIT,
+    USAGE_ITEMS,
+    USAGE_TIME,
+    ENDED,
+    REASONS,
+)
 WORKER = (RUN_DURATION, SESSIONS, WORKER_ENDED, SLOTS, ASSIGNED, EXECUTORS, DEATHS)
 #: Of every process.
 PROCESS = (PART_FAILURES, SPANS_EXPORTED, SPANS_DROPPED)

@@ -222,13 +222,13 @@ class Dispatch:
             tailer = taken[0][SESSION]
             mine = [item for item in taken if item[SESSION] is tailer]
             if len(mine) == len(taken):
-                _hand_out(pool, tailer, taken)
+                _hand_out(pool, tailer, taken, self._now)
                 continue
             by_tailer: defaultdict[TailerSession, list[Item]] = defaultdict(list)
             for item in taken:
                 by_tailer[item[SESSION]].append(item)
             for tailer, items in by_tailer.items():
-                _hand_out(pool, tailer, items)
+                _hand_out(pool, tailer, items, self._now)
         return {pool.worker for pool in pools}
 
 
@@ -244,7 +244,7 @@ def wake(flow: Flow) -> None:
         flow.function.able.fresh.append(flow)
 
 
-def _hand_out(pool: WorkerPool, tailer: TailerSession, items: list[Item]) -> None:
+def _hand_out(pool: WorkerPool, tailer: TailerSession, items: list[Item], now: float) -> None:
     """Cuts items of one session into assignments of one pool, and registers them with the worker."""
     worker: WorkerSession = pool.worker
     sizes = [len(item[PAYLOAD]) for item in items]
@@ -265,5 +265,5 @@ def _hand_out(pool: WorkerPool, tailer: TailerSession, items: list[Item]) -> Non
         number = worker.last_flight
         base = number << INDEX_BITS
         worker.open.update(zip(range(base, base + len(part)), part, strict=False))
-        worker.flights[number] = WorkerFlight(tailer, pool, len(part))
+        worker.flights[number] = WorkerFlight(tailer, pool, len(part), now)
         worker.assignments.append(Assignment(number, tailer, pool, part, length))

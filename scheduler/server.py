@@ -15,6 +15,7 @@ from ..foundation.duties import Duties
 from ..model.errors import InvalidRequest, Overloaded, TailraceError
 from ..model.lease import LeaseSizes
 from ..model.metrics import Sample, sorted_samples
+from ..model.usage import UsageReport
 from ..wire.carriers import serve_streams
 from ..wire.channel import serve
 from ..wire.convert import function_from_wire
@@ -144,7 +145,16 @@ class SchedulerServer:
 
     async def samples(self) -> list[Sample]:
         """Its numbers now."""
-        return sorted_samples([*samples(await self.inspect()), *self.delays.samples()])
+        self.look_at_usage()
+        return sorted_samples([*samples(await self.inspect()), *self.delays.samples(), *self.core.usage.samples()])
+
+    def look_at_usage(self) -> None:
+        """What was used until now is in what is told next."""
+        self.core.usage.cut(self._clock.monotonic(), self._clock.wall())
+
+    def usage_report(self) -> UsageReport | None:
+        """What is told next, the same until it is accepted; None: nothing."""
+        return self.core.usage.report(self.id)
 
     async def explain(self, id: str) -> pb.ExplainReply:
         return explain(self.core, id, self._clock.monotonic(), self._clock.wall())

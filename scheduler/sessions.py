@@ -89,15 +89,17 @@ class Assignment:
 
 class WorkerFlight:
     """Items that were assigned together, for counting per flight, never per item. `group` is the number that the worker
-    leases it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another."""
+    leases it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another;
+    `at` is when it was given to the worker."""
 
-    __slots__ = ("group", "open", "pool", "tailers")
+    __slots__ = ("at", "group", "open", "pool", "tailers")
 
-    def __init__(self, tailer: TailerSession, pool: WorkerPool, items: int) -> None:
+    def __init__(self, tailer: TailerSession, pool: WorkerPool, items: int, at: float) -> None:
         self.group = tailer.group
         self.tailers: tuple[TailerSession, ...] = (tailer,)
         self.pool = pool
         self.open = items
+        self.at = at
 
 
 class WorkerSession:
@@ -120,6 +122,7 @@ class WorkerSession:
         self.heard_at = 0.0  # wall clock seconds
         self.revoked: set[int] = set()
         self.parents: set[int] = set()  # those that wait for other work: counted neither in pools nor in limits
+        self.gone_on: dict[int, float] = {}  # those that waited and go on, since when
         # The outbox.
         self.assignments: deque[Assignment] = deque()
         self.grants_due = False
