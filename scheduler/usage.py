@@ -2,13 +2,13 @@
 
 A run is counted when it ends; its time accrues also before, with each cut, from when its worker was given it. What ends
 together and is of one kind is one sum. Of what is mixed each item is counted while there are few; of many, one batch in
-eight stands for all, so that the sums are right and shares are close.
+sixteen stands for all, so that the sums are right and shares are close.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any
 
 from ..model.metrics import USAGE_ITEMS, USAGE_TIME, Sample
@@ -28,7 +28,7 @@ from .rules.flow import KIND, Item
 from .sessions import WorkerSession
 
 #: Mixed items of a second of which each is counted; of those after them one batch in so many.
-EXACT, ONE_IN = 10_000, 8
+EXACT, ONE_IN = 2_000, 16
 #: Kinds with other collections and priorities lead to the same place; so many are remembered.
 ROUTES = 1 << 16
 
@@ -110,13 +110,10 @@ class Usage:
         scale: float = 1.0,
     ) -> None:
         """Items of several kinds; each stands for so many, and its time for that of so many."""
-        used = list(map(self._routes.get, kinds))
-        if None in used:
-            used = [self._route(kind) if found is None else found for found, kind in zip(used, kinds, strict=True)]
-        spans = [times[ref >> INDEX_BITS] for ref in refs] if len(times) > 1 else repeat(*times.values(), len(refs))
-        for found, span in zip(used, spans, strict=False):  # type: ignore[assignment]
-            found.items += each
-            found.seconds += span * scale
+        for kind, ref in zip(kinds, refs, strict=True):
+            one = self._routes.get(kind) or self._route(kind)
+            one.items += each
+            one.seconds += times[ref >> INDEX_BITS] * scale
 
     def paused(self, worker: WorkerSession, refs: Iterable[int], now: float) -> None:
         """These take no room there from now on."""
