@@ -173,6 +173,9 @@ class Core:
         if refusal is not None:
             self.returns.end(self.intake.items(tailer, flight), HELD[refusal])
             return
+        if self.returns.recorders:
+            for recorder in self.returns.recorders:
+                recorder.arrived(flight.kinds, now)
         self.intake.admit(tailer, flight, now)
         if sum([other.held.items for other in self.tailers.values()]) > self.config.lane_items:
             self.intake.check_bounds(flight.kinds)

@@ -9,8 +9,9 @@ from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Outcomes
 from .evidence import Evidence
 from .limits import Limits
+from .recorder import Recorder
 from .rules.explain import SENTENCES, Reason
-from .rules.flow import REF, SESSION, Item
+from .rules.flow import KIND, REF, SESSION, Item
 from .sessions import TailerSession, WorkerSession
 from .usage import Usage
 
@@ -37,6 +38,7 @@ class Returns:
     def __init__(self, limits: Limits, usage: Usage) -> None:
         self._limits = limits
         self._usage = usage
+        self.recorders: list[Recorder] = []  # of those who follow what comes and ends
         self.speaking: set[TailerSession | WorkerSession] = set()  # sessions with something in their outbox
         self.outcomes: Counter[int] = Counter()
         self.reasons: Counter[str] = Counter()
@@ -54,6 +56,9 @@ class Returns:
                 tailer.ended[item[REF]] = end
                 self.speaking.add(tailer)
         if count:
+            if self.recorders and end.outcome == Outcome.HELD:
+                for recorder in self.recorders:
+                    recorder.went_back([item[KIND] for item in items])
             self.outcomes[end.outcome] += count
             self.reasons[end.reason.partition(":")[0]] += count
 
@@ -107,6 +112,8 @@ class Returns:
         counts = Counter([ref >> INDEX_BITS for ref in refs])
         if sent and counts:
             self._usage.ended(worker, counts, refs, items, self._limits.now)
+            for recorder in self.recorders:
+                recorder.ended(worker, refs, items, self._limits.now)
         for number, count in counts.items():
             flight = worker.flights[number]
             flight.pool.assigned -= count

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from ..foundation.clock import SYSTEM_CLOCK, Clock
@@ -31,6 +31,7 @@ from .core import Core
 from .delays import Delays
 from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire
 from .metrics import samples
+from .recorder import FRAME, MOST_RECORDERS, Recorder
 from .sessions import Adoption
 from .tracing import tracing
 from .view import explain, inspect
@@ -155,6 +156,21 @@ class SchedulerServer:
     def usage_report(self) -> UsageReport | None:
         """What is told next, the same until it is accepted; None: nothing."""
         return self.core.usage.report(self.id)
+
+    async def record(self, request: pb.RecordRequest) -> AsyncGenerator[pb.RecordReply, None]:
+        """Once a second, while somebody reads; what is not read in time is counted, and left out."""
+        recorders = self.core.returns.recorders
+        if len(recorders) >= MOST_RECORDERS:
+            raise Overloaded(f"{len(recorders)} recordings of this scheduler are under way: wait until one is over")
+        recorder = Recorder(self.id, self._clock.monotonic(), self._clock.wall(), request.salt)
+        recorders.append(recorder)
+        try:
+            yield pb.RecordReply(lines=[recorder.header])
+            while True:
+                await asyncio.sleep(FRAME)
+                yield pb.RecordReply(lines=[recorder.frame(self.core.workers.values(), self._clock.monotonic())])
+        finally:
+            recorders.remove(recorder)
 
     async def explain(self, id: str) -> pb.ExplainReply:
         return explain(self.core, id, self._clock.monotonic(), self._clock.wall())
