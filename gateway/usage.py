@@ -66,5 +66,10 @@ def _checked(row: UsageRow, now: int) -> UsageRow:
     """A row with what may be kept of its names: records of a stream may say anything."""
     if not (0 <= row.items < 1 << 50 and 0 <= row.micros < 1 << 50):
         raise InvalidRequest(f"usage of {row.function!r:.300}: {row.items} items and {row.micros} µs cannot be")
-    names = (row.function[:NAME_LENGTH], row.tenant[:NAME_LENGTH], row.downstreams[:LONGEST])
+    names = (_kept(row.function), _kept(row.tenant), _kept(row.downstreams, LONGEST))
     return UsageRow(min(row.hour, now + 1), *names, row.items, row.micros)
+
+
+def _kept(name: str, most: int = NAME_LENGTH) -> str:
+    """No engine has a place for NULs."""
+    return name[:most].replace("\0", "\ufffd")
