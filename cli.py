@@ -25,9 +25,10 @@ from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate
 from .gateway.commands.quotas import quota
 from .gateway.commands.schedules import schedule
+from .gateway.commands.usage import usage
 from .gateway.commands.workloads import cancel, find, result, status, submit
 from .model.errors import TailraceError
-from .scheduler.commands import explain, inspect
+from .scheduler.commands import explain, inspect, record
 from .tailers.commands.audit import audit
 from .tailers.commands.outbox import outbox
 from .tailers.commands.replay import replay
@@ -237,6 +238,38 @@ def tailer_run(
     raise typer.Exit(foreground.run_part(settings))
 
 
+@quota.command("plan")
+def quota_plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, as in quotas.yaml.")],
+    traffic: Annotated[
+        Path | None,
+        typer.Option("--traffic", metavar="RECORDING", help="Play what `tailrace record` kept, before and after."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most so many functions and tenants.")] = 40,
+    gateway: terminal.GatewayAddress = None,
+    json: terminal.Json = False,
+) -> None:
+    """What applying a file would change, and what to think about before; with a recording, how work would have fared.
+    Changes nothing."""
+    from .gateway.commands.quotas import planned, show_plan, to_plan
+
+    plan = to_plan(file, gateway)
+    told = planned(plan)
+    if traffic is None:
+        terminal.show_json(told) if json else show_plan(told)
+        return
+    from .assembly.what_if import compare, show_comparison
+    from .scheduler.recording import read_recording
+
+    recording = read_recording(traffic)
+    found = compare(recording, plan.snapshot.quotas, plan.wanted, plan.snapshot.functions)
+    if json:
+        terminal.show_json(told | found)
+        return
+    show_plan(told)
+    show_comparison(found, limit)
+
+
 @store.command("serve")
 def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config = None) -> None:
     """Serve the embedded stores to parts that run apart from them."""
@@ -338,6 +371,8 @@ app.command(rich_help_panel=WORK)(explain)
 app.command(rich_help_panel=OPERATE)(alerts)
 app.command(rich_help_panel=OPERATE)(queue)
 app.command(rich_help_panel=OPERATE)(inspect)
+app.command(rich_help_panel=OPERATE)(usage)
+app.command(rich_help_panel=OPERATE)(record)
 app.command(rich_help_panel=OPERATE)(audit)
 app.command(rich_help_panel=OPERATE)(reload)
 app.command(rich_help_panel=OPERATE)(bench)
