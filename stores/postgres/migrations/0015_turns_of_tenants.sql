@@ -6,7 +6,8 @@
 
 -- Whether the index of turns is there; it is made where it is not. While that takes, about a second for a million items
 -- that wait, nothing is written. Who may not make it, or would wait for long, is told that it is not there.
-CREATE FUNCTION queue_turns() RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout TO '1s' AS $$
+CREATE FUNCTION queue_turns() RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET jit TO off
+SET lock_timeout TO '1s' AS $$
 BEGIN
     IF to_regclass('tasks_turns') IS NULL THEN
         PERFORM pg_advisory_xact_lock(hashtextextended(current_schema() || ' turns', 11));
