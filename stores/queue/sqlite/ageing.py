@@ -1,25 +1,21 @@
-"""Ages of what waits in the queue on SQLite: an end of an index for each kind in which something waits, and for each
-lane in which something was tried. Which those are the indexes say: each is found by one step from the one before it."""
+"""Ages of what waits in the queue on SQLite: two ends of an index for each lane in which something waits, or was tried.
+Which lanes those are the indexes say: each is found by one step from the one before it."""
 
 from __future__ import annotations
 
 import sqlite3
 
-_STEPS = (
-    "{name}({column}) AS (SELECT min({column}) FROM tasks WHERE {those} UNION ALL"
-    " SELECT (SELECT min({column}) FROM tasks WHERE {those} AND {column} > {name}.{column}) FROM {name}"
-    " WHERE {name}.{column} IS NOT NULL)"
+_LANES = (
+    "{name}(lane) AS (SELECT min(lane) FROM tasks WHERE {those} UNION ALL"
+    " SELECT (SELECT min(lane) FROM tasks WHERE {those} AND lane > {name}.lane) FROM {name}"
+    " WHERE {name}.lane IS NOT NULL)"
 )
 _WAITS, _TRIED = "next_trigger IS NOT NULL", "attempts > 0 AND ended IS NULL"
 _AGES = (
-    f"WITH RECURSIVE {_STEPS.format(name='waiting', column='kind', those=_WAITS)},"
-    f" {_STEPS.format(name='tried', column='lane', those=_TRIED)}"
-    " SELECT lane, min(oldest), max(attempts) FROM ("
-    "SELECT (SELECT lane FROM kinds AS k WHERE k.kind = w.kind) AS lane,"
-    f" (SELECT min(next_trigger) FROM tasks WHERE kind = w.kind AND {_WAITS}) AS oldest, NULL AS attempts"
-    " FROM waiting AS w WHERE kind IS NOT NULL UNION ALL"
-    f" SELECT lane, NULL, (SELECT max(attempts) FROM tasks WHERE lane = t.lane AND {_TRIED})"
-    " FROM tried AS t WHERE lane IS NOT NULL) GROUP BY lane"
+    f"WITH RECURSIVE {_LANES.format(name='waiting', those=_WAITS)}, {_LANES.format(name='tried', those=_TRIED)}"
+    f" SELECT lane, (SELECT min(next_trigger) FROM tasks WHERE lane = l.lane AND {_WAITS}),"
+    f" (SELECT max(attempts) FROM tasks WHERE lane = l.lane AND {_TRIED})"
+    " FROM (SELECT lane FROM waiting UNION SELECT lane FROM tried) AS l WHERE lane IS NOT NULL"
 )
 
 

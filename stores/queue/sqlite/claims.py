@@ -103,7 +103,7 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
             trigger = memory.first(kind, now)
             back.append((number, trigger))
             memory.moved(State(state), State.RETRIABLE_FAILURE if attempts else State.NEW)
-            memory.heads.sooner(kind, trigger)
+            memory.sooner(kind, trigger)
     connection.execute(
         "UPDATE tasks SET state = iif(attempts > 0, 1, 0), next_trigger = j.value ->> 1, fence = fence + 1"
         " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",

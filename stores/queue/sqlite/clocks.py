@@ -15,7 +15,7 @@ from ..lease_clock import (
     set_back_by,
     was_set,
 )
-from .memory import Memory, firsts
+from .memory import Memory
 from .rows import BLOCKED
 
 _LOG = logging.getLogger("tailrace.stores")
@@ -101,6 +101,6 @@ def _set_back(connection: sqlite3.Connection, memory: Memory, now: int, back: in
         connection.execute("UPDATE keyed SET due = due_after(due) WHERE due > ?", (now,))
     finally:
         connection.create_function("due_after", 1, None)
-    memory.heads.reload(firsts(connection))
+    memory.look_at_waiting(connection)
     memory.fresh = None
     _LOG.warning("the clock was set back by %.0f s; %d items that were due by it stay due", back / 1e6, moved)

@@ -49,11 +49,21 @@ class Heads:
         self.bounds: dict[int, int] = {}
         self.lanes: dict[int, LaneTurns] = {}
 
-    def reload(self, firsts: Iterable[tuple[int, int]]) -> None:
-        """Of each kind when its first item is due; there is nothing else."""
-        self.bounds, self.lanes = {}, {}
+    def enter(self, lane: int, firsts: Iterable[tuple[int, int]]) -> None:
+        """A lane's kinds take turns from now on: of each when its first item is due; there is nothing else."""
+        self.lanes[lane] = LaneTurns()
         for kind, trigger in firsts:
             self.sooner(kind, trigger)
+
+    def leave(self, lane: int) -> int:
+        """A lane's kinds take no turns any more; a bound of what waits in it."""
+        del self.lanes[lane]
+        kinds = [kind for kind in self.bounds if self._lane_of[kind] == lane]
+        return min((self.bounds.pop(kind) for kind in kinds), default=BLOCKED)
+
+    def first(self, lane: int) -> int:
+        """A bound of what waits in a lane."""
+        return min((bound for kind, bound in self.bounds.items() if self._lane_of[kind] == lane), default=BLOCKED)
 
     def sooner(self, kind: int, trigger: int) -> None:
         """Something of this kind waits for this moment."""

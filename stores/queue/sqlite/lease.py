@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from ..ids import id_text
 from ..turns import ReadyLane, turns
 from .claims import end_leases
 from .clocks import grant
+from .floods import FEW, KEPT, Watch, drop_index, firsts, make_index
 from .memory import Fresh, Memory
 from .rows import (
     ATTEMPTS,
@@ -32,6 +33,7 @@ from .rows import (
     ID,
     IDS,
     KIND,
+    LANE,
     SIZE,
     STATE,
     TRIGGER,
@@ -44,17 +46,23 @@ from .settle import end
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(TRIGGER, ID)
 
-# The first items of many kinds in one step, as Row: where each kind begins is in ?1, ?2 is now, ?3 how many of each.
+# The first items of many lanes or kinds in one step, as Row: where each begins is in ?1, ?2 is now, ?3 how many of each
+# there are at most.
 _PICK = (
     "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
     " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
-    " (SELECT id FROM tasks WHERE kind = j.value ->> 0 AND (next_trigger, id) > (j.value ->> 1, j.value ->> 2)"
-    "  AND next_trigger <= ?2 ORDER BY next_trigger, id LIMIT ?3)"
+    " (SELECT id FROM tasks INDEXED BY {} = j.value ->> 0 AND (next_trigger, id) > (j.value ->> 1, j.value ->> 2)"
+    "  AND next_trigger <= ?2 {} ORDER BY next_trigger, id LIMIT ?3)"
 )
+_PICK_ALL = _PICK.format("tasks_live WHERE lane", "")
+_PICK_OPEN = _PICK.format("tasks_live WHERE lane", "AND kind NOT IN (SELECT value FROM json_each(?4))")
+_PICK_TURNS = _PICK.format("tasks_turns WHERE kind", "")
 _NEXT = (
-    "SELECT json_group_array((SELECT min(next_trigger) FROM tasks WHERE kind = j.value AND next_trigger > ?2))"
+    "SELECT json_group_array((SELECT min(next_trigger) FROM tasks INDEXED BY {} = j.value AND next_trigger > ?2))"
     " FROM json_each(?1) AS j"
 )
+_NEXT_OF_LANE = _NEXT.format("tasks_live WHERE lane")
+_NEXT_OF_KIND = _NEXT.format("tasks_turns WHERE kind")
 
 #: Tenants of a lane that share what a claim takes of it at once (FL19), and of fewer items than that: each of them
 #: costs a step. Where they have less, it goes on with the next.
@@ -84,14 +92,15 @@ class _Visit:
         self.total = min(demand.total, most)
         self.room = demand.max_bytes
         self.rows: list[Row] = []
-        self.taken: dict[int, tuple[int, int]] = {}  # kind → trigger and id of the last item taken
+        self.taken: dict[int, tuple[int, int]] = {}  # kind → trigger and id of the last item taken in turn
+        self.passed: dict[int, tuple[int, int]] = {}  # lane → the same of the last one taken by time
 
     def left(self) -> int:
         """How many more items may be taken. One is, however large it is."""
         return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
 
     def take(self, cell: Cell, rows: Sequence[Row], most: int) -> int:
-        """Takes what there is room for of a kind's rows, from the first on; returns how many."""
+        """Takes what there is room for of a lane's or kind's rows, from the first on; returns how many."""
         rows = rows[: min(self.cells[cell], self.left(), most)]
         for index, row in enumerate(rows):
             self.room -= row[SIZE]
@@ -100,7 +109,6 @@ class _Visit:
                 break
         if rows:
             self.rows += rows
-            self.taken[rows[-1][KIND]] = (rows[-1][TRIGGER], rows[-1][ID])
             self.cells[cell] -= len(rows)
         return len(rows)
 
@@ -119,23 +127,25 @@ def claim(
     clock."""
     look = end_leases(connection, memory, now, monotonic)
     until = monotonic + int(seconds * 1e6)
-    kinds, heads = memory.kinds, memory.heads
+    kinds, heads, cell_of = memory.kinds, memory.heads, memory.kinds.cells
     heads.at_gates(demand.closed)
-    shut: dict[int, Callable[[int], bool]] = {}
+    shut: dict[int, frozenset[int]] = {}
     ready: list[ReadyLane] = []
-    for lane in heads.lanes:
-        limit = demand.cells.get(kinds.cells[lane], 0)
+    for lane in [*memory.earliest, *heads.lanes]:
+        limit = demand.cells.get(cell_of[lane], 0)
         if limit <= 0 or gates.shut(*kinds.lanes[lane]):
             continue
-        closed = gates.shutter(kinds, lane)
-        bound = heads.look(lane, now, closed)
+        closed = gates.shut_kinds(kinds, lane)
+        if (watch := memory.watches[lane]).asks(closed):
+            _watch(connection, memory, watch, lane, closed, now)
+        bound = _bound(memory, lane, closed, now)
         if bound <= now:
             shut[lane] = closed
-            ready.append(ReadyLane(lane, kinds.cells[lane].priority, limit))
+            ready.append(ReadyLane(lane, cell_of[lane].priority, limit))
         else:
             look = min(look, bound)
     if not ready:
-        heads.forget_idle()
+        _end_turns(connection, memory, now)
         return max(0.0, (look - now) / 1e6)
     fresh = memory.just_submitted(connection)
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
@@ -143,26 +153,75 @@ def claim(
         return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[ID]] for row in rows])
     visit = _Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
-        plan = [
-            _Turn(each.lane, each.limit, _share(each.limit, len(turn)), turn)
-            for each in turns(ready, visit.left(), share, memory.turn)
-            if (turn := heads.take(each.lane, _tenants(each.limit), shut[each.lane]))
-        ]
-        for each_takes, group in groupby(plan, attrgetter("each")):
-            _pick(connection, memory, visit, [*group], each_takes, now)
+        plan = turns(ready, visit.left(), share, memory.turn)
+        for (takes_turns, limit, closed), visits in groupby(
+            plan, lambda each: (each.lane in heads.lanes, each.limit, shut[each.lane])
+        ):
+            lanes = [each.lane for each in visits]
+            if takes_turns:
+                _pick_turns(connection, memory, visit, lanes, limit, closed, now)
+            else:
+                _pick(connection, memory, visit, lanes, limit, closed, now)
+        if not visit.left():
+            break
         # What some lanes did not have goes to those that have more; the lower priorities had their share.
         share = 0.0
         ready = [
             each._replace(limit=left)
             for each in ready
-            if heads.look(each.lane, now, shut[each.lane]) <= now and (left := visit.cells[kinds.cells[each.lane]]) > 0
+            if _bound(memory, each.lane, shut[each.lane], now) <= now and (left := visit.cells[cell_of[each.lane]]) > 0
         ]
     if visit.rows:  # looks that find nothing take nobody's turn
         memory.turn += 1
     else:
-        look = min([look, *(heads.look(lane, now, closed) for lane, closed in shut.items())])
+        look = min([look, *(_bound(memory, lane, closed, now) for lane, closed in shut.items())])
         return max(0.0, (look - now) / 1e6)
     return _take(connection, memory, visit.rows, now, seconds, until)
+
+
+def _bound(memory: Memory, lane: int, shut: frozenset[int], now: int) -> int:
+    """A time before which nothing of a lane's open kinds is due."""
+    if lane in memory.heads.lanes:
+        return memory.heads.look(lane, now, shut.__contains__)
+    return memory.bound(lane, shut)
+
+
+def _watch(
+    connection: sqlite3.Connection, memory: Memory, watch: Watch, lane: int, shut: frozenset[int], now: int
+) -> None:
+    """Lets the tenants of a lane take turns from now on if one's flood stands before others, and else not any more."""
+    heads = memory.heads
+    turning = lane in heads.lanes
+    first = heads.first(lane) if turning else memory.earliest[lane]
+    waiting = memory.counts[State.NEW] + memory.counts[State.RETRIABLE_FAILURE]
+    if not watch.is_flood(connection, lane, first, shut, now, waiting):
+        if turning:
+            memory.earliest[lane] = heads.leave(lane)
+    elif not turning:
+        if not memory.index:
+            make_index(connection)
+            memory.index = True
+        heads.enter(lane, firsts(connection, [*watch.lasts], BLOCKED))
+        del memory.earliest[lane]
+        memory.passed.pop(lane, None)
+    if turning or lane in heads.lanes:
+        memory.turned = now
+
+
+def _end_turns(connection: sqlite3.Connection, memory: Memory, now: int) -> None:
+    """Nothing is due: nobody needs turns. Their index is given up some time after the last flood."""
+    heads = memory.heads
+    for lane in [lane for lane, turning in heads.lanes.items() if not turning.due and not turning.closed]:
+        bound = heads.leave(lane)
+        if bound < BLOCKED:
+            memory.earliest[lane] = bound
+        else:
+            memory.watches.pop(lane, None)
+        memory.turned = now
+    waiting = memory.counts[State.NEW] + memory.counts[State.RETRIABLE_FAILURE]
+    if memory.index and not heads.lanes and now - memory.turned > KEPT and waiting < FEW:
+        drop_index(connection)
+        memory.index = False
 
 
 def _tenants(items: int) -> int:
@@ -175,69 +234,113 @@ def _share(items: int, tenants: int) -> int:
 
 
 def _all_fresh(
-    memory: Memory,
-    fresh: Fresh,
-    demand: Demand,
-    ready: Sequence[ReadyLane],
-    shut: Mapping[int, Callable[[int], bool]],
+    memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[ReadyLane], shut: Mapping[int, frozenset[int]]
 ) -> list[Row]:
     """All that is due, when all of it was submitted just now and all of it may be taken: then it need not be looked
     for. Empty when that is not so."""
+    if any(shut[each.lane] or each.lane not in fresh.rows for each in ready):
+        return []
     rows: list[Row] = []
-    taken: list[int] = []
     counts: Counter[Cell] = Counter()
     for each in sorted(ready, key=attrgetter("priority")):
-        due = memory.heads.all_due(each.lane, len(fresh.payloads), shut[each.lane])
-        if due is None or any(kind not in fresh.rows for kind in due):
-            return []
-        found = [row for kind in due for row in fresh.rows[kind]]
-        if len(due) > 1:
-            found.sort(key=_due_and_id)
-        rows += found
-        taken += due
-        counts[memory.kinds.cells[each.lane]] += len(found)
+        rows += fresh.rows[each.lane]
+        counts[memory.kinds.cells[each.lane]] += len(fresh.rows[each.lane])
     size = sum(row[SIZE] for row in rows)
     if len(rows) > min(demand.total, FLIGHT_ITEMS) or (size > demand.max_bytes and len(rows) > 1):
         return []
     if any(count > demand.cells[cell] for cell, count in counts.items()):
         return []
-    for kind in taken:
-        memory.heads.waits(kind, BLOCKED)
+    for each in ready:
+        memory.advance(each.lane, shut[each.lane], BLOCKED)
     return rows
 
 
 def _pick(
-    connection: sqlite3.Connection, memory: Memory, visit: _Visit, turn: Sequence[_Turn], each: int, now: int
+    connection: sqlite3.Connection,
+    memory: Memory,
+    visit: _Visit,
+    lanes: Sequence[int],
+    limit: int,
+    shut: frozenset[int],
+    now: int,
 ) -> None:
-    """Takes up to so many due items of each kind. Everything of it below its new bound was taken."""
+    """Takes up to `limit` due items of each lane. Everything below a lane's new bound was taken."""
+    if not visit.left():
+        return
+    starts = [(lane, *(visit.passed.get(lane) or (memory.bound(lane, shut), -1))) for lane in lanes]
+    if shut:
+        arguments = (json_text(starts), now, limit, json_text([*shut]))
+        (text,) = connection.execute(_PICK_OPEN, arguments).fetchone()
+    else:
+        (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
+    found: dict[int, list[Row]] = {lane: [] for lane in lanes}
+    for row in sorted(_decode(text), key=_due_and_id):
+        found[row[LANE]].append(row)
+    emptied: list[int] = []
+    for lane, rows in found.items():
+        took = visit.take(memory.kinds.cells[lane], rows, limit)
+        memory.watches[lane].left -= took
+        if took:
+            visit.passed[lane] = (rows[took - 1][TRIGGER], rows[took - 1][ID])
+        if took < len(rows):
+            memory.advance(lane, shut, rows[took][TRIGGER])
+        elif len(rows) < limit:
+            emptied.append(lane)
+        else:
+            memory.advance(lane, shut, rows[-1][TRIGGER])
+    if emptied:
+        (text,) = connection.execute(_NEXT_OF_LANE, (json_text(emptied), now)).fetchone()
+        for lane, trigger in zip(emptied, _decode(text), strict=True):
+            memory.advance(lane, shut, BLOCKED if trigger is None else trigger)
+
+
+def _pick_turns(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    visit: _Visit,
+    lanes: Sequence[int],
+    limit: int,
+    shut: frozenset[int],
+    now: int,
+) -> None:
+    """Takes up to `limit` due items of each lane, of the kinds whose turn it is. Everything of a kind below its new
+    bound was taken."""
     heads, found = memory.heads, dict[int, list[Row]]()
-    if visit.left():
-        starts = [(kind, *(visit.taken.get(kind) or (heads.bounds[kind], -1))) for lane in turn for kind in lane.kinds]
-        (text,) = connection.execute(_PICK, (json_text(starts), now, each)).fetchone()
+    plan = [
+        _Turn(lane, limit, _share(limit, len(turn)), turn)
+        for lane in lanes
+        if (turn := heads.take(lane, _tenants(limit), shut.__contains__))
+    ]
+    looked = bool(visit.left())
+    for each, some in groupby(plan if looked else (), attrgetter("each")):
+        starts = [(kind, *(visit.taken.get(kind) or (heads.bounds[kind], -1))) for turn in some for kind in turn.kinds]
+        (text,) = connection.execute(_PICK_TURNS, (json_text(starts), now, each)).fetchone()
         for row in sorted(_decode(text), key=_due_and_id):
             found.setdefault(row[KIND], []).append(row)
     emptied: list[int] = []
     kept: list[int] = []
-    looked = bool(visit.left())
-    for lane in turn:
-        cell, most = memory.kinds.cells[lane.lane], lane.most
-        for kind in lane.kinds:
+    for turn in plan:
+        cell, most = memory.kinds.cells[turn.lane], turn.most
+        for kind in turn.kinds:
             rows = found.get(kind, [])
             took = visit.take(cell, rows, most)
             most -= took
+            memory.watches[turn.lane].left -= took
+            if took:
+                visit.taken[kind] = (rows[took - 1][TRIGGER], rows[took - 1][ID])
             if took < len(rows) or not looked:
                 if took:
                     heads.left(kind, rows[took][TRIGGER])
                 else:
                     kept.append(kind)
-            elif len(rows) < each:
+            elif len(rows) < turn.each:
                 emptied.append(kind)
             else:
                 heads.left(kind, rows[-1][TRIGGER])
     for kind in reversed(kept):
         heads.keep(kind)
     if emptied:
-        (text,) = connection.execute(_NEXT, (json_text(emptied), now)).fetchone()
+        (text,) = connection.execute(_NEXT_OF_KIND, (json_text(emptied), now)).fetchone()
         for kind, trigger in zip(emptied, _decode(text), strict=True):
             heads.waits(kind, BLOCKED if trigger is None else trigger)
 

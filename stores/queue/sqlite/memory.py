@@ -16,8 +16,9 @@ from ....model.height import Height
 from ...sqlite.identity import identity
 from ..ids import Ids
 from .dedupe import stems
+from .floods import Watch, has_index
 from .heads import Heads
-from .rows import BLOCKED, ID, KIND, Row, SqliteKinds, json_text
+from .rows import BLOCKED, ID, LANE, Row, SqliteKinds, json_text
 
 #: Rows of `tasks` by state, in the order of State.
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
@@ -52,7 +53,7 @@ class RowCount:
 
 
 class Fresh:
-    """Items submitted just now of kinds of which nothing else is due: rows, and payloads by id. True for as long as
+    """Items submitted just now to lanes in which nothing else is due: rows, and payloads by id. True for as long as
     nothing was written since (`changes` is what the connection has changed in all)."""
 
     __slots__ = ("changes", "payloads", "rows")
@@ -63,8 +64,8 @@ class Fresh:
         self.payloads: dict[int, bytes] = {}
 
     def add(self, row: Row, payload: bytes) -> None:
-        """One more row of a kind of which all rows are here."""
-        self.rows.setdefault(row[KIND], []).append(row)
+        """One more row of a lane of which all rows are here."""
+        self.rows.setdefault(row[LANE], []).append(row)
         self.payloads[row[ID]] = payload
 
 
@@ -72,7 +73,13 @@ class Memory:
     """The memory of one writer. Invariants:
 
     counts    the rows of `tasks` by state; `taken` of them since the tables were read, `forgotten` of those
-    heads     when something of each kind that waits is due, and whose turn it is
+    earliest  at most the earliest next trigger of what waits in the lane; a lane in which nothing waits by itself is
+              absent once a claim found that out, so that what was used once costs no claim
+    passed    lane → closed kinds and a bound like `earliest`, for the lane's other kinds: what is not looked at again
+              while a gate keeps many items at the lane's head
+    heads     the lanes whose tenants take turns, for one's flood stands before others; they are not in `earliest`
+    watches   of each lane in which something waits, what tells of a flood
+    index     whether the index of turns is there; `turned`: µs, when it was last of use
     claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
     soonest   at most the earliest end of a part's lease
     counted   rows that an audit is counting now
@@ -92,7 +99,12 @@ class Memory:
         self.counts: Counter[State] = Counter()
         self.taken = self.forgotten = 0
         self.counted: RowCount | None = None
+        self.earliest: dict[int, int] = {}
+        self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.heads = Heads(self.kinds.lane_of)
+        self.watches: defaultdict[int, Watch] = defaultdict(Watch)
+        self.index = False
+        self.turned = 0
         self.claims: dict[int, list[ClaimPart]] = {}
         self.soonest = BLOCKED
         self.fresh: Fresh | None = None
@@ -113,8 +125,7 @@ class Memory:
         self.taken, self.forgotten = self.counts.total(), 0
         if self.counted is not None:
             self.counted.begins_again = True
-        self.heads = Heads(self.kinds.lane_of)
-        self.heads.reload(firsts(connection))
+        self.look_at_waiting(connection)
         out: defaultdict[int, set[int]] = defaultdict(set)
         for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 3, 4)").fetchall():
             out[fence].add(number)
@@ -144,14 +155,65 @@ class Memory:
         self.counts[before] -= count
         self.counts[after] += count
 
+    def look_at_waiting(self, connection: sqlite3.Connection) -> None:
+        """Reads when what waits is due."""
+        self.heads, self.earliest, self.passed = Heads(self.kinds.lane_of), {}, {}
+        self.watches, self.index = defaultdict(Watch), has_index(connection)
+        statement = (
+            "SELECT lane, kind, min(next_trigger), max(next_trigger) FROM tasks WHERE next_trigger < ?"
+            " GROUP BY lane, kind"
+        )
+        for lane, kind, first, last in connection.execute(statement, (BLOCKED,)).fetchall():
+            self.earliest[lane] = min(first, self.earliest.get(lane, first))
+            self.watches[lane].lasts[kind] = last
+
+    def sooner(self, kind: int, trigger: int, count: int = 1) -> None:
+        """So many more items of this kind wait for this moment."""
+        if trigger >= BLOCKED:
+            return
+        lane = self.kinds.lane_of[kind]
+        self.watches[lane].put(kind, trigger, count, self.stored)
+        if lane in self.heads.lanes:
+            self.heads.sooner(kind, trigger)
+            return
+        if trigger < self.earliest.get(lane, BLOCKED):
+            self.earliest[lane] = trigger
+        passed = self.passed.get(lane)
+        if passed is not None and trigger < passed[1]:
+            self.passed[lane] = (passed[0], trigger)
+
     def first(self, kind: int, now: int) -> int:
         """A time to wait for that is not after any other of the kind: who has it is leased first of those."""
-        return min(now, self.heads.bounds.get(kind, now))
+        lane = self.kinds.lane_of[kind]
+        return min(now, self.heads.bounds.get(kind, now) if lane in self.heads.lanes else self.earliest.get(lane, now))
+
+    def is_empty(self, lane: int) -> bool:
+        """Whether nothing waits in a lane by itself, for all that is known."""
+        return lane not in self.earliest and lane not in self.heads.lanes
+
+    def bound(self, lane: int, shut: frozenset[int]) -> int:
+        """A time before which nothing of the lane's kinds, without the `shut` ones, is due."""
+        if shut:
+            passed = self.passed.get(lane)
+            if passed is not None and passed[0] <= shut:
+                return passed[1]
+        return self.earliest.get(lane, BLOCKED)
 
     def just_submitted(self, connection: sqlite3.Connection) -> Fresh | None:
         """What was submitted by the last writes, if nothing else was written since. It is told once."""
         fresh, self.fresh = self.fresh, None
         return fresh if fresh is not None and fresh.changes == connection.total_changes else None
+
+    def advance(self, lane: int, shut: frozenset[int], bound: int) -> None:
+        """Everything before the bound was taken, but for the `shut` kinds."""
+        if shut:
+            self.passed[lane] = (shut, bound)
+        elif bound < BLOCKED:
+            self.earliest[lane] = bound
+        else:
+            self.earliest.pop(lane, None)
+            self.passed.pop(lane, None)
+            self.watches.pop(lane, None)
 
     def claim(self, connection: sqlite3.Connection, fence: int, until: int, numbers: Iterable[int]) -> None:
         """Notes items that are out together until `until`, durably."""
@@ -191,15 +253,6 @@ class Memory:
         self.claims[fence] = [part for part in parts if part.out]
         if not self.claims[fence]:
             del self.claims[fence]
-
-
-def firsts(connection: sqlite3.Connection) -> list[tuple[int, int]]:
-    """The earliest next trigger of each kind in which something waits."""
-    statement = (
-        "SELECT kind, min(next_trigger) AS first FROM tasks WHERE next_trigger IS NOT NULL GROUP BY kind"
-        " HAVING first < ?"
-    )
-    return connection.execute(statement, (BLOCKED,)).fetchall()
 
 
 def rows_by_state(connection: sqlite3.Connection) -> Counter[State]:

@@ -12,9 +12,8 @@ import json
 import logging
 import math
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Any
 
 from ....foundation.clock import SYSTEM_CLOCK, Clock, boot
@@ -297,22 +296,20 @@ class SqliteQueue:
     async def due(self, most: int) -> dict[str, int]:
         memory = self._opened()
         now = self._now()
-        kinds: defaultdict[str, list[int]] = defaultdict(list)
-        for kind, first in list(memory.heads.bounds.items()):
-            if first <= now and len(of := kinds[memory.kinds.kinds[kind].function]) < most:
-                of.append(kind)
-        if not kinds:
+        lanes = [lane for lane, earliest in list(memory.earliest.items()) if earliest <= now]
+        lanes += memory.heads.lanes
+        if not lanes:
             return {}
 
         def count(connection: sqlite3.Connection) -> dict[str, int]:
             rows = connection.execute(
-                "SELECT value, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE kind = value AND next_trigger <= ?"
-                " LIMIT ?)) FROM json_each(?)",
-                (now, most, json_text([*chain(*kinds.values())])),
+                "SELECT l.function, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE lane = l.lane"
+                f" AND next_trigger <= ? LIMIT ?)) FROM lanes l WHERE l.lane IN {IDS}",
+                (now, most, json_text(lanes)),
             ).fetchall()
             found: Counter[str] = Counter()
-            for kind, number in rows:
-                found[memory.kinds.kinds[kind].function] += number
+            for function, number in rows:
+                found[function] += number
             return dict(+found)
 
         return await self._file.read(count)

@@ -49,8 +49,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     size INTEGER NOT NULL,
     ended INTEGER CHECK ((ended IS NULL) = (state < 10))
 ) STRICT;
-CREATE INDEX IF NOT EXISTS tasks_turns ON tasks (kind, next_trigger) WHERE next_trigger IS NOT NULL;
-DROP INDEX IF EXISTS tasks_live; -- of versions without turns of tenants: by lane
+CREATE INDEX IF NOT EXISTS tasks_live ON tasks (lane, next_trigger) WHERE next_trigger IS NOT NULL;
 CREATE INDEX IF NOT EXISTS tasks_tried ON tasks (lane, attempts) WHERE attempts > 0 AND ended IS NULL;
 CREATE TABLE IF NOT EXISTS claims (
     number INTEGER PRIMARY KEY,

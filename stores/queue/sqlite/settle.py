@@ -81,7 +81,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         if not terminal:
             due = now + math.ceil(each.delay * 1e6) if each.delay > 0 else memory.first(kind, now)
         if due is not None:
-            memory.heads.sooner(kind, due)
+            memory.sooner(kind, due)
         extra = HAS_EXTRA if each.progress else 0
         charged = (each.attempts, each.crashes, each.throttles, extra)
         tasks.append((number, state, due, now if terminal else None, *charged))
@@ -156,7 +156,7 @@ def release_keys(connection: sqlite3.Connection, memory: Memory, ids: str) -> No
             (due, number, BLOCKED),
         ).fetchone()
         if kind is not None:
-            memory.heads.sooner(kind[0], due)
+            memory.sooner(kind[0], due)
 
 
 def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int) -> str:

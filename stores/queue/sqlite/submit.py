@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 
 from ....model.claim import State
 from ....model.errors import Overloaded
@@ -37,7 +39,7 @@ def submit(
     entities: list[tuple[int, bytes, str, str, float]] = []
     keyed: list[tuple[str, int, int]] = []
     keys: set[str] = set()
-    number_of, lane_of, heads = memory.kinds.numbers, memory.kinds.lane_of, memory.heads
+    number_of, lane_of = memory.kinds.numbers, memory.kinds.lane_of
     for number, item in zip(numbers, items, strict=True):
         payload, flags = item.payload, 0
         if item.key or item.headers or item.expires_at:
@@ -63,10 +65,10 @@ def submit(
         headers = json_text(item.headers) if item.headers else ""
         entities.append((number, payload, item.key, headers, item.expires_at))
         if trigger != now or flags & HAS_EXTRA or size > FRESH_BYTES:
-            fresh.rows.pop(kind, None)
-        elif few and (kind in fresh.rows or heads.bounds.get(kind, BLOCKED) >= BLOCKED):
+            fresh.rows.pop(lane, None)
+        elif few and (lane in fresh.rows or memory.is_empty(lane)):
             fresh.add((number, kind, 0, 0, 0, 0, flags, size, trigger, lane), payload)
-        heads.sooner(kind, trigger)
+        memory.sooner(kind, trigger)
         answers.append(Submitted(f"{number:016x}", False))
     insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks)
     insert(connection, "entities (id, payload, key, headers, expires_at)", entities)
@@ -91,9 +93,10 @@ def _plain(
             last = item.kind
             kind = memory.kinds.numbers.get(last) or memory.kinds.number(connection, last)
             lane = memory.kinds.lane_of[kind]
-            memory.heads.sooner(kind, now)
         tasks.append((number, lane, kind, now, DEDUPED if item.dedupe_key else 0, len(item.payload)))
     insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks, row="(?, ?, ?, 0, ?, ?, ?)")
+    for kind, count in Counter(map(itemgetter(2), tasks)).items():
+        memory.sooner(kind, now, count)
     insert(connection, "entities (id, payload)", [*zip(numbers, (item.payload for item in items), strict=True)])
     memory.counts[State.NEW] += len(tasks)
     memory.taken += len(tasks)
