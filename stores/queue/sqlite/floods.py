@@ -50,11 +50,9 @@ class Watch:
         """Whether it is time for a look."""
         return len(self.lasts) > 1 and (self.left <= 0 or (self.deep and self.news) or self.shut != shut)
 
-    def is_flood(
-        self, connection: sqlite3.Connection, lane: int, first: int, shut: frozenset[int], now: int, waiting: int
-    ) -> bool:
+    def is_flood(self, connection: sqlite3.Connection, lane: int, first: int, shut: frozenset[int], now: int) -> bool:
         """Looks whether somebody who has something due is behind a flood, or behind closed tenants. `first`: a bound of
-        what is due in the lane; `waiting`: items in the whole queue."""
+        what is due in the lane. Makes the index where somebody may be."""
         lasts = self.lasts = {kind: last for kind, last in self.lasts.items() if last >= first}
         depth = min(MOST, max(LEAST, DEPTH * len(lasts)))
         rows = connection.execute(
@@ -67,24 +65,18 @@ class Watch:
         self.left = depth if self.deep else depth - len(rows)
         if not self.deep:
             return False
-        if shut and 2 * sum(kind in shut for kind, _ in rows) > depth:
-            return True
         end = rows[-1][1]
+        behind = 2 * sum(kind in shut for kind, _ in rows) > depth
         absent = [k for k, last in lasts.items() if last >= end and k not in self.front and k not in shut]
-        if not absent:
+        if not (behind or absent):
             return False
+        make_index(connection)
         (found,) = connection.execute(
-            "SELECT EXISTS (SELECT 1 FROM tasks INDEXED BY {} WHERE {} next_trigger BETWEEN ? AND ?"
-            " AND kind IN (SELECT value FROM json_each(?)))".format(*_by(connection, lane)),
-            (end, now, json_text(absent)),
+            "SELECT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_turns"
+            " WHERE kind IN (SELECT value FROM json_each(?)) AND next_trigger BETWEEN ? AND ?)",
+            (json_text(absent), end, now),
         ).fetchone()
-        if not found:  # they have something later, or had it cancelled: who finds that out reads all that is due
-            self.left = max(depth, waiting // 4)
-        return bool(found)
-
-
-def _by(connection: sqlite3.Connection, lane: int) -> tuple[str, str]:
-    return ("tasks_turns", "") if has_index(connection) else ("tasks_live", f"lane = {lane} AND")
+        return behind or bool(found)
 
 
 def has_index(connection: sqlite3.Connection) -> bool:

@@ -21,7 +21,7 @@ from ..ids import id_text
 from ..turns import ReadyLane, turns
 from .claims import end_leases
 from .clocks import grant
-from .floods import FEW, KEPT, Watch, drop_index, firsts, make_index
+from .floods import FEW, KEPT, Watch, drop_index, firsts, has_index
 from .memory import Fresh, Memory
 from .rows import (
     ATTEMPTS,
@@ -193,14 +193,13 @@ def _watch(
     heads = memory.heads
     turning = lane in heads.lanes
     first = heads.first(lane) if turning else memory.earliest[lane]
-    waiting = memory.counts[State.NEW] + memory.counts[State.RETRIABLE_FAILURE]
-    if not watch.is_flood(connection, lane, first, shut, now, waiting):
+    flood = watch.is_flood(connection, lane, first, shut, now)
+    if not memory.index and has_index(connection):
+        memory.index, memory.turned = True, now
+    if not flood:
         if turning:
             memory.earliest[lane] = heads.leave(lane)
     elif not turning:
-        if not memory.index:
-            make_index(connection)
-            memory.index = True
         heads.enter(lane, firsts(connection, [*watch.lasts], BLOCKED))
         del memory.earliest[lane]
         memory.passed.pop(lane, None)
@@ -307,14 +306,14 @@ def _pick_turns(
     bound was taken."""
     heads, found = memory.heads, dict[int, list[Row]]()
     plan = [
-        _Turn(lane, limit, _share(limit, len(turn)), turn)
+        _Turn(lane, limit, _share(limit, len(kinds)), kinds)
         for lane in lanes
-        if (turn := heads.take(lane, _tenants(limit), shut.__contains__))
+        if (kinds := heads.take(lane, _tenants(limit), shut.__contains__))
     ]
     looked = bool(visit.left())
-    for each, some in groupby(plan if looked else (), attrgetter("each")):
+    for most_each, some in groupby(plan if looked else (), attrgetter("each")):
         starts = [(kind, *(visit.taken.get(kind) or (heads.bounds[kind], -1))) for turn in some for kind in turn.kinds]
-        (text,) = connection.execute(_PICK_TURNS, (json_text(starts), now, each)).fetchone()
+        (text,) = connection.execute(_PICK_TURNS, (json_text(starts), now, most_each)).fetchone()
         for row in sorted(_decode(text), key=_due_and_id):
             found.setdefault(row[KIND], []).append(row)
     emptied: list[int] = []
