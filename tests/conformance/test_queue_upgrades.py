@@ -62,23 +62,19 @@ class FileQueue:
         await self.queue.open()
 
 
-async def test_a_file_gets_its_index_when_it_is_opened(tmp_path: Path) -> None:
-    # Given a file as an older version leaves it
+async def test_a_file_gets_its_index_when_a_flood_is_met(tmp_path: Path) -> None:
+    # Given a file as an older version leaves it, and as any does in which nobody took turns
     engine = FileQueue(tmp_path / "queue.db")
     await engine.file.open()
     await engine.queue.open()
     await fill(engine)
-    older = (
-        "DROP INDEX tasks_turns; CREATE INDEX tasks_live ON tasks (lane, next_trigger) WHERE next_trigger IS NOT NULL"
-    )
-    for statement in older.split(";"):
-        await engine.file.write(lambda connection, statement=statement: connection.execute(statement))  # type: ignore[misc]
-    # When it is opened
+    statement = "SELECT name FROM sqlite_master"
+    assert "tasks_turns" not in await engine.file.read(lambda c: {name for (name,) in c.execute(statement)})
+    # When it is opened and claimed from
     await engine.reopen()
     # Then tenants take turns, by an index of theirs
-    names = await engine.file.read(lambda c: {name for (name,) in c.execute("SELECT name FROM sqlite_master")})
-    assert "tasks_turns" in names and "tasks_live" not in names
     await takes_turns(engine)
+    assert "tasks_turns" in await engine.file.read(lambda c: {name for (name,) in c.execute(statement)})
     await engine.file.close()
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
 
 import msgspec
 
@@ -21,8 +20,8 @@ from ..ids import id_text
 from ..turns import ReadyLane, turns
 from .claims import end_leases
 from .clocks import grant
-from .floods import FEW, KEPT, Watch, drop_index, firsts, has_index
 from .memory import Fresh, Memory
+from .picking import Visit, pick, pick_turns
 from .rows import (
     ATTEMPTS,
     BLOCKED,
@@ -33,7 +32,6 @@ from .rows import (
     ID,
     IDS,
     KIND,
-    LANE,
     SIZE,
     STATE,
     TRIGGER,
@@ -42,75 +40,16 @@ from .rows import (
     one_or_many,
 )
 from .settle import end
+from .turning import end_turns, see_to_turns
 
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(TRIGGER, ID)
-
-# The first items of many lanes or kinds in one step, as Row: where each begins is in ?1, ?2 is now, ?3 how many of each
-# there are at most.
-_PICK = (
-    "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
-    " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
-    " (SELECT id FROM tasks INDEXED BY {} = j.value ->> 0 AND (next_trigger, id) > (j.value ->> 1, j.value ->> 2)"
-    "  AND next_trigger <= ?2 {} ORDER BY next_trigger, id LIMIT ?3)"
-)
-_PICK_ALL = _PICK.format("tasks_live WHERE lane", "")
-_PICK_OPEN = _PICK.format("tasks_live WHERE lane", "AND kind NOT IN (SELECT value FROM json_each(?4))")
-_PICK_TURNS = _PICK.format("tasks_turns WHERE kind", "")
-_NEXT = (
-    "SELECT json_group_array((SELECT min(next_trigger) FROM tasks INDEXED BY {} = j.value AND next_trigger > ?2))"
-    " FROM json_each(?1) AS j"
-)
-_NEXT_OF_LANE = _NEXT.format("tasks_live WHERE lane")
-_NEXT_OF_KIND = _NEXT.format("tasks_turns WHERE kind")
-
-#: Tenants of a lane that share what a claim takes of it at once (FL19), and of fewer items than that: each of them
-#: costs a step. Where they have less, it goes on with the next.
-TENANTS, FEW_TENANTS = 16, 4
 
 #: Items of one claim while somebody submits: they share the writer, and a submission waits for the claim beside it, two
 #: milliseconds of it at 64 and seven at 256 on a busy machine. What is submitted and run at once is no slower for it.
 BESIDE_ITEMS = 64
 #: µs after a submission in which the next one is likely to come.
 BESIDE = 50_000
-
-
-class _Turn(NamedTuple):
-    """Kinds of a lane whose turn it is: how many items may be taken of all together, and how many of each."""
-
-    lane: int
-    most: int
-    each: int
-    kinds: list[int]
-
-
-class _Visit:
-    """One claim in the making: what is left of each cell, of the total and of the bytes."""
-
-    def __init__(self, demand: Demand, most: int) -> None:
-        self.cells = dict(demand.cells)
-        self.total = min(demand.total, most)
-        self.room = demand.max_bytes
-        self.rows: list[Row] = []
-        self.taken: dict[int, tuple[int, int]] = {}  # kind → trigger and id of the last item taken in turn
-        self.passed: dict[int, tuple[int, int]] = {}  # lane → the same of the last one taken by time
-
-    def left(self) -> int:
-        """How many more items may be taken. One is, however large it is."""
-        return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
-
-    def take(self, cell: Cell, rows: Sequence[Row], most: int) -> int:
-        """Takes what there is room for of a lane's or kind's rows, from the first on; returns how many."""
-        rows = rows[: min(self.cells[cell], self.left(), most)]
-        for index, row in enumerate(rows):
-            self.room -= row[SIZE]
-            if self.room < 0 and (index or self.rows):
-                rows = rows[:index]
-                break
-        if rows:
-            self.rows += rows
-            self.cells[cell] -= len(rows)
-        return len(rows)
 
 
 def claim(
@@ -127,31 +66,18 @@ def claim(
     clock."""
     look = end_leases(connection, memory, now, monotonic)
     until = monotonic + int(seconds * 1e6)
-    kinds, heads, cell_of = memory.kinds, memory.heads, memory.kinds.cells
+    heads, cell_of = memory.heads, memory.kinds.cells
     heads.at_gates(demand.closed)
-    shut: dict[int, frozenset[int]] = {}
-    ready: list[ReadyLane] = []
-    for lane in [*memory.earliest, *heads.lanes]:
-        limit = demand.cells.get(cell_of[lane], 0)
-        if limit <= 0 or gates.shut(*kinds.lanes[lane]):
-            continue
-        closed = gates.shut_kinds(kinds, lane)
-        if (watch := memory.watches[lane]).asks(closed):
-            _watch(connection, memory, watch, lane, closed, now)
-        bound = _bound(memory, lane, closed, now)
-        if bound <= now:
-            shut[lane] = closed
-            ready.append(ReadyLane(lane, cell_of[lane].priority, limit))
-        else:
-            look = min(look, bound)
+    ready, shut, bound = _ready(connection, memory, demand, gates, now)
+    look = min(look, bound)
     if not ready:
-        _end_turns(connection, memory, now)
+        end_turns(connection, memory, now)
         return max(0.0, (look - now) / 1e6)
     fresh = memory.just_submitted(connection)
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
         memory.turn += 1
         return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[ID]] for row in rows])
-    visit = _Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
+    visit = Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
         for (takes_turns, limit, closed), visits in groupby(
@@ -159,9 +85,9 @@ def claim(
         ):
             lanes = [each.lane for each in visits]
             if takes_turns:
-                _pick_turns(connection, memory, visit, lanes, limit, closed, now)
+                pick_turns(connection, memory, visit, lanes, limit, closed, now)
             else:
-                _pick(connection, memory, visit, lanes, limit, closed, now)
+                pick(connection, memory, visit, lanes, limit, closed, now)
         if not visit.left():
             break
         # What some lanes did not have goes to those that have more; the lower priorities had their share.
@@ -179,57 +105,35 @@ def claim(
     return _take(connection, memory, visit.rows, now, seconds, until)
 
 
+def _ready(
+    connection: sqlite3.Connection, memory: Memory, demand: Demand, gates: ShutLanes, now: int
+) -> tuple[list[ReadyLane], dict[int, frozenset[int]], int]:
+    """Lanes that have something due, with their closed kinds, and a bound of what the other ones have."""
+    cell_of = memory.kinds.cells
+    shut: dict[int, frozenset[int]] = {}
+    ready: list[ReadyLane] = []
+    later = BLOCKED
+    for lane in [*memory.earliest, *memory.heads.lanes]:
+        limit = demand.cells.get(cell_of[lane], 0)
+        if limit <= 0 or gates.shut(*memory.kinds.lanes[lane]):
+            continue
+        closed = gates.shut_kinds(memory.kinds, lane)
+        if (watch := memory.watches[lane]).asks(closed):
+            see_to_turns(connection, memory, watch, lane, closed, now)
+        bound = _bound(memory, lane, closed, now)
+        if bound <= now:
+            shut[lane] = closed
+            ready.append(ReadyLane(lane, cell_of[lane].priority, limit))
+        else:
+            later = min(later, bound)
+    return ready, shut, later
+
+
 def _bound(memory: Memory, lane: int, shut: frozenset[int], now: int) -> int:
     """A time before which nothing of a lane's open kinds is due."""
     if lane in memory.heads.lanes:
         return memory.heads.look(lane, now, shut.__contains__)
     return memory.bound(lane, shut)
-
-
-def _watch(
-    connection: sqlite3.Connection, memory: Memory, watch: Watch, lane: int, shut: frozenset[int], now: int
-) -> None:
-    """Lets the tenants of a lane take turns from now on if one's flood stands before others, and else not any more."""
-    heads = memory.heads
-    turning = lane in heads.lanes
-    first = heads.first(lane) if turning else memory.earliest[lane]
-    flood = watch.is_flood(connection, lane, first, shut, now)
-    if not memory.index and has_index(connection):
-        memory.index, memory.turned = True, now
-    if not flood:
-        if turning:
-            memory.earliest[lane] = heads.leave(lane)
-    elif not turning:
-        heads.enter(lane, firsts(connection, [*watch.lasts], BLOCKED))
-        del memory.earliest[lane]
-        memory.passed.pop(lane, None)
-    if turning or lane in heads.lanes:
-        memory.turned = now
-
-
-def _end_turns(connection: sqlite3.Connection, memory: Memory, now: int) -> None:
-    """Nothing is due: nobody needs turns. Their index is given up some time after the last flood."""
-    heads = memory.heads
-    for lane in [lane for lane, turning in heads.lanes.items() if not turning.due and not turning.closed]:
-        bound = heads.leave(lane)
-        if bound < BLOCKED:
-            memory.earliest[lane] = bound
-        else:
-            memory.watches.pop(lane, None)
-        memory.turned = now
-    waiting = memory.counts[State.NEW] + memory.counts[State.RETRIABLE_FAILURE]
-    if memory.index and not heads.lanes and now - memory.turned > KEPT and waiting < FEW:
-        drop_index(connection)
-        memory.index = False
-
-
-def _tenants(items: int) -> int:
-    return TENANTS if items >= TENANTS else min(FEW_TENANTS, items)
-
-
-def _share(items: int, tenants: int) -> int:
-    """Rounded so that sixteen do get something, and four are enough."""
-    return items // tenants if items >= TENANTS else -(-items // tenants)
 
 
 def _all_fresh(
@@ -252,96 +156,6 @@ def _all_fresh(
     for each in ready:
         memory.advance(each.lane, shut[each.lane], BLOCKED)
     return rows
-
-
-def _pick(
-    connection: sqlite3.Connection,
-    memory: Memory,
-    visit: _Visit,
-    lanes: Sequence[int],
-    limit: int,
-    shut: frozenset[int],
-    now: int,
-) -> None:
-    """Takes up to `limit` due items of each lane. Everything below a lane's new bound was taken."""
-    if not visit.left():
-        return
-    starts = [(lane, *(visit.passed.get(lane) or (memory.bound(lane, shut), -1))) for lane in lanes]
-    if shut:
-        arguments = (json_text(starts), now, limit, json_text([*shut]))
-        (text,) = connection.execute(_PICK_OPEN, arguments).fetchone()
-    else:
-        (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
-    found: dict[int, list[Row]] = {lane: [] for lane in lanes}
-    for row in sorted(_decode(text), key=_due_and_id):
-        found[row[LANE]].append(row)
-    emptied: list[int] = []
-    for lane, rows in found.items():
-        took = visit.take(memory.kinds.cells[lane], rows, limit)
-        memory.watches[lane].left -= took
-        if took:
-            visit.passed[lane] = (rows[took - 1][TRIGGER], rows[took - 1][ID])
-        if took < len(rows):
-            memory.advance(lane, shut, rows[took][TRIGGER])
-        elif len(rows) < limit:
-            emptied.append(lane)
-        else:
-            memory.advance(lane, shut, rows[-1][TRIGGER])
-    if emptied:
-        (text,) = connection.execute(_NEXT_OF_LANE, (json_text(emptied), now)).fetchone()
-        for lane, trigger in zip(emptied, _decode(text), strict=True):
-            memory.advance(lane, shut, BLOCKED if trigger is None else trigger)
-
-
-def _pick_turns(
-    connection: sqlite3.Connection,
-    memory: Memory,
-    visit: _Visit,
-    lanes: Sequence[int],
-    limit: int,
-    shut: frozenset[int],
-    now: int,
-) -> None:
-    """Takes up to `limit` due items of each lane, of the kinds whose turn it is. Everything of a kind below its new
-    bound was taken."""
-    heads, found = memory.heads, dict[int, list[Row]]()
-    plan = [
-        _Turn(lane, limit, _share(limit, len(kinds)), kinds)
-        for lane in lanes
-        if (kinds := heads.take(lane, _tenants(limit), shut.__contains__))
-    ]
-    looked = bool(visit.left())
-    for most_each, some in groupby(plan if looked else (), attrgetter("each")):
-        starts = [(kind, *(visit.taken.get(kind) or (heads.bounds[kind], -1))) for turn in some for kind in turn.kinds]
-        (text,) = connection.execute(_PICK_TURNS, (json_text(starts), now, most_each)).fetchone()
-        for row in sorted(_decode(text), key=_due_and_id):
-            found.setdefault(row[KIND], []).append(row)
-    emptied: list[int] = []
-    kept: list[int] = []
-    for turn in plan:
-        cell, most = memory.kinds.cells[turn.lane], turn.most
-        for kind in turn.kinds:
-            rows = found.get(kind, [])
-            took = visit.take(cell, rows, most)
-            most -= took
-            memory.watches[turn.lane].left -= took
-            if took:
-                visit.taken[kind] = (rows[took - 1][TRIGGER], rows[took - 1][ID])
-            if took < len(rows) or not looked:
-                if took:
-                    heads.left(kind, rows[took][TRIGGER])
-                else:
-                    kept.append(kind)
-            elif len(rows) < turn.each:
-                emptied.append(kind)
-            else:
-                heads.left(kind, rows[-1][TRIGGER])
-    for kind in reversed(kept):
-        heads.keep(kind)
-    if emptied:
-        (text,) = connection.execute(_NEXT_OF_KIND, (json_text(emptied), now)).fetchone()
-        for kind, trigger in zip(emptied, _decode(text), strict=True):
-            heads.waits(kind, BLOCKED if trigger is None else trigger)
 
 
 def _take(

@@ -166,6 +166,7 @@ class Memory:
         for lane, kind, first, last in connection.execute(statement, (BLOCKED,)).fetchall():
             self.earliest[lane] = min(first, self.earliest.get(lane, first))
             self.watches[lane].lasts[kind] = last
+            self.watches[lane].left = 0
 
     def sooner(self, kind: int, trigger: int, count: int = 1) -> None:
         """So many more items of this kind wait for this moment."""

@@ -45,7 +45,9 @@ class HeadsModel(RuleBasedStateMachine):
     @rule()
     def reload(self) -> None:
         firsts = [(kind, min(times)) for kind, times in self.waiting.items() if times]
-        self.heads.reload(firsts)
+        self.heads = Heads(LANE_OF)
+        for lane in {LANE_OF[kind] for kind, _ in firsts}:
+            self.heads.enter(lane, [each for each in firsts if LANE_OF[each[0]] == lane])
         self.served.clear()
 
     @rule(lane=st.sampled_from([0, 1]), most=st.integers(1, 5), each=st.integers(1, 2), closed=st.frozensets(KINDS))

@@ -1,0 +1,182 @@
+"""What a claim of the queue on SQLite takes of its lanes: by time, or of the tenants whose turn it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
+
+import msgspec
+
+from ....model.demand import Cell, Demand
+from .memory import Memory
+from .rows import BLOCKED, ID, KIND, LANE, SIZE, TRIGGER, Row, json_text
+
+_decode = msgspec.json.Decoder().decode
+_due_and_id = itemgetter(TRIGGER, ID)
+
+# The first items of many lanes or kinds in one step, as Row: where each begins is in ?1, ?2 is now, ?3 how many of each
+# there are at most.
+_PICK = (
+    "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
+    " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
+    " (SELECT id FROM tasks INDEXED BY {} = j.value ->> 0 AND (next_trigger, id) > (j.value ->> 1, j.value ->> 2)"
+    "  AND next_trigger <= ?2 {} ORDER BY next_trigger, id LIMIT ?3)"
+)
+_PICK_ALL = _PICK.format("tasks_live WHERE lane", "")
+_PICK_OPEN = _PICK.format("tasks_live WHERE lane", "AND kind NOT IN (SELECT value FROM json_each(?4))")
+_PICK_TURNS = _PICK.format("tasks_turns WHERE kind", "")
+_NEXT = (
+    "SELECT json_group_array((SELECT min(next_trigger) FROM tasks INDEXED BY {} = j.value AND next_trigger > ?2))"
+    " FROM json_each(?1) AS j"
+)
+_NEXT_OF_LANE = _NEXT.format("tasks_live WHERE lane")
+_NEXT_OF_KIND = _NEXT.format("tasks_turns WHERE kind")
+
+#: Tenants of a lane that share what a claim takes of it at once (FL19), and of fewer items than that: each of them
+#: costs a step. Where they have less, it goes on with the next.
+TENANTS, FEW_TENANTS = 16, 4
+
+
+class _Turn(NamedTuple):
+    """Kinds of a lane whose turn it is: how many items may be taken of all together, and how many of each."""
+
+    lane: int
+    most: int
+    each: int
+    kinds: list[int]
+
+
+class Visit:
+    """One claim in the making: what is left of each cell, of the total and of the bytes."""
+
+    def __init__(self, demand: Demand, most: int) -> None:
+        self.cells = dict(demand.cells)
+        self.total = min(demand.total, most)
+        self.room = demand.max_bytes
+        self.rows: list[Row] = []
+        self.taken: dict[int, tuple[int, int]] = {}  # kind → trigger and id of the last item taken in turn
+        self.passed: dict[int, tuple[int, int]] = {}  # lane → the same of the last one taken by time
+
+    def left(self) -> int:
+        """How many more items may be taken. One is, however large it is."""
+        return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
+
+    def take(self, cell: Cell, rows: Sequence[Row], most: int) -> int:
+        """Takes what there is room for of a lane's or kind's rows, from the first on; returns how many."""
+        rows = rows[: min(self.cells[cell], self.left(), most)]
+        for index, row in enumerate(rows):
+            self.room -= row[SIZE]
+            if self.room < 0 and (index or self.rows):
+                rows = rows[:index]
+                break
+        if rows:
+            self.rows += rows
+            self.cells[cell] -= len(rows)
+        return len(rows)
+
+
+def pick(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    visit: Visit,
+    lanes: Sequence[int],
+    limit: int,
+    shut: frozenset[int],
+    now: int,
+) -> None:
+    """Takes up to `limit` due items of each lane. Everything below a lane's new bound was taken."""
+    if not visit.left():
+        return
+    starts = [(lane, *(visit.passed.get(lane) or (memory.bound(lane, shut), -1))) for lane in lanes]
+    if shut:
+        arguments = (json_text(starts), now, limit, json_text([*shut]))
+        (text,) = connection.execute(_PICK_OPEN, arguments).fetchone()
+    else:
+        (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
+    found: dict[int, list[Row]] = {lane: [] for lane in lanes}
+    for row in sorted(_decode(text), key=_due_and_id):
+        found[row[LANE]].append(row)
+    emptied: list[int] = []
+    for lane, rows in found.items():
+        took = visit.take(memory.kinds.cells[lane], rows, limit)
+        memory.watches[lane].left -= took
+        if took:
+            visit.passed[lane] = (rows[took - 1][TRIGGER], rows[took - 1][ID])
+        if took < len(rows):
+            memory.advance(lane, shut, rows[took][TRIGGER])
+        elif len(rows) < limit:
+            emptied.append(lane)
+        else:
+            memory.advance(lane, shut, rows[-1][TRIGGER])
+    if emptied:
+        (text,) = connection.execute(_NEXT_OF_LANE, (json_text(emptied), now)).fetchone()
+        for lane, trigger in zip(emptied, _decode(text), strict=True):
+            memory.advance(lane, shut, BLOCKED if trigger is None else trigger)
+
+
+def pick_turns(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    visit: Visit,
+    lanes: Sequence[int],
+    limit: int,
+    shut: frozenset[int],
+    now: int,
+) -> None:
+    """Takes up to `limit` due items of each lane, of the kinds whose turn it is. Everything of a kind below its new
+    bound was taken."""
+    heads, found = memory.heads, dict[int, list[Row]]()
+    plan = [
+        _Turn(lane, limit, _share(limit, len(kinds)), kinds)
+        for lane in lanes
+        if (kinds := heads.take(lane, _tenants(limit), shut.__contains__))
+    ]
+    looked = bool(visit.left())
+    for most_each, some in groupby(plan if looked else (), attrgetter("each")):
+        starts = [(kind, *(visit.taken.get(kind) or (heads.bounds[kind], -1))) for turn in some for kind in turn.kinds]
+        (text,) = connection.execute(_PICK_TURNS, (json_text(starts), now, most_each)).fetchone()
+        for row in sorted(_decode(text), key=_due_and_id):
+            found.setdefault(row[KIND], []).append(row)
+    emptied: list[int] = []
+    kept: list[int] = []
+    for turn in plan:
+        cell, most = memory.kinds.cells[turn.lane], turn.most
+        for kind in turn.kinds:
+            rows = found.get(kind, [])
+            took = visit.take(cell, rows, most)
+            most -= took
+            memory.watches[turn.lane].left -= took
+            if took:
+                visit.taken[kind] = (rows[took - 1][TRIGGER], rows[took - 1][ID])
+            if took < len(rows) or not looked:
+                if took:
+                    heads.left(kind, rows[took][TRIGGER])
+                else:
+                    kept.append(kind)
+            elif len(rows) < turn.each:
+                emptied.append(kind)
+            else:
+                heads.left(kind, rows[-1][TRIGGER])
+    for kind in reversed(kept):
+        heads.keep(kind)
+    _wait(connection, memory, emptied, now)
+
+
+def _wait(connection: sqlite3.Connection, memory: Memory, emptied: list[int], now: int) -> None:
+    """Nothing of these kinds is due any more."""
+    if emptied:
+        (text,) = connection.execute(_NEXT_OF_KIND, (json_text(emptied), now)).fetchone()
+        for kind, trigger in zip(emptied, _decode(text), strict=True):
+            memory.heads.waits(kind, BLOCKED if trigger is None else trigger)
+
+
+def _tenants(items: int) -> int:
+    return TENANTS if items >= TENANTS else min(FEW_TENANTS, items)
+
+
+def _share(items: int, tenants: int) -> int:
+    """Rounded so that sixteen do get something, and four are enough."""
+    return items // tenants if items >= TENANTS else -(-items // tenants)

@@ -1,0 +1,47 @@
+"""When tenants of a lane of the queue on SQLite begin to take turns, and when they end."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ....model.claim import State
+from .floods import FEW, KEPT, Watch, drop_index, firsts, has_index
+from .memory import Memory
+from .rows import BLOCKED
+
+
+def see_to_turns(
+    connection: sqlite3.Connection, memory: Memory, watch: Watch, lane: int, shut: frozenset[int], now: int
+) -> None:
+    """Lets the tenants of a lane take turns from now on if one's flood stands before others, and else not any more."""
+    heads = memory.heads
+    turning = lane in heads.lanes
+    first = heads.first(lane) if turning else memory.earliest[lane]
+    flood = watch.is_flood(connection, lane, first, shut, now)
+    if not memory.index and has_index(connection):
+        memory.index, memory.turned = True, now
+    if not flood:
+        if turning:
+            memory.earliest[lane] = heads.leave(lane)
+    elif not turning:
+        heads.enter(lane, firsts(connection, [*watch.lasts], BLOCKED))
+        del memory.earliest[lane]
+        memory.passed.pop(lane, None)
+    if turning or lane in heads.lanes:
+        memory.turned = now
+
+
+def end_turns(connection: sqlite3.Connection, memory: Memory, now: int) -> None:
+    """Nothing is due: nobody needs turns. Their index is given up some time after the last flood."""
+    heads = memory.heads
+    for lane in [lane for lane, turning in heads.lanes.items() if not turning.due and not turning.closed]:
+        bound = heads.leave(lane)
+        if bound < BLOCKED:
+            memory.earliest[lane] = bound
+        else:
+            memory.watches.pop(lane, None)
+        memory.turned = now
+    waiting = memory.counts[State.NEW] + memory.counts[State.RETRIABLE_FAILURE]
+    if memory.index and not heads.lanes and now - memory.turned > KEPT and waiting < FEW:
+        drop_index(connection)
+        memory.index = False
