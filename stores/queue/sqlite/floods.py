@@ -56,27 +56,28 @@ class Watch:
         lasts = self.lasts = {kind: last for kind, last in self.lasts.items() if last >= first}
         depth = min(MOST, max(LEAST, DEPTH * len(lasts)))
         rows = connection.execute(
-            "SELECT kind, next_trigger FROM tasks WHERE lane = ? AND next_trigger BETWEEN ? AND ?"
-            " ORDER BY next_trigger, id LIMIT ?",
+            "SELECT kind, count(*), max(next_trigger) FROM (SELECT kind, next_trigger FROM tasks WHERE lane = ?"
+            " AND next_trigger BETWEEN ? AND ? ORDER BY next_trigger, id LIMIT ?) GROUP BY kind",
             (lane, first, now, depth),
         ).fetchall()
-        self.front = {kind for kind, _ in rows}
-        self.shut, self.news, self.deep = shut, False, len(rows) == depth
-        self.left = depth if self.deep else depth - len(rows)
+        found = sum(count for _, count, _ in rows)
+        self.front = {kind for kind, _, _ in rows}
+        self.shut, self.news, self.deep = shut, False, found == depth
+        self.left = depth if self.deep else depth - found
         if not self.deep:
             return False
-        end = rows[-1][1]
-        behind = 2 * sum(kind in shut for kind, _ in rows) > depth
+        end = max(last for _, _, last in rows)
+        behind = 2 * sum(count for kind, count, _ in rows if kind in shut) > depth
         absent = [k for k, last in lasts.items() if last >= end and k not in self.front and k not in shut]
         if not (behind or absent):
             return False
         make_index(connection)
-        (found,) = connection.execute(
+        (due,) = connection.execute(
             "SELECT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_turns"
             " WHERE kind IN (SELECT value FROM json_each(?)) AND next_trigger BETWEEN ? AND ?)",
             (json_text(absent), end, now),
         ).fetchone()
-        return behind or bool(found)
+        return behind or bool(due)
 
 
 def has_index(connection: sqlite3.Connection) -> bool:
