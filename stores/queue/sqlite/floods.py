@@ -1,4 +1,4 @@
-"""Floods in the queue on SQLite: when one tenant's items stand before another one's next, however many they are.
+"""Floods in the queue on SQLite: one tenant's items that stand before another one's next, however many they are.
 
 As long as every tenant that has something due is among the next few items of its lane (sixteen for each tenant), time
 order serves all of them, and nothing is kept for it. Only behind a flood do tenants take turns (heads.py). That takes
@@ -20,7 +20,7 @@ KEPT, FEW = 60_000_000, 10_000
 
 
 class Watch:
-    """What is kept of a lane.
+    """Notes on a lane that tell of a flood.
 
     lasts  not before the trigger of the last item of each kind that waits; who is not there has nothing
     front  the kinds that a look found near the head

@@ -1,4 +1,4 @@
-"""What a claim of the queue on SQLite takes of its lanes: by time, or of the tenants whose turn it is."""
+"""Picks of a claim of the queue on SQLite: by time, or of the tenants whose turn it is."""
 
 from __future__ import annotations
 

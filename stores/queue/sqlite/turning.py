@@ -1,4 +1,4 @@
-"""When tenants of a lane of the queue on SQLite begin to take turns, and when they end."""
+"""Beginning and end of turns in a lane of the queue on SQLite."""
 
 from __future__ import annotations
 
