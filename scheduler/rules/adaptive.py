@@ -9,7 +9,7 @@ One limit for each downstream, whichever functions and sources call it, on the s
 
 While it is open it is additive increase, multiplicative decrease (Chiu and Jain). It grows by a part of itself in a
 second, or in the time that a run takes where that is longer, while at least 80 % of it is used. It shrinks to 0.9 or
-less, to the share that passed where that is known, at most once in an *epoch*: what started before it last shrank says
+less, when again to the share that passed, at most once in an *epoch*: what started before it last shrank says
 nothing of what it is now. Beyond the mark at which it last shrank it grows faster and faster, as CUBIC does, since the
 downstream takes more than it did. A breaker is the same limit at one probe.
 """
@@ -40,9 +40,10 @@ BEYOND, FASTEST = 1.05, 0.6
 #: One of which nothing is known yet grows so fast.
 EAGER = 1.5
 #: One decrease leaves at least so much.
-DEEPEST = 0.5
-#: Ends in a look from which on the share that passed is taken for what it is.
-TELLING = 10
+DEEPEST = 0.6
+#: Where it shrinks again within so many seconds, the share that passed counts, of so many ends in a look: what was held
+#: up somewhere and came at once is throttled, too, and says less.
+SOON, TELLING = 1.0, 10
 #: Seconds of its rate that it lets start at once, and the part of its share with which a slow start begins.
 BURST, FIRST_SHARE = 0.05, 0.1
 #: Seconds without a throttle after which it is forgotten.
@@ -262,7 +263,7 @@ class AdaptiveLimit(Limit):
         if self.state is DownstreamState.MEASURING:
             return self._measure(now)
         if self._fresh:
-            self._shrink(now)
+            self._shrink(now, elapsed)
         else:
             self._grow(now, elapsed)
         self._passed = self._bad = self._fresh = 0
@@ -339,11 +340,12 @@ class AdaptiveLimit(Limit):
         self._apply(now)
         return True
 
-    def _shrink(self, now: float) -> None:
-        ends = self._passed + self._bad
-        share = self._passed / ends if ends >= TELLING else 1.0
+    def _shrink(self, now: float, elapsed: float = math.inf) -> None:
+        ends, most = self._passed + self._bad, self._numbers.decrease
+        soon = now - self.shrank_at < SOON and ends >= TELLING
+        least = self.allowed * max(DEEPEST, self._passed / ends) if soon else self.allowed
         self._mark = self.allowed
-        self.allowed = self._within(self.allowed * max(DEEPEST, min(self._numbers.decrease, share)))
+        self.allowed = self._within(most * min(self.allowed, max(least, self._passed / elapsed)))
         self.shrank += 1
         self.shrank_at = now
         self._begin_epoch(now)

@@ -135,7 +135,7 @@ def test_whatever_is_said_it_stays_within_its_bounds_and_shrinks_once_an_epoch(
             assert limit.allowed >= numbers.floor
             assert not numbers.ceiling or limit.allowed <= numbers.ceiling
             if allowed < math.inf and limit.allowed < allowed:
-                assert limit.epoch == epoch + 1 and limit.allowed >= allowed * min(DEEPEST, numbers.decrease) - 1e-9
+                assert limit.epoch == epoch + 1 and limit.allowed >= allowed * DEEPEST * numbers.decrease - 1e-9
         assert limit.epoch - epoch <= 1
         assert limit.until <= now + LONGEST_CLOSED
         assert (limit.room(now) <= 0) or limit.state is not DownstreamState.CLOSED
