@@ -1,4 +1,4 @@
-"""What if: recordings, how they are read, and how they fare under quotas in virtual time."""
+"""Recordings, how they are read, and how they fare under quotas in virtual time."""
 
 from __future__ import annotations
 
