@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from . import __version__
+from .assembly.planning import quota_plan
 from .bench.commands import bench
 from .demo.commands import demo
 from .foundation import terminal
@@ -25,9 +26,10 @@ from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate
 from .gateway.commands.quotas import quota
 from .gateway.commands.schedules import schedule
+from .gateway.commands.usage import usage
 from .gateway.commands.workloads import cancel, find, result, status, submit
 from .model.errors import TailraceError
-from .scheduler.commands import explain, inspect
+from .scheduler.commands import explain, inspect, record
 from .tailers.commands.audit import audit
 from .tailers.commands.outbox import outbox
 from .tailers.commands.replay import replay
@@ -328,6 +330,7 @@ def version(json: terminal.Json = False) -> None:
 
 
 # The tree, in the order in which --help shows it.
+quota.command("plan")(quota_plan)
 app.command(rich_help_panel=PARTS)(demo)
 app.command(rich_help_panel=WORK)(submit)
 app.command(rich_help_panel=WORK)(status)
@@ -338,6 +341,8 @@ app.command(rich_help_panel=WORK)(explain)
 app.command(rich_help_panel=OPERATE)(alerts)
 app.command(rich_help_panel=OPERATE)(queue)
 app.command(rich_help_panel=OPERATE)(inspect)
+app.command(rich_help_panel=OPERATE)(usage)
+app.command(rich_help_panel=OPERATE)(record)
 app.command(rich_help_panel=OPERATE)(audit)
 app.command(rich_help_panel=OPERATE)(reload)
 app.command(rich_help_panel=OPERATE)(bench)

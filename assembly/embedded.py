@@ -116,7 +116,7 @@ class EmbeddedStores:
         self.checkpoints, self.control, self.dead_letters = there.checkpoints, there.control, there.dead_letters
         self.drops, self.inventory, self.ledger = there.drops, there.inventory, there.ledger
         self.ownership, self.replays, self.results = there.ownership, there.replays, there.results
-        self.schedules, self.segments = there.schedules, there.segments
+        self.schedules, self.segments, self.usage = there.schedules, there.segments, there.usage
         self.duties = Duties("stores")
         for own in self._all_files():
             own.on_death(functools.partial(self.duties.failed, f"the writer of {own.name}.db"))

@@ -23,6 +23,7 @@ def gateway_stores(stores: EmbeddedStores | RemoteStores, spool: SpoolFile | Non
         control=stores.control,
         drops=stores.drops,
         schedules=stores.schedules,
+        usage=stores.usage,
         spool=None if spool is None else spool.spool,
     )
 

@@ -79,12 +79,19 @@ class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"
         told = WithNotice(run_dir_of(directory), "scheduler", home, remade)
         if gateway is not None:
             from .failure_reports import StartDelays, TellingStartDelays
+            from .usage_reports import Reporting, TellingUsage
 
             def delays() -> list[StartDelays]:
                 rows: list[StartDelays] = remade.part.delays.rows()
                 return rows
 
             told.also(TellingStartDelays(gateway, lambda: str(remade.part.id), delays))
+
+            def reporting() -> Reporting:
+                part: SchedulerServer = remade.part
+                return Reporting(part.look_at_usage, part.usage_report, part.core.usage.accepted)
+
+            told.also(TellingUsage(gateway, reporting))
         return measured(told, config.metrics_listen)
 
 

@@ -20,6 +20,7 @@ from ..stores.remote import (
     RemoteSchedules,
     RemoteSegments,
     RemoteTroubles,
+    RemoteUsage,
 )
 
 
@@ -47,6 +48,7 @@ class RemoteStores:
         self.schedules = RemoteSchedules(address)
         self.ledger = RemoteLedger(address)
         self.troubles = RemoteTroubles(address)
+        self.usage = RemoteUsage(address)
 
     async def start(self) -> None:
         """Each client dials at its first call."""

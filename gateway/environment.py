@@ -14,6 +14,7 @@ from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
 from ..stores.spool.spool import Spool
+from ..stores.usage.usage import Usage
 from .file_desk import FileControl
 from .overview import Parts, Troubles, no_parts, no_troubles
 from .replay_desk import ReplayControl
@@ -27,6 +28,7 @@ class GatewayStores:
 
     drops      what was passed without being run; None: this gateway cannot tell
     schedules  what is scheduled; None: this gateway keeps none
+    usage      who used how much; None: this gateway keeps none of it
     spool      takes submissions while the queue's store is away; None: they are refused then
     """
 
@@ -36,6 +38,7 @@ class GatewayStores:
     control: Control
     drops: Drops | None = None
     schedules: Schedules | None = None
+    usage: Usage | None = None
     spool: Spool | None = None
 
 

@@ -25,6 +25,7 @@ from .spooling import Spooler, spool_rule
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
+from .usage import UsageDesk
 
 
 class GatewayService:
@@ -73,6 +74,7 @@ class GatewayService:
             "overview": overview,
             "replays": ReplayDesk(beside.replays),
             "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control.set_gate),
+            "usage": UsageDesk(stores.usage, clock),
         }
 
         self._look_every = config.look_every

@@ -182,6 +182,8 @@ WAIT = _histogram(
     ("priority", "reason"),
     WAIT_BOUNDS,
 )
+USAGE_ITEMS = _counter("usage.items", "Runs that ended, by function; `tailrace usage` tells them by tenant.")
+USAGE_TIME = Metric("tailrace.usage.slot_time", True, "s", "Slot-seconds: for how long workers had items, by function.")
 ENDED = _counter("scheduler.ended", "Items by how they ended; held: handed back unstarted.")
 REASONS = _counter("scheduler.reasons", "Ends that the scheduler itself gave, by reason code.")
 
@@ -257,6 +259,8 @@ SCHEDULER = (
     RETRIES_WAITING,
     START_DELAY,
     WAIT,
+    USAGE_ITEMS,
+    USAGE_TIME,
     ENDED,
     REASONS,
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import secrets
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -103,6 +107,45 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
         if rows:
             terminal.say("")
             terminal.show(rows, list(rows[0]), False)
+
+
+def record(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file for the recording.")],
+    duration: Annotated[
+        str, typer.Option("--for", metavar="DURATION", help="For how long; Ctrl-C ends it too.")
+    ] = "1h",
+    hash_tenants: Annotated[
+        bool, typer.Option("--hash-tenants", help="Keep hashes in place of the names of tenants.")
+    ] = False,
+    scheduler: SchedulerAddress = None,
+) -> None:
+    """Keep what arrives at a scheduler and how long it runs, for `quota plan --traffic`: counts by kind alone."""
+    from ..model.units import seconds
+
+    terminal.say(f"{file}: {terminal.call(_record(file, seconds(duration), hash_tenants, scheduler))}")
+
+
+async def _record(file: Path, duration: float, hash_tenants: bool, scheduler: str | None) -> str:
+    """Writes frame by frame, so that whatever ends it leaves what came until then."""
+    from .explaining import scheduler_client
+    from .recording import RecordingFile
+
+    client, salt = scheduler_client(scheduler), secrets.token_hex(16) if hash_tenants else ""
+    writing: RecordingFile | None = None
+    try:
+        with contextlib.suppress(TimeoutError, asyncio.CancelledError):  # that is Ctrl-C
+            async with asyncio.timeout(duration), contextlib.aclosing(client.record(salt)) as lines:
+                async for line in lines:
+                    writing = writing or RecordingFile(file)
+                    writing.add([line])
+    finally:
+        if writing is not None:
+            writing.close()
+        await client.close()
+    if writing is None:
+        return "nothing was recorded"
+    lost = f"; {writing.lost} more were not recorded, since there were too many kinds" if writing.lost else ""
+    return f"{writing.items} items arrived in {writing.frames} s{lost}"
 
 
 async def _inspect(scheduler: str | None) -> Any:

@@ -37,6 +37,7 @@ from .rules.heights import SeenHeights
 from .rules.placement import PoolLimits, WorkerPool
 from .sessions import Assignment, TailerSession, WorkerSession
 from .sleep import Sleep
+from .usage import Usage
 
 
 class Core:
@@ -53,7 +54,8 @@ class Core:
         self.roster = Roster(config.lane_items, config.low_share)
         self.sleep = Sleep(config.low_share)
         self.limits = Limits(self.roster, self.workers, self.sleep)
-        self.returns = Returns(self.limits)
+        self.usage = Usage(self.workers, self.limits.charges.downstreams)
+        self.returns = Returns(self.limits, self.usage)
         self.intake = Intake(self.roster, self.returns, self.limits, config.lane_items)
         self.speaking = self.returns.speaking
         self._recall = Recall(self.roster, self.workers, self.intake, self.returns)
@@ -63,17 +65,8 @@ class Core:
         self.protection = Protection(self.limits, self.intake, self.sleep, config.slow_start)
         self._dispatch = Dispatch(self.sleep, self.limits, config.opportunistic_ceiling, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
-        self._credit = SessionCredits(
-            self.roster,
-            self.workers,
-            self.tailers,
-            self.intake,
-            self.outages,
-            self.closings,
-            self.returns,
-            config.session_items,
-            self._grace,
-        )
+        whole = (self.roster, self.workers, self.tailers, self.intake, self.outages, self.closings, self.returns)
+        self._credit = SessionCredits(*whole, config.session_items, self._grace)
         self.heights = SeenHeights()
         self._groups = 0
 
@@ -166,6 +159,7 @@ class Core:
             worker.connected = False
             self._recall.take_back(worker)
             del self.workers[worker.session]
+            self.limits.now = now
             _, items = self.returns.release(worker, list(worker.open))
             self.returns.end(items, ended(Outcome.LOST, Reason.WORKER_LOST))
             self._reroster(now)
@@ -186,6 +180,9 @@ class Core:
         if refusal is not None:
             self.returns.end(self.intake.items(tailer, flight), HELD[refusal])
             return
+        if self.returns.recorders:
+            for recorder in self.returns.recorders:
+                recorder.arrived(flight.kinds, now)
         self.intake.admit(tailer, flight, now)
         if sum([other.held.items for other in self.tailers.values()]) > self.config.lane_items:
             self.intake.check_bounds(flight.kinds)
@@ -298,6 +295,7 @@ class Core:
                 if now >= over:
                     self.forget_tailer(tailer, now)
         self.limits.tick(now)
+        self.usage.tick(now, wall)
         if (self.sleep.blocked or self.closings.closed) and self.closings.review(now, wall):
             self._credit.close_cells()
         if self.protection.active:

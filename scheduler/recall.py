@@ -99,7 +99,7 @@ class Recall:
     def unsend(self, worker: WorkerSession, made: Assignment) -> list[Item]:
         """The items of an assignment that was made and not sent: the worker never heard of them."""
         base = made.flight << INDEX_BITS
-        return self._returns.release(worker, range(base, base + len(made.items)))[1]
+        return self._returns.release(worker, range(base, base + len(made.items)), sent=False)[1]
 
     def take_back(self, worker: WorkerSession) -> None:
         """What was assigned to a worker and not sent waits in its lanes again."""

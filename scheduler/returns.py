@@ -9,9 +9,11 @@ from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Outcomes
 from .evidence import Evidence
 from .limits import Limits
+from .recorder import Recorder
 from .rules.explain import SENTENCES, Reason
-from .rules.flow import REF, SESSION, Item
+from .rules.flow import KIND, REF, SESSION, Item
 from .sessions import TailerSession, WorkerSession
+from .usage import Usage
 
 #: Items that were never started go back like this: nothing is charged.
 HELD = {reason: Ended(Outcome.HELD, reason.value) for reason in Reason}
@@ -33,8 +35,10 @@ class Returns:
     """The way back of items that ended. Invariant: every item that was admitted passes here exactly once, unless nobody
     wants to know any more."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, usage: Usage) -> None:
         self._limits = limits
+        self._usage = usage
+        self.recorders: list[Recorder] = []  # of those who follow what comes and ends
         self.speaking: set[TailerSession | WorkerSession] = set()  # sessions with something in their outbox
         self.outcomes: Counter[int] = Counter()
         self.reasons: Counter[str] = Counter()
@@ -52,6 +56,9 @@ class Returns:
                 tailer.ended[item[REF]] = end
                 self.speaking.add(tailer)
         if count:
+            if self.recorders and end.outcome == Outcome.HELD:
+                for recorder in self.recorders:
+                    recorder.went_back([item[KIND] for item in items])
             self.outcomes[end.outcome] += count
             self.reasons[end.reason.partition(":")[0]] += count
 
@@ -81,8 +88,11 @@ class Returns:
                     if ref >> INDEX_BITS not in unwanted:
                         tailer.ended[ref] = end
 
-    def release(self, worker: WorkerSession, refs: Sequence[int]) -> tuple[Sequence[int], list[Item]]:
-        """Takes open items from a worker and frees what they used. Returns the refs that were open, and their items."""
+    def release(
+        self, worker: WorkerSession, refs: Sequence[int], *, sent: bool = True
+    ) -> tuple[Sequence[int], list[Item]]:
+        """Takes open items from a worker and frees what they used, which is counted where they were `sent`. Returns the
+        refs that were open, and their items."""
         pop = worker.open.pop
         before = len(worker.open)
         found = [pop(ref, None) for ref in refs]
@@ -96,9 +106,15 @@ class Returns:
             worker.revoked.difference_update(refs)
         if worker.parents and (parents := worker.parents.intersection(refs)):
             worker.parents -= parents
+            worker.gone_on.update(dict.fromkeys(parents, self._limits.now))
             theirs = [item for ref, item in zip(refs, items, strict=True) if ref in parents]
             self._recount(worker, parents, theirs, waiting=False)  # counted in again, and out below, once
-        for number, count in Counter([ref >> INDEX_BITS for ref in refs]).items():
+        counts = Counter([ref >> INDEX_BITS for ref in refs])
+        if sent and counts:
+            self._usage.ended(worker, counts, refs, items, self._limits.now)
+            for recorder in self.recorders:
+                recorder.ended(worker, refs, items, self._limits.now)
+        for number, count in counts.items():
             flight = worker.flights[number]
             flight.pool.assigned -= count
             flight.open -= count
@@ -112,6 +128,7 @@ class Returns:
     def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:
         """Items there wait for other work from now on: what they held is free for it."""
         fresh = [ref for ref in refs if ref in worker.open and ref not in worker.parents]
+        self._usage.paused(worker, fresh, self._limits.now)
         worker.parents.update(fresh)
         self._recount(worker, fresh, [worker.open[ref] for ref in fresh], waiting=True)
 
@@ -119,6 +136,7 @@ class Returns:
         """They go on, at once, beyond every limit if need be."""
         gone_on = [ref for ref in refs if ref in worker.parents]
         worker.parents.difference_update(gone_on)
+        worker.gone_on.update(dict.fromkeys(gone_on, self._limits.now))
         self._recount(worker, gone_on, [worker.open[ref] for ref in gone_on], waiting=False)
 
     def _recount(self, worker: WorkerSession, refs: Iterable[int], items: Collection[Item], *, waiting: bool) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from ..foundation.clock import SYSTEM_CLOCK, Clock
@@ -15,6 +15,7 @@ from ..foundation.duties import Duties
 from ..model.errors import InvalidRequest, Overloaded, TailraceError
 from ..model.lease import LeaseSizes
 from ..model.metrics import Sample, sorted_samples
+from ..model.usage import UsageReport
 from ..model.workload import Kind
 from ..wire.carriers import serve_streams
 from ..wire.channel import serve
@@ -31,6 +32,7 @@ from .core import Core
 from .delays import Delays
 from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire
 from .metrics import samples
+from .recorder import FRAME, MOST_RECORDERS, Recorder
 from .sessions import Adoption
 from .tracing import tracing
 from .view import explain, explain_kind, inspect
@@ -145,7 +147,31 @@ class SchedulerServer:
 
     async def samples(self) -> list[Sample]:
         """Its numbers now."""
-        return sorted_samples([*samples(await self.inspect()), *self.delays.samples()])
+        self.look_at_usage()
+        return sorted_samples([*samples(await self.inspect()), *self.delays.samples(), *self.core.usage.samples()])
+
+    def look_at_usage(self) -> None:
+        """What was used until now is in what is told next."""
+        self.core.usage.cut(self._clock.monotonic(), self._clock.wall())
+
+    def usage_report(self) -> UsageReport | None:
+        """What is told next, the same until it is accepted; None: nothing."""
+        return self.core.usage.report(self.id)
+
+    async def record(self, request: pb.RecordRequest) -> AsyncGenerator[pb.RecordReply, None]:
+        """Once a second, while somebody reads; what is not read in time is counted, and left out."""
+        recorders = self.core.returns.recorders
+        if len(recorders) >= MOST_RECORDERS:
+            raise Overloaded(f"{len(recorders)} recordings of this scheduler are under way: wait until one is over")
+        recorder = Recorder(self.id, self._clock.monotonic(), self._clock.wall(), request.salt)
+        recorders.append(recorder)
+        try:
+            yield pb.RecordReply(lines=[recorder.header])
+            while True:
+                await asyncio.sleep(FRAME)
+                yield pb.RecordReply(lines=[recorder.frame(self.core.workers.values(), self._clock.monotonic())])
+        finally:
+            recorders.remove(recorder)
 
     async def explain(self, request: pb.ExplainRequest) -> pb.ExplainReply:
         now, wall = self._clock.monotonic(), self._clock.wall()

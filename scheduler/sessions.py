@@ -123,6 +123,7 @@ class WorkerSession:
         self.heard_at = 0.0  # wall clock seconds
         self.revoked: set[int] = set()
         self.parents: set[int] = set()  # those that wait for other work: counted neither in pools nor in limits
+        self.gone_on: dict[int, float] = {}  # those that waited and go on, since when
         # The outbox.
         self.assignments: deque[Assignment] = deque()
         self.grants_due = False

@@ -19,6 +19,7 @@ from .results.results import Results
 from .schedules.schedules import Schedules
 from .segments.segments import Segments
 from .troubles import Troubles
+from .usage.usage import Usage
 
 PROTOCOLS: dict[str, type[Any]] = {
     "queue": Queue,
@@ -38,4 +39,5 @@ PROTOCOLS: dict[str, type[Any]] = {
     "replays": Replays,
     "schedules": Schedules,
     "troubles": Troubles,
+    "usage": Usage,
 }

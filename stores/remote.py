@@ -23,6 +23,7 @@ from .results.results import Results
 from .schedules.schedules import Schedules
 from .segments.segments import Segments
 from .troubles import Troubles
+from .usage.usage import Usage
 
 
 class RemoteQueue(StoreClient):
@@ -134,6 +135,17 @@ class RemoteTroubles(StoreClient):
 
     tell = remote(Troubles.tell)
     all = remote(Troubles.all)
+
+
+class RemoteUsage(StoreClient):
+    """Usage likewise."""
+
+    def __init__(self, address: str, store: str = "usage") -> None:
+        super().__init__(address, store)
+
+    add = remote(Usage.add)
+    hours = remote(Usage.hours)
+    of_hour = remote(Usage.of_hour)
 
 
 class RemoteControl(StoreClient):

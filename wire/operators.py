@@ -24,6 +24,7 @@ from .ports.limits import LimitPort
 from .ports.overview import OverviewPort
 from .ports.replays import ReplayPort, ReplayView
 from .ports.tailers import TailerPort
+from .ports.usage import UsagePort
 from .stores import Signature, StoresService, call_of, methods, remote
 from .v1.stores_pb2_grpc import OperatorsStub, add_OperatorsServicer_to_server
 
@@ -35,12 +36,21 @@ PORTS: dict[str, type[Any]] = {
     "overview": OverviewPort,
     "replays": ReplayPort,
     "tailers": TailerPort,
+    "usage": UsagePort,
 }
 _PORT_OF = {name: port for port, protocol in PORTS.items() for name in methods(protocol)}
 
 #: Seconds for a call; for those that wait for the lease of a former owner, search by time, or move many letters: more.
 CALL_TIMEOUT = 10.0
-LONGER = {"audit": 120.0, "seek_tailer": 120.0, "start_replay": 120.0, "redrive": 60.0, "purge": 60.0, "reload": 120.0}
+LONGER = {
+    "audit": 120.0,
+    "seek_tailer": 120.0,
+    "start_replay": 120.0,
+    "redrive": 60.0,
+    "purge": 60.0,
+    "reload": 120.0,
+    "usage": 60.0,
+}
 
 
 def register(desks: Mapping[str, object]) -> Callable[[grpc.aio.Server], None]:
@@ -109,6 +119,9 @@ class OperatorClient:
     audit = remote(TailerPort.audit, named)
     drops = remote(TailerPort.drops, named)
     _seek_tailer = remote(TailerPort.seek_tailer, named)
+
+    tell_usage = remote(UsagePort.tell_usage, named)
+    usage = remote(UsagePort.usage, named)
 
     async def set_gate(self, gate: Gate) -> int:
         """Sets a gate; action `resume` removes it."""

@@ -3,13 +3,16 @@ both (`serve_scheduler`; `sessions` without gRPC)."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import grpc
 
 from ..model.errors import TailraceError
 from ..model.workload import Ended, Headers, Kind
+from .bounds import USUAL
 from .carriers import dial_streams
 from .channel import abort, dial, error_of
 from .convert import headers_to_wire
@@ -112,6 +115,18 @@ class SchedulerClient:
         reply: pb.ExplainReply = await self._call(self._stub.Explain, request, timeout)
         return reply
 
+    async def record(self, salt: str = "") -> AsyncGenerator[bytes, None]:
+        """Lines of a recording, as they come, until somebody ends it. With a `salt`, tenants are hashes."""
+        stream = self._stub.Record(pb.RecordRequest(salt=salt))
+        try:
+            async for reply in stream:
+                for line in reply.lines:
+                    yield line
+        except grpc.aio.AioRpcError as error:
+            raise error_of(error, self.address, self._reason) from None
+        finally:
+            stream.cancel()
+
     async def close(self) -> None:
         """Ends the channel."""
         await self._channel.close()
@@ -137,6 +152,8 @@ class SchedulerCalls(Protocol):
     async def inspect(self) -> pb.InspectReply: ...
 
     async def explain(self, request: pb.ExplainRequest) -> pb.ExplainReply: ...
+
+    def record(self, request: pb.RecordRequest) -> AsyncGenerator[pb.RecordReply, None]: ...
 
 
 def serve_scheduler(calls: SchedulerCalls) -> Callable[[grpc.aio.Server], None]:
@@ -170,6 +187,17 @@ class _Servicer(SchedulerServicer):
 
     async def Explain(self, request: pb.ExplainRequest, context: Any) -> Any:
         return await _answered(self._calls.explain(request), context)
+
+    async def Record(self, request: pb.RecordRequest, context: Any) -> None:
+        try:
+            async with contextlib.aclosing(self._calls.record(request)) as replies:
+                async for reply in replies:
+                    async with asyncio.timeout(USUAL.stalled):  # who reads nothing would keep its place
+                        await context.write(reply)
+        except TimeoutError:
+            await context.abort(grpc.StatusCode.CANCELLED, f"it read nothing for {USUAL.stalled:g} s")
+        except TailraceError as error:
+            await abort(context, error)
 
 
 async def _answered(call: Awaitable[Any], context: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -158,20 +158,32 @@ def quota_show(
     terminal.show_facts(facts, as_json)
 
 
-@quota.command("plan")
-def quota_plan(file: File, gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """What applying a file would change, and what to think about before. Changes nothing."""
+class ToPlan(NamedTuple):
+    """Quotas of a file beside those in force."""
+
+    snapshot: Snapshot
+    wanted: list[Quota]
+
+
+def to_plan(file: Path, gateway: str | None) -> ToPlan:
+    """What a plan is of. Raises ConfigError and Conflict for a file that cannot be applied."""
+    snapshot = found_gateway.ask(gateway, lambda client: client.limits())
+    return ToPlan(snapshot, _read(file, snapshot))
+
+
+def planned(plan: ToPlan) -> dict[str, Any]:
+    """What applying a file would change, and what to think about before."""
     from ..quota_plan import differences, warnings
 
-    snapshot = found_gateway.ask(gateway, lambda client: client.limits())
-    wanted = _read(file, snapshot)
+    snapshot, wanted = plan
     changes = [each._asdict() for each in differences(snapshot.quotas, wanted)]
-    warned = warnings(wanted, snapshot.functions)
-    if as_json:
-        terminal.show_json({"version": snapshot.quotas_version, "changes": changes, "warnings": warned})
-        return
-    terminal.show(changes, ["change", "quota", "before", "after"], False, empty="it would change nothing")
-    for warning in warned:
+    return {"version": snapshot.quotas_version, "changes": changes, "warnings": warnings(wanted, snapshot.functions)}
+
+
+def show_plan(plan: dict[str, Any]) -> None:
+    """For people."""
+    terminal.show(plan["changes"], ["change", "quota", "before", "after"], False, empty="it would change nothing")
+    for warning in plan["warnings"]:
         terminal.say(f"warning: {warning}")
 
 

@@ -32,6 +32,7 @@ from ..replays.postgres import PostgresReplays
 from ..results.postgres import PostgresResults
 from ..schedules.postgres import PostgresSchedules
 from ..segments.postgres import PostgresSegments
+from ..usage.postgres import PostgresUsage
 from .engines import StateEngine
 from .state import StateStores
 
@@ -143,6 +144,7 @@ def stores_on(
         results=results,
         schedules=PostgresSchedules(schema, ground.watch, ground.changed),
         segments=PostgresSegments(schema),
+        usage=PostgresUsage(schema),
     )
 
 

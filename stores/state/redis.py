@@ -19,6 +19,7 @@ from ..replays.redis import RedisReplays
 from ..results.redis import RedisResults
 from ..schedules.redis import RedisSchedules
 from ..segments.redis import RedisSegments
+from ..usage.redis import RedisUsage
 from .engines import StateEngine
 from .redis_server import RedisStateOptions, StateServer
 from .state import StateStores
@@ -70,6 +71,7 @@ def state_on(server: StateServer, config: StoresConfig, clock: Clock) -> StateSt
         results=results,
         schedules=RedisSchedules(server),
         segments=RedisSegments(server),
+        usage=RedisUsage(server),
     )
 
 

@@ -18,6 +18,7 @@ from ..results import sqlite as results
 from ..schedules import sqlite as schedules
 from ..segments import sqlite as segments
 from ..sqlite.file import SqliteFile
+from ..usage import sqlite as usage
 from .state import StateStores
 
 SCHEMA = (
@@ -32,6 +33,7 @@ SCHEMA = (
     + results.SCHEMA
     + schedules.SCHEMA
     + segments.SCHEMA
+    + usage.SCHEMA
 )
 
 #: What nobody would find any more if the state were elsewhere; what is made anew by itself (functions, owners) or told
@@ -90,6 +92,7 @@ def state_in(file: SqliteFile, config: StoresConfig, clock: Clock) -> StateStore
         results=results.SqliteResults(file, clock, retention=config.result_retention, max_bytes=config.result_bytes),
         schedules=schedules.SqliteSchedules(file),
         segments=segments.SqliteSegments(file),
+        usage=usage.SqliteUsage(file),
     )
 
 

@@ -21,6 +21,7 @@ from ..replays.replays import Replays
 from ..results.results import Results
 from ..schedules.schedules import Schedules
 from ..segments.segments import Segments
+from ..usage.usage import Usage
 
 
 class StateGround(Protocol):
@@ -60,6 +61,7 @@ class StateStores:
     results: Results
     schedules: Schedules
     segments: Segments
+    usage: Usage
 
     def engines(self) -> dict[str, object]:
         """The stores by their names (stores/protocols.py)."""

@@ -27,6 +27,7 @@ from tailrace.testing.conformance import (
     ownership,
     results,
     segments,
+    usage,
 )
 from tailrace.testing.conformance.bench import MODEL, StoreLaws
 from tailrace.testing.conformance.checkpoints import CheckpointLaws
@@ -41,6 +42,7 @@ from tailrace.testing.conformance.replays import ReplayLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
 from tailrace.testing.conformance.schedules import ScheduleLaws
 from tailrace.testing.conformance.segments import SegmentLaws
+from tailrace.testing.conformance.usage import UsageLaws
 
 CONFIG = StoresConfig(durability="relaxed", result_retention=RETENTION, result_bytes=MAX_BYTES)
 #: Makes a schema as new, where the schema itself lets nobody.
@@ -231,4 +233,8 @@ class TestPostgresSchedules(OnPostgres, ScheduleLaws, kind="schedules"):
 
 
 class TestPostgresSegments(OnPostgres, SegmentLaws, kind="segments", steps=segments.steps):
+    pass
+
+
+class TestPostgresUsage(OnPostgres, UsageLaws, kind="usage", story=usage.stories):
     pass

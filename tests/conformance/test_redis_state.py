@@ -26,6 +26,7 @@ from tailrace.stores.schedules.redis import RedisSchedules
 from tailrace.stores.segments.redis import RedisSegments
 from tailrace.stores.state.redis import state_on
 from tailrace.stores.state.redis_server import RedisStateOptions, StateServer
+from tailrace.stores.usage.redis import RedisUsage
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.bench import StoreBench
 from tailrace.testing.conformance.checkpoints import CheckpointLaws
@@ -40,6 +41,7 @@ from tailrace.testing.conformance.replays import ReplayLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
 from tailrace.testing.conformance.schedules import ScheduleLaws
 from tailrace.testing.conformance.segments import SegmentLaws
+from tailrace.testing.conformance.usage import UsageLaws
 
 #: What needs three masters.
 LONG = pytest.mark.long(minutes=0.02)
@@ -141,6 +143,10 @@ class TestRedisSchedules(OnRedis, ScheduleLaws):
 
 class TestRedisSegments(OnRedis, SegmentLaws):
     make = lambda server, clock: RedisSegments(server)  # noqa: E731
+
+
+class TestRedisUsage(OnRedis, UsageLaws):
+    make = lambda server, clock: RedisUsage(server)  # noqa: E731
 
 
 class OnCluster(OnRedis):

@@ -35,6 +35,7 @@ from tailrace.stores.remote import (
     RemoteResults,
     RemoteSchedules,
     RemoteSegments,
+    RemoteUsage,
 )
 from tailrace.stores.replays import sqlite as replays
 from tailrace.stores.replays.replays import Replays
@@ -45,6 +46,8 @@ from tailrace.stores.schedules.schedules import Schedules
 from tailrace.stores.segments import sqlite as segments
 from tailrace.stores.segments.segments import Segments
 from tailrace.stores.server import StoreServer
+from tailrace.stores.usage import sqlite as usage
+from tailrace.stores.usage.usage import Usage
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.bench import StoreBench
 from tailrace.testing.conformance.checkpoints import CheckpointLaws
@@ -60,6 +63,7 @@ from tailrace.testing.conformance.replays import ReplayLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
 from tailrace.testing.conformance.schedules import ScheduleLaws
 from tailrace.testing.conformance.segments import SegmentLaws
+from tailrace.testing.conformance.usage import UsageLaws
 
 E = TypeVar("E")
 
@@ -173,3 +177,9 @@ class TestRemoteSchedules(ScheduleLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Schedules]]:
         embedded = SqliteBench(folder, schedules.SCHEMA, lambda file, clock: schedules.SqliteSchedules(file))
         return RemoteBench("schedules", embedded, RemoteSchedules)
+
+
+class TestRemoteUsage(UsageLaws):
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Usage]]:
+        embedded = SqliteBench(folder, usage.SCHEMA, lambda file, clock: usage.SqliteUsage(file))
+        return RemoteBench("usage", embedded, RemoteUsage)

@@ -7,6 +7,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class RecordRequest(_message.Message):
+    __slots__ = ("salt",)
+    SALT_FIELD_NUMBER: _ClassVar[int]
+    salt: str
+    def __init__(self, salt: _Optional[str] = ...) -> None: ...
+
+class RecordReply(_message.Message):
+    __slots__ = ("lines",)
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    lines: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, lines: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
 class ExecuteRequest(_message.Message):
     __slots__ = ("function", "payload", "priority", "collection", "tenant", "id", "headers", "attempt")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]

@@ -64,6 +64,11 @@ class SchedulerStub:
                 request_serializer=tailrace_dot_wire_dot_v1_dot_scheduler__pb2.ExplainRequest.SerializeToString,
                 response_deserializer=tailrace_dot_wire_dot_v1_dot_scheduler__pb2.ExplainReply.FromString,
                 _registered_method=True)
+        self.Record = channel.unary_stream(
+                '/tailrace.v1.Scheduler/Record',
+                request_serializer=tailrace_dot_wire_dot_v1_dot_scheduler__pb2.RecordRequest.SerializeToString,
+                response_deserializer=tailrace_dot_wire_dot_v1_dot_scheduler__pb2.RecordReply.FromString,
+                _registered_method=True)
 
 
 class SchedulerServicer:
@@ -111,6 +116,13 @@ class SchedulerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Record(self, request, context):
+        """What arrives and how long it runs, until the call ends: lines of a recording.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SchedulerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -143,6 +155,11 @@ def add_SchedulerServicer_to_server(servicer, server):
                     servicer.Explain,
                     request_deserializer=tailrace_dot_wire_dot_v1_dot_scheduler__pb2.ExplainRequest.FromString,
                     response_serializer=tailrace_dot_wire_dot_v1_dot_scheduler__pb2.ExplainReply.SerializeToString,
+            ),
+            'Record': grpc.unary_stream_rpc_method_handler(
+                    servicer.Record,
+                    request_deserializer=tailrace_dot_wire_dot_v1_dot_scheduler__pb2.RecordRequest.FromString,
+                    response_serializer=tailrace_dot_wire_dot_v1_dot_scheduler__pb2.RecordReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -307,6 +324,33 @@ class Scheduler:
             '/tailrace.v1.Scheduler/Explain',
             tailrace_dot_wire_dot_v1_dot_scheduler__pb2.ExplainRequest.SerializeToString,
             tailrace_dot_wire_dot_v1_dot_scheduler__pb2.ExplainReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Record(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tailrace.v1.Scheduler/Record',
+            tailrace_dot_wire_dot_v1_dot_scheduler__pb2.RecordRequest.SerializeToString,
+            tailrace_dot_wire_dot_v1_dot_scheduler__pb2.RecordReply.FromString,
             options,
             channel_credentials,
             insecure,

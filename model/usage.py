@@ -1,0 +1,108 @@
+"""Usage: who used how many slots for how long, by the hour."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable
+from typing import NamedTuple
+
+#: Seconds of an hour, and how many hours are kept.
+HOUR, KEPT_HOURS = 3600, 720
+#: Kinds that are counted apart in an hour; beyond them what is new is summed by its function, for so many functions;
+#: beyond those in one sum.
+MOST_KINDS, MOST_FUNCTIONS = 10_000, 1_000
+#: Rows of one report, at most: a store is busy with it for some milliseconds.
+REPORT_ROWS = 1_000
+#: The tenant, or the function too, of such a sum. No name begins so.
+OTHERS = "(others)"
+#: Between the downstreams of a function, in one text.
+JOINED = ","
+
+
+class UsageKind(NamedTuple):
+    """A kind of use. `hour` is counted from 1970; `downstreams` are those that the function called then, joined."""
+
+    hour: int
+    function: str
+    tenant: str = ""
+    downstreams: str = ""
+
+
+class UsageRow(NamedTuple):
+    """One kind's use: runs that ended, and slot-time in microseconds, also of those that had not ended yet."""
+
+    hour: int
+    function: str
+    tenant: str
+    downstreams: str
+    items: int
+    micros: int
+
+    @property
+    def kind(self) -> UsageKind:
+        """What it is the use of."""
+        return UsageKind(*self[:4])
+
+
+class UsageReport(NamedTuple):
+    """Report of what a scheduler counted since the one before. `scheduler` names one life of it, `number` rises with
+    each report: one that was kept already is not counted again."""
+
+    scheduler: str
+    number: int
+    rows: list[UsageRow]
+
+
+def counted_as(kind: UsageKind, known: Container[UsageKind], kinds: int) -> UsageKind:
+    """What a kind is counted as where so many are known: itself, or a sum."""
+    if kind in known or kinds < MOST_KINDS:
+        return kind
+    of_function = kind._replace(tenant=OTHERS)
+    if of_function in known or kinds < MOST_KINDS + MOST_FUNCTIONS:
+        return of_function
+    return UsageKind(kind.hour, OTHERS, OTHERS)
+
+
+class UsageSum(NamedTuple):
+    """A sum over rows; columns that were not asked for are empty."""
+
+    hour: int
+    function: str
+    tenant: str
+    downstream: str
+    items: int
+    micros: int
+
+
+#: The columns by which use is summed.
+COLUMNS = ("hour", "function", "tenant", "downstream")
+
+
+def summed(sums: Iterable[UsageSum]) -> list[UsageSum]:
+    """Sums of alike ones as one, in the order of their columns."""
+    found: dict[tuple[int, str, str, str], tuple[int, int]] = {}
+    for each in sums:
+        items, micros = found.get(each[:4], (0, 0))
+        found[each[:4]] = (items + each.items, micros + each.micros)
+    return [UsageSum(*kind, *numbers) for kind, numbers in sorted(found.items())]
+
+
+def sums_of(rows: Iterable[UsageRow], by: Collection[str], of: UsageKind) -> list[UsageSum]:
+    """Rows as sums by some columns, of one function, tenant or downstream, or of all (""). A function that calls
+    several downstreams is counted at each of them where they are asked for."""
+    found = []
+    for row in rows:
+        called = row.downstreams.split(JOINED)
+        if (of.function and row.function != of.function) or (of.tenant and row.tenant != of.tenant):
+            continue
+        if of.downstreams and of.downstreams not in called:
+            continue
+        called = [of.downstreams] if of.downstreams else called
+        for downstream in called if "downstream" in by else [""]:
+            columns = (
+                row.hour if "hour" in by else 0,
+                row.function if "function" in by else "",
+                row.tenant if "tenant" in by else "",
+                downstream,
+            )
+            found.append(UsageSum(*columns, row.items, row.micros))
+    return summed(found)
