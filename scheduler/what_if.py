@@ -112,7 +112,8 @@ class _Play:
         self._recording = recording
         self._tick = recording.tick
         self._sizes = LeaseSizes()
-        self._core = Core(SchedulerConfig(lane_items=1_000_000, calls=1_000_000, slow_start=0.0), self._sizes, ready=False)
+        config = SchedulerConfig(lane_items=1_000_000, calls=1_000_000, slow_start=0.0)
+        self._core = Core(config, self._sizes, ready=False)
         self._tailer = self._core.attach_tailer("recording", "recording", 0.0, patient=True)
         self._runs = [self._spans(kind) for kind in range(len(recording.kinds))]
         self._numbers = {kind: number for number, kind in enumerate(recording.kinds)}
