@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import tailrace
 from tailrace.assembly.platform import Platform
 
@@ -72,6 +74,7 @@ async def work(platform: Platform) -> None:
             await handle.result()
 
 
+@pytest.mark.timeout(300)
 async def test_usage_counts_once_over_restarts_and_a_recording_shows_what_quotas_would_do(tmp_path: Path) -> None:
     (tmp_path / "tasks_of_usage.py").write_text(FUNCTIONS)
     recording, quotas = tmp_path / "traffic", tmp_path / "quotas.yaml"
