@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from . import __version__
+from .assembly.planning import quota_plan
 from .bench.commands import bench
 from .demo.commands import demo
 from .foundation import terminal
@@ -238,38 +239,6 @@ def tailer_run(
     raise typer.Exit(foreground.run_part(settings))
 
 
-@quota.command("plan")
-def quota_plan(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, as in quotas.yaml.")],
-    traffic: Annotated[
-        Path | None,
-        typer.Option("--traffic", metavar="RECORDING", help="Play what `tailrace record` kept, before and after."),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most so many functions and tenants.")] = 40,
-    gateway: terminal.GatewayAddress = None,
-    json: terminal.Json = False,
-) -> None:
-    """What applying a file would change, and what to think about before; with a recording, how work would have fared.
-    Changes nothing."""
-    from .gateway.commands.quotas import planned, show_plan, to_plan
-
-    plan = to_plan(file, gateway)
-    told = planned(plan)
-    if traffic is None:
-        terminal.show_json(told) if json else show_plan(told)
-        return
-    from .assembly.what_if import compare, show_comparison
-    from .scheduler.recording import read_recording
-
-    recording = read_recording(traffic)
-    found = compare(recording, plan.snapshot.quotas, plan.wanted, plan.snapshot.functions)
-    if json:
-        terminal.show_json(told | found)
-        return
-    show_plan(told)
-    show_comparison(found, limit)
-
-
 @store.command("serve")
 def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config = None) -> None:
     """Serve the embedded stores to parts that run apart from them."""
@@ -361,6 +330,7 @@ def version(json: terminal.Json = False) -> None:
 
 
 # The tree, in the order in which --help shows it.
+quota.command("plan")(quota_plan)
 app.command(rich_help_panel=PARTS)(demo)
 app.command(rich_help_panel=WORK)(submit)
 app.command(rich_help_panel=WORK)(status)

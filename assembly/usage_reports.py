@@ -1,4 +1,4 @@
-"""What a scheduler counted of use reaches the store, by its gateway: every few seconds, and once more when it stops."""
+"""Reports of usage, from a scheduler to its gateway: every few seconds, and once more when it stops."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LOG = logging.getLogger("tailrace.parts")
 
 
 class Reporting(NamedTuple):
-    """How a scheduler is told to look, is asked for its next report, the same until that is accepted, and is told that
-    it was."""
+    """Calls of a scheduler: to look, to tell its next report, the same until that is accepted, and to hear that it
+    was."""
 
     look: Callable[[], None]
     report: Callable[[], UsageReport | None]

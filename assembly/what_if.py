@@ -1,4 +1,4 @@
-"""What if: a recording played under the quotas in force and under others, and both compared."""
+"""Comparison: a recording played under the quotas in force and under others, and both compared."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ class UsageRow(NamedTuple):
 
 
 class UsageReport(NamedTuple):
-    """What a scheduler counted since its report before. `scheduler` names one life of it, `number` rises from report to
-    report: one that was kept already is not counted again."""
+    """Report of what a scheduler counted since the one before. `scheduler` names one life of it, `number` rises with
+    each report: one that was kept already is not counted again."""
 
     scheduler: str
     number: int

@@ -122,11 +122,7 @@ def record(
     """Keep what arrives at a scheduler and how long it runs, for `quota plan --traffic`: counts by kind alone."""
     from ..model.units import seconds
 
-    try:
-        said = terminal.call(_record(file, seconds(duration), hash_tenants, scheduler))
-    except KeyboardInterrupt:
-        said = "ended"
-    terminal.say(f"{file}: {said}")
+    terminal.say(f"{file}: {terminal.call(_record(file, seconds(duration), hash_tenants, scheduler))}")
 
 
 async def _record(file: Path, duration: float, hash_tenants: bool, scheduler: str | None) -> str:
@@ -137,7 +133,7 @@ async def _record(file: Path, duration: float, hash_tenants: bool, scheduler: st
     client, salt = scheduler_client(scheduler), secrets.token_hex(16) if hash_tenants else ""
     writing: RecordingFile | None = None
     try:
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError, asyncio.CancelledError):  # that is Ctrl-C
             async with asyncio.timeout(duration), contextlib.aclosing(client.record(salt)) as lines:
                 async for line in lines:
                     writing = writing or RecordingFile(file)

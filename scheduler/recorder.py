@@ -78,7 +78,7 @@ class Recorder:
         """What came and ended since the last one."""
         told: dict[str, Any] = {"at": round(now - self._began, 3)}
         pools = [
-            [worker.name, pool.name, sorted(pool.functions), pool.limit]
+            [worker.name, pool.name, sorted(pool.functions), pool.full]
             for worker in workers
             if worker.able
             for pool in worker.pools.values()

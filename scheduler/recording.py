@@ -34,7 +34,7 @@ class Pool:
 
 @dataclass(slots=True)
 class Recording:
-    """What was recorded.
+    """Recording, as it was read.
 
     arrivals  tick → kinds and how many, rising
     runs      of each kind how long its runs took, in the order of their ends, seconds: means of some

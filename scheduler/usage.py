@@ -34,7 +34,7 @@ ROUTES = 1 << 16
 
 
 class _Used:
-    """What was used since the last cut."""
+    """Use since the last cut."""
 
     __slots__ = ("items", "seconds")
 

@@ -1,4 +1,4 @@
-"""What if: a recording's arrivals played to the real core in virtual time, under some quotas. Pure: no clock, no file.
+"""Play: a recording's arrivals given to the real core in virtual time, under some quotas. Pure: no clock, no file.
 
 One session brings what was recorded, one worker with the recorded pools runs it, and each item holds its place for as
 long as such items did. Whatever starts, in which order and how late, is the core's own decision.
@@ -43,7 +43,7 @@ Who = tuple[str, str]
 
 @dataclass(slots=True)
 class Played:
-    """What became of one ⟨function, tenant⟩.
+    """Fate of one ⟨function, tenant⟩.
 
     delays     start delays in ticks → how many items
     waited     item-seconds that its items waited, as sampled; `limited`: of those, behind a limit without room
@@ -112,7 +112,8 @@ class _Play:
         self._recording = recording
         self._tick = recording.tick
         self._sizes = LeaseSizes()
-        self._core = Core(SchedulerConfig(lane_items=1_000_000, calls=1_000_000), self._sizes, ready=False)
+        config = SchedulerConfig(lane_items=1_000_000, calls=1_000_000, slow_start=0.0)
+        self._core = Core(config, self._sizes, ready=False)
         self._tailer = self._core.attach_tailer("recording", "recording", 0.0, patient=True)
         self._runs = [self._spans(kind) for kind in range(len(recording.kinds))]
         self._numbers = {kind: number for number, kind in enumerate(recording.kinds)}

@@ -34,8 +34,8 @@ class Call:
     args, kwargs   its arguments; positional ones only with a declared function
     delay          seconds or "5m" from now; at: a datetime (naive: local time) or wall clock seconds instead
     priority       interactive | user_visible | eventual | reporting; default: the function's own
-    collection     a label that gates can name; default: the function's own
-    tenant         whom it is for: a label to find it and its dead letter by; no limit and no turn looks at it
+    collection     a label that limits and gates can name; default: the function's own
+    tenant         whom it is for: a label that limits, turns and gates can name, and to find it and its dead letter by
     key            at most one workload of a key runs at a time, in order
     dedupe_key     a second submission with a known one is the first one
     headers        text pairs that the function finds in its Context

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import sys
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...foundation import terminal
+from ...foundation.clock import SYSTEM_CLOCK
 from ...foundation.terminal import GatewayAddress, Json
 from ...model.units import moment_of
 from ...model.usage import COLUMNS, HOUR, KEPT_HOURS, UsageSum, summed
@@ -37,7 +37,7 @@ def usage(
 ) -> None:
     """Who used what: slot-seconds and runs, by function, tenant, downstream and hour. 30 days are kept."""
     columns = _columns(by)
-    now = time.time()
+    now = SYSTEM_CLOCK.wall()
     first = int(moment_of("--since", since, now)) // HOUR
     last = -(-int(moment_of("--until", until, now) or now) // HOUR)
 

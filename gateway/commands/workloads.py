@@ -37,7 +37,7 @@ def submit(
     delay: Annotated[str | None, typer.Option("--delay", metavar="TIME", help='Due after, such as "30s".')] = None,
     priority: Annotated[str | None, typer.Option("--priority", help="A priority; default: the function's.")] = None,
     collection: Annotated[str | None, typer.Option("--collection", help="A label among the function's.")] = None,
-    tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf: a label to find it by.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf: a label that limits can name.")] = "",
     key: Annotated[str, typer.Option("--key", help="The ordering key.")] = "",
     dedupe_key: Annotated[str, typer.Option("--dedupe-key", help="The same key submits once.")] = "",
     created_by: Annotated[str, typer.Option("--created-by", metavar="NAME", help="Default: user@host.")] = "",

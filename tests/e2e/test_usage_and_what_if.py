@@ -1,4 +1,4 @@
-"""Who uses what, and what other quotas would do, on a platform of its own processes."""
+"""Usage, and what other quotas would do, on a platform of its own processes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import tailrace
 from tailrace.assembly.platform import Platform
@@ -30,16 +33,24 @@ async def add() -> None:
 """
 
 
-async def told(platform: Platform, *arguments: str) -> str:
-    """What a command says."""
+async def begun(platform: Platform, *arguments: str) -> asyncio.subprocess.Process:
+    """A command that runs."""
     environment = {
         **os.environ,
         "TAILRACE_GATEWAY": platform.gateway_address,
         "TAILRACE_SCHEDULER": platform.scheduler_address,
     }
-    process = await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(
         *TAILRACE, *arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+
+
+async def told(platform: Platform, *arguments: str) -> str:
+    """What a command says."""
+    return await said_by(await begun(platform, *arguments))
+
+
+async def said_by(process: asyncio.subprocess.Process) -> str:
     out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     return out.decode()
@@ -63,6 +74,7 @@ async def work(platform: Platform) -> None:
             await handle.result()
 
 
+@pytest.mark.timeout(300)
 async def test_usage_counts_once_over_restarts_and_a_recording_shows_what_quotas_would_do(tmp_path: Path) -> None:
     (tmp_path / "tasks_of_usage.py").write_text(FUNCTIONS)
     recording, quotas = tmp_path / "traffic", tmp_path / "quotas.yaml"
@@ -71,8 +83,8 @@ async def test_usage_counts_once_over_restarts_and_a_recording_shows_what_quotas
     await platform.start()
     try:
         # Given a recording under way
-        recorded = asyncio.create_task(told(platform, "record", str(recording), "--for", "12s"))
-        async with asyncio.timeout(30):
+        recorded = await begun(platform, "record", str(recording))
+        async with asyncio.timeout(60):
             while not recording.exists():
                 await asyncio.sleep(0.1)
         await work(platform)
@@ -94,7 +106,8 @@ async def test_usage_counts_once_over_restarts_and_a_recording_shows_what_quotas
             "slot_seconds",
         }
         # And the recording shows before against after
-        assert "12 items arrived" in await recorded
+        recorded.send_signal(signal.SIGINT)
+        assert "12 items arrived" in await said_by(recorded)
         plan = json.loads(await told(platform, "quota", "plan", str(quotas), "--traffic", str(recording), "--json"))
         [acme] = [row for row in plan["traffic"] if row["tenant"] == "acme"]
         assert acme["before"]["start_delay_p99"] < 1

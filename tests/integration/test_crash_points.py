@@ -23,6 +23,7 @@ from scenes.crash_stories_of_rows import (
     SchedulesStory,
     SegmentsStory,
     StreamRowsStory,
+    UsageStory,
 )
 
 import tailrace
@@ -34,6 +35,7 @@ STORIES: list[Callable[[], Any]] = [
     LogStory,
     ControlStory,
     InventoryStory,
+    UsageStory,
     SegmentsStory,
     ResultsStory,
     LettersStory,

@@ -17,6 +17,7 @@ from tailrace.model.replay import Bound, ReplayOrder, Stretch, asked_for
 from tailrace.model.replay import ReplayState as Going
 from tailrace.model.schedule import Firing, Schedule, ScheduleRow
 from tailrace.model.segment import Segment
+from tailrace.model.usage import UsageReport, UsageRow
 from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.inventory.inventory import InventoryEntry as Seen
@@ -73,6 +74,27 @@ class ControlStory(RowsStory):
     async def holds(self, stores: EmbeddedStores) -> Any:
         found = await stores.control.snapshot()
         return [dataclasses.replace(gate, since=0.0) for gate in found.gates], found.quotas, found.functions
+
+
+class UsageStory(RowsStory):
+    """A report without an answer is told again, and counted once."""
+
+    points = 3
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def steps(self, stores: EmbeddedStores) -> list[Step]:
+        usage = stores.usage
+        first, second = UsageRow(1, "f", "acme", "stripe", 2, 500), UsageRow(2, "f", "acme", "stripe", 1, 250)
+        return [
+            (lambda: usage.add(UsageReport("s", 1, [first]), 0), [first]),
+            (lambda: usage.add(UsageReport("s", 2, [second]), 0), [first, second]),
+            (lambda: usage.add(UsageReport("s", 3, []), 2), [second]),
+        ]
+
+    async def holds(self, stores: EmbeddedStores) -> Any:
+        return [row for hour in await stores.usage.hours() for row in await stores.usage.of_hour(hour)]
 
 
 class InventoryStory(RowsStory):

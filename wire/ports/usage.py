@@ -8,7 +8,7 @@ from ...model.usage import UsageReport, UsageSum
 
 
 class UsagePort(Protocol):
-    """Who used how much, by the hour. Both raise InvalidRequest where this gateway keeps nothing of it."""
+    """Usage: who used how much, by the hour. Both raise InvalidRequest where this gateway keeps nothing of it."""
 
     async def tell_usage(self, report: UsageReport) -> bool:
         """Counts a report once, however often it is told; whether it did now."""

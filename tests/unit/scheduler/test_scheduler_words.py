@@ -15,7 +15,7 @@ KINDS = re.compile(
 )
 #: What the words also mean: gRPC's keyword, what carries sessions, a token bucket, and how errors are written down.
 MEANT_OTHERWISE = re.compile(
-    r"rpc Attach\w+\(stream \w+\) returns \(stream \w+\);|serve_streams|wire\.stream import [\w, ]+|connection: Stream|"
+    r"rpc \w+\((stream )?\w+\) returns \(stream \w+\);|serve_streams|wire\.stream import [\w, ]+|connection: Stream|"
     r"_LOG\b|token.?bucket|\bbucket\b",
     re.I,
 )

@@ -26,7 +26,7 @@ class Place:
 
     def __init__(self, functions: tuple[str, ...] = ("f", "g"), slots: int = 10_000) -> None:
         self.now = 1000.0
-        self.core = Core(SchedulerConfig(), LeaseSizes(), ready=True)
+        self.core = Core(SchedulerConfig(slow_start=0.0), LeaseSizes(), ready=True)
         self.tailer: TailerSession = self.core.attach_tailer("t", "t", self.now)
         self.core.tailer_connected(self.tailer)
         self.worker: WorkerSession = self.core.attach_worker("w", "w", self.now)

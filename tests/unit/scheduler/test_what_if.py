@@ -1,4 +1,4 @@
-"""What if: recordings, how they are read, and how they fare under quotas in virtual time."""
+"""Recordings, how they are read, and how they fare under quotas in virtual time."""
 
 from __future__ import annotations
 
@@ -218,6 +218,7 @@ def test_a_truncated_tail_is_read_up_to_there_and_said(tmp_path: Path) -> None:
             "no worker was attached",
         ),
     ],
+    ids=["empty", "no gzip", "no JSON", "no recording", "another version", "nothing in it", "no worker"],
 )
 def test_what_is_no_recording_is_refused_with_what_to_do(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "r"

@@ -1,0 +1,235 @@
+"""Planted mistakes in the rules of flow control: each is found by a history or a story that passes without it."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from unit.scheduler import test_adaptive_rule as adaptive_rule
+from unit.scheduler import test_flow_limits as limits_stories
+from unit.scheduler import test_gates as gate_stories
+from unit.scheduler import test_protection as downstream_stories
+from unit.scheduler import test_reserve as reserve_stories
+from unit.scheduler import test_scheduler_rules as rule_stories
+from unit.scheduler.test_scheduler_core import core
+
+from tailrace.scheduler import closings, dispatch, intake, limits, sleep
+from tailrace.scheduler.rules import adaptive, charges, closing, cost, gate, limit, reserve, retry_budget, turns
+
+
+def history(machine: type[RuleBasedStateMachine]) -> Callable[[], None]:
+    """Some hundred histories of a machine, the same ones each time."""
+
+    def run() -> None:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=600,
+                stateful_step_count=30,
+                deadline=None,
+                derandomize=True,
+                database=None,
+                report_multiple_bugs=False,
+                suppress_health_check=list(HealthCheck),
+                print_blob=False,
+                phases=[Phase.generate],
+            ),
+        )
+
+    return run
+
+
+def reserving(story: Callable[[Any], None]) -> Callable[[], None]:
+    """A story of a core that may be given as much as one likes."""
+    return lambda: story(core(calls=65_536, lane_items=100_000))
+
+
+composed = history(limits_stories.Composed)
+
+
+class Mistake(NamedTuple):
+    """A mistake: in `name` of `owner` the text `right` is `wrong`; `found_by` fails then."""
+
+    owner: Any
+    name: str
+    right: str
+    wrong: str
+    found_by: Callable[[], None]
+
+
+MISTAKES = {
+    "what starts is not counted at its limits": Mistake(
+        dispatch.Dispatch, "_start", "limit.running += started", "limit.running += 0", composed
+    ),
+    "what starts takes no token": Mistake(
+        dispatch.Dispatch, "_start", "limit.tokens -= started", "limit.tokens -= 0", composed
+    ),
+    "a batch may pass a concurrency": Mistake(limit, "take_all", "limit.running > limit.concurrency or ", "", composed),
+    "a batch may pass a rate": Mistake(limit, "take_all", "limit.tokens < 0 or ", "", composed),
+    "a bucket has no bottom": Mistake(
+        limit.Limit,
+        "refill",
+        "min(self.burst, self.tokens + (now - self.at) * self.rate)",
+        "self.tokens + (now - self.at) * self.rate",
+        composed,
+    ),
+    "what ended stays taken": Mistake(limits.Limits, "ended", "limit.running -= count", "limit.running -= 0", composed),
+    "what ended is taken off twice": Mistake(
+        limits.Limits, "ended", "limit.running -= count", "limit.running -= min(limit.running, 2 * count)", composed
+    ),
+    "room wakes nobody": Mistake(limits.Limits, "ended", "roomy[limit] = None", "pass", composed),
+    "what is out is not counted anew": Mistake(limits.Limits, "_anew", "limit.found(count)", "pass", composed),
+    "a tenant pays that of each tenant beside its own": Mistake(
+        charges.Charges,
+        "_of_tenant_in",
+        "own, every = self._quotas.get(one) if tenant else None, self._quotas.get(each)",
+        "own, every = None, self._quotas.get(each)",
+        composed,
+    ),
+    "a collection pays nothing of its own": Mistake(
+        charges.Charges, "paid", "if known.collections and kind.collection:", "if False:", composed
+    ),
+    "tenants are not told apart": Mistake(
+        charges.Charges,
+        "kin",
+        "kind.tenant if apart",
+        "kind.tenant if False",
+        composed,
+    ),
+    "nobody reserves its limits": Mistake(
+        sleep.Sleep,
+        "_look",
+        "now - flow.since < PATIENCE",
+        "now - flow.since < 1e9",
+        limits_stories.test_a_flow_that_needs_two_limits_is_not_starved_by_those_that_need_one,
+    ),
+    "a reservation is never laid down": Mistake(
+        sleep.Sleep,
+        "_release",
+        "limit.reserver = None",
+        "pass",
+        limits_stories.test_a_flow_that_needs_two_limits_is_not_starved_by_those_that_need_one,
+    ),
+    "weights weigh nothing": Mistake(
+        turns.Turns,
+        "serve",
+        "node.v += cost / node.weight",
+        "node.v += cost",
+        lambda: limits_stories.test_shares_follow_the_weights_by_the_time_that_runs_take((1.0, 3.0)),
+    ),
+    "turns count items": Mistake(
+        cost.Metered,
+        "settle",
+        "self.mean = mean + PACE * (max(LEAST, busy / self.ended) - mean)",
+        "self.mean = FIRST",
+        lambda: limits_stories.test_shares_follow_the_weights_by_the_time_that_runs_take((1.0, 1.0)),
+    ),
+    "a closed flow waits for a word": Mistake(
+        closing,
+        "opens",
+        "now - flow.closed >= LOOK_AGAIN and",
+        "False and",
+        limits_stories.test_a_closed_flow_opens_by_itself,
+    ),
+    "a blocked flow is closed at every rank": Mistake(
+        closings.Closings,
+        "_close",
+        "priority=kind.priority, exact=True",
+        "priority=0, exact=True",
+        limits_stories.test_a_blocked_flow_goes_back_but_for_what_may_start_soon_and_is_closed_exactly,
+    ),
+    "drop goes before pause": Mistake(
+        gate,
+        "decisive",
+        "gate.action != PAUSE",
+        "gate.action == PAUSE",
+        rule_stories.test_between_gates_of_which_neither_is_more_specific_pause_goes_before_drop,
+    ),
+    "a source's gate closes every source": Mistake(
+        intake.Intake,
+        "shut",
+        "gates.of(item[KIND], item[SESSION].name) is not None",
+        "bool(gates.sources)",
+        gate_stories.test_a_source_that_is_paused_gets_back_what_waits_and_what_it_pushes_and_no_other_does,
+    ),
+    "a reserve is never used up": Mistake(
+        reserve.Reserve,
+        "take",
+        "self.level - cost",
+        "self.level",
+        reserving(reserve_stories.test_whoever_is_below_its_reserve_goes_before_all_others),
+    ),
+    "a reserve goes before nobody": Mistake(
+        turns.Turns,
+        "serve_reserved",
+        "entitled(flow.reserves_of, now)]",
+        "False]",
+        reserving(reserve_stories.test_whoever_is_below_its_reserve_goes_before_all_others),
+    ),
+    "every reserve is lent": Mistake(
+        limits.Limits,
+        "kept",
+        "if not reserve.lend",
+        "if False",
+        reserving(reserve_stories.test_a_reserve_that_is_not_lent_stays_empty_for_whoever_cannot_wait),
+    ),
+    "what is opportunistic competes": Mistake(
+        dispatch.Dispatch,
+        "_serve",
+        "(able.idle if flow.function.opportunistic else turns)",
+        "turns",
+        reserving(reserve_stories.test_what_is_opportunistic_runs_only_in_what_others_leave),
+    ),
+    "a downstream shrinks with each throttle": Mistake(
+        adaptive.AdaptiveLimit,
+        "told",
+        "started_at >= self.epoch_at",
+        "True",
+        adaptive_rule.test_whatever_is_said_it_stays_within_its_bounds_and_shrinks_once_an_epoch,
+    ),
+    "what is not used grows": Mistake(
+        adaptive.AdaptiveLimit,
+        "_grow",
+        "self._used < USED",
+        "False",
+        adaptive_rule.test_what_is_not_used_does_not_grow,
+    ),
+    "retries have no budget": Mistake(
+        retry_budget.RetryBudget,
+        "look",
+        "self.part * (total - self._seen[0][1]) / WINDOW",
+        "1e9",
+        downstream_stories.test_retries_are_a_part_of_first_attempts_and_wait_beyond_it,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MISTAKES))
+def test_a_planted_mistake_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mistake = MISTAKES[name]
+    # Given the rule with a mistake in it
+    former = inspect.unwrap(getattr(mistake.owner, mistake.name))
+    text = textwrap.dedent(inspect.getsource(former))
+    assert mistake.right in text, "the rule is written otherwise now: plant the mistake anew"
+    made: dict[str, Any] = {}
+    source = "from __future__ import annotations\n" + text.replace(mistake.right, mistake.wrong)
+    exec(compile(source, f"<{name}>", "exec"), former.__globals__, made)
+    _plant(monkeypatch, mistake, former, made[mistake.name])
+    # When it is tried, Then somebody notices
+    with pytest.raises(Exception) as found:
+        mistake.found_by()
+    assert not isinstance(found.value, TypeError | NameError | AttributeError), "the mistake itself is broken"
+
+
+def _plant(monkeypatch: pytest.MonkeyPatch, mistake: Mistake, former: Any, wrong: Any) -> None:
+    """A function of a module is known by other modules under its own name, too."""
+    monkeypatch.setattr(mistake.owner, mistake.name, wrong)
+    if inspect.ismodule(mistake.owner):
+        for module in (dispatch, intake, limits, sleep, closings):
+            if getattr(module, mistake.name, None) is former:
+                monkeypatch.setattr(module, mistake.name, wrong)
