@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -132,8 +133,11 @@ async def _record(file: Path, duration: float, hash_tenants: bool, scheduler: st
 
     client, salt = scheduler_client(scheduler), secrets.token_hex(16) if hash_tenants else ""
     writing: RecordingFile | None = None
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):  # also where a shell started it in the background, deaf to Ctrl-C
+        loop.add_signal_handler(each, task.cancel)  # type: ignore[union-attr]
     try:
-        with contextlib.suppress(TimeoutError, asyncio.CancelledError):  # that is Ctrl-C
+        with contextlib.suppress(TimeoutError, asyncio.CancelledError):
             async with asyncio.timeout(duration), contextlib.aclosing(client.record(salt)) as lines:
                 async for line in lines:
                     writing = writing or RecordingFile(file)

@@ -81,6 +81,7 @@ async def test_usage_counts_once_over_restarts_and_a_recording_shows_what_quotas
     quotas.write_text("quotas: [{tenant: acme, rate: 0.5, burst: 1}]\n")
     platform = Platform(tmp_path / "data", [str(tmp_path / "tasks_of_usage.py")])
     await platform.start()
+    recorded: asyncio.subprocess.Process | None = None
     try:
         # Given a recording under way
         recorded = await begun(platform, "record", str(recording))
@@ -115,6 +116,9 @@ async def test_usage_counts_once_over_restarts_and_a_recording_shows_what_quotas
         assert acme["after"]["limited"] == 1.0
         assert "tenant acme" in plan["changes"][0]["quota"]
     finally:
+        if recorded is not None and recorded.returncode is None:
+            recorded.kill()
+            await recorded.communicate()
         await platform.stop()
     # When all begins anew, and works once more
     platform = Platform(tmp_path / "data", [str(tmp_path / "tasks_of_usage.py")])
