@@ -15,6 +15,7 @@ from tailrace.bench.backlogs import postgres, redis
 from tailrace.bench.open_queue import opened
 from tailrace.bench.workload import PAYLOAD, items
 from tailrace.model.demand import Cell, Demand
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.engines import OpenQueue
 from tailrace.stores.queue.ids import created_at
@@ -69,15 +70,12 @@ async def test_twins_are_claimed_in_their_turn_and_settled(
         refused = await queue.settle(leased.fence, leased.ids, [])
         tally = await queue.tally()
 
-    # Then there were forty, each once, and within a function the older before the younger
+    # Then there were forty, each once, and of each kind the older before the younger
     assert (waiting, len(leased.ids), len(set(leased.ids)), refused) == (40, 40, 40, [])
     assert set(leased.payloads) == {PAYLOAD}
-    for function in ("noop_000", "noop_001"):
-        ages = [
-            created_at(int(id, 16))
-            for id, kind in zip(leased.ids, leased.kinds, strict=True)
-            if kind.function == function
-        ]
-        assert ages == sorted(ages) and len({*ages}) == 4
+    ages: dict[Kind, list[float]] = {}
+    for id, kind in zip(leased.ids, leased.kinds, strict=True):
+        ages.setdefault(kind, []).append(created_at(int(id, 16)))
+    assert all(each == sorted(each) and len({*each}) == 4 for each in ages.values())
     # And the store's own books hold them: nothing was taken that is in no state.
     assert tally.taken == 40 and tally.states["success"] == 40
