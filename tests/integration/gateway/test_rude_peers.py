@@ -181,6 +181,7 @@ async def test_connections_beyond_the_bound_are_refused_and_counted(bounded: Bou
             peer.close()
 
 
+@pytest.mark.timeout(240)
 async def test_calls_that_strangers_make_and_never_read_leave_room_for_others() -> None:
     # Given a server that asks for a secret, and a peer without one that asks for its health or more, and never reads
     entry = CallerCheck(Card(Path("/run/of/nobody"), 0, "a" * 64))
@@ -190,23 +191,25 @@ async def test_calls_that_strangers_make_and_never_read_leave_room_for_others() 
         server, address = await serve("127.0.0.1:0", [health.register], bounds, endings)
     finally:
         ENTRY.reset(given)
-    for path in ("/grpc.health.v1.Health/Check", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"):
-        endings.counts.clear()
-        peer = connected(address)
-        try:
-            # When it asks so often that what it is answered fills its connection, of which the kernel keeps 4 MB
-            async with asyncio.timeout(60):
-                preface, *calls = http2(path, 40_000)
-                assert await pushed(peer, preface, 1)
-                for first in range(0, len(calls), 500):
-                    if not await pushed(peer, b"".join(calls[first : first + 500]), 1):
-                        break  # it is not taken from any more, or ended
-                # Then its calls are ended, and said
-                while not endings.counts["unread_replies"]:
-                    await asyncio.sleep(0)
-        finally:
-            peer.close()
-    await server.stop(None)
+    try:
+        for path in ("/grpc.health.v1.Health/Check", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"):
+            endings.counts.clear()
+            peer = connected(address)
+            try:
+                # When it asks so often that what it is answered fills its connection, of which the kernel keeps 4 MB
+                async with asyncio.timeout(100):
+                    preface, *calls = http2(path, 40_000)
+                    assert await pushed(peer, preface, 1)
+                    for first in range(0, len(calls), 500):
+                        if not await pushed(peer, b"".join(calls[first : first + 500]), 1):
+                            break  # it is not taken from any more, or ended
+                    # Then its calls are ended, and said
+                    while not endings.counts["unread_replies"]:
+                        await asyncio.sleep(0)
+            finally:
+                peer.close()
+    finally:
+        await server.stop(None)
 
 
 async def test_who_scrapes_and_says_nothing_is_bounded_and_ended() -> None:
