@@ -67,10 +67,13 @@ class Limits:
             self._roster.function(name, now)
         for name, function in self._roster.functions.items():
             function.limit(whole.get(name))
+        shared = self.sharing
         self.sharing = any(quota.reserve or quota.opportunistic for quota in quotas)
         if self.charges.set(quotas, version, now):
             self.metering = self.metering and self.charges.weighed
             self._anew(now)
+            if shared or self.sharing:
+                self._wait_anew()
 
     def declare(self, downstreams: Mapping[str, tuple[str, ...]], now: float) -> bool:
         """What functions say that they call; whether that changed anything."""
@@ -190,6 +193,16 @@ class Limits:
                 limit.found(count)
         for limit, running in zip(limits, before, strict=True):
             limit.recounted(running)
+
+    def _wait_anew(self) -> None:
+        """All that waits takes its place anew, since who has a reserve stands elsewhere than who has none (FL18)."""
+        for part in self._parts():
+            if part.able is not None:
+                part.able.drop(part)
+                for flow in part.flows.values():
+                    flow.queued = bool(flow.items)
+                    if flow.items:
+                        part.able.fresh.append(flow)
 
     def _regroup(self, now: float) -> None:
         """Other labels tell flows apart from now on: what waits and what is out moves into those."""

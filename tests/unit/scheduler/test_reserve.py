@@ -61,6 +61,28 @@ def test_whoever_is_below_its_reserve_goes_before_all_others(made: Core) -> None
     assert 0.38 < share < 0.46
 
 
+def test_a_reserve_is_in_force_for_what_waits_already_and_gone_with_its_quota(made: Core) -> None:
+    # Given a backlog of two functions of which one weighs a hundred times as much, under way
+    worker, tailer = worker_of(made, limit=10), source_of(made)
+    weights = [Quota("a", weight=100.0), Quota("b", weight=1.0)]
+    made.apply([], weights, [], 1, 0.0)
+    push(made, tailer, *[Kind("a")] * 8000, *[Kind("b")] * 8000)
+    ends: list[Any] = []
+    runs = {"a": 0.1, "b": 0.1}
+    assert drive(made, worker, 5.0, 0.01, runs, ends)[Kind("b")] <= 60
+    # When the light one gets a reserve of half of the slots, Then it has them
+    made.apply([], [weights[0], Quota("b", reserve=300.0)], [], 2, made.limits.now)
+    drive(made, worker, 12.0, 0.01, runs, ends)
+    started = drive(made, worker, 10.0, 0.01, runs, ends)
+    assert 0.45 < started[Kind("b")] / started.total() < 0.58
+    # And when that is taken away, and given and taken again, it has its weight
+    for quotas in (weights, [weights[0], Quota("b", reserve=300.0)], weights):
+        made.apply([], quotas, [], 3, made.limits.now)
+        drive(made, worker, 12.0, 0.01, runs, ends)
+    started = drive(made, worker, 5.0, 0.01, runs, ends)
+    assert started[Kind("b")] / started.total() < 0.1
+
+
 def test_a_reserve_that_is_not_used_is_lent_and_comes_back_with_the_next_runs_that_end(made: Core) -> None:
     worker, tailer = worker_of(made, limit=10), source_of(made)
     made.apply([], [Quota("b", reserve=300.0)], [], 1, 0.0)
