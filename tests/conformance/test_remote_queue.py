@@ -15,6 +15,7 @@ from tailrace.testing.conformance.embedded import SqliteBench
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
+from tailrace.testing.conformance.queue_turns import DEPTH
 
 
 class Engine:
@@ -51,6 +52,8 @@ class Engine:
 
 
 class TestRemoteQueue(QueueLaws, RaceLaws, SearchLaws):
+    behind = DEPTH
+
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path)

@@ -17,6 +17,7 @@ from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
+from tailrace.testing.conformance.queue_turns import DEPTH
 
 
 class Engine:
@@ -52,6 +53,8 @@ class Engine:
 
 
 class TestSqliteQueue(QueueLaws, RaceLaws, SearchLaws):
+    behind = DEPTH
+
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path / "queue.db")
