@@ -60,7 +60,7 @@ async def test_a_second_crash_while_the_first_is_recovered_from_loses_nothing_ei
     await explore(OwnershipStory, tmp_path, again=1)
 
 
-@pytest.mark.long(minutes=0.3)
+@pytest.mark.long(minutes=0.1)
 @pytest.mark.parametrize("story", [*STORIES, EnqueueStory], ids=lambda story: story.__name__)
 async def test_a_second_crash_at_any_point_after_any_first_loses_nothing(
     story: Callable[[], Any], tmp_path: Path

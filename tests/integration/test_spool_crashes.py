@@ -119,7 +119,7 @@ async def test_nothing_accepted_is_lost_or_brought_twice_by_a_crash_at_any_point
     assert len(points) == SpoolStory.points, [str(point) for point in points]
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=0.3)
 @pytest.mark.timeout(1800)
 async def test_nor_by_a_second_crash_while_the_first_is_recovered_from(tmp_path: Path) -> None:
     await explore(SpoolStory, tmp_path, again=None, opening=opening)
