@@ -57,6 +57,7 @@ FORMS = {
     "limits": Form("limits:limits", 100_096),
     "frontier": Form("failures:frontier", 1_000_000),
     "downstream": Form("downstream:downstream", 25, float),
+    "neighbours": Form("neighbours:neighbours", 10, float),
 }
 #: Those that `all` runs.
 IN_ALL = [name for name, form in FORMS.items() if form.in_all]

@@ -73,6 +73,10 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("adapts_s", 10.0, "s", False, "downstream: adapts within, to half and back"),
         Asked("attempts_spent", 0, "", False, "downstream: attempts that were spent"),
     ),
+    "neighbours": (
+        Asked("ratio", 2.0, "", False, "neighbours: p99 beside a flood or a failing function, against alone"),
+        Asked("share_off_percent", 5.0, "%", False, "neighbours: farthest from its share by weight"),
+    ),
     "store_down": (
         Asked("accepted_share", 0.999, "", True, "store away 60 s of 5 min: accepted within 10 s"),
         Asked("lost", 0, "", False, "store away: lost"),

@@ -1,19 +1,23 @@
-"""Closings: the flows that are closed to the tailers because a limit keeps them waiting (rules/closing.py).
+"""Closings: the flows that are closed to the tailers because a limit keeps them waiting (rules/closing.py), or because
+more waits here than is worth it while others take turns with them (rules/share.py).
 
-Looked at with each tick, never on the way of an item. What goes back costs no attempt.
+Looked at with each tick and each look at shares, never on the way of an item. What goes back costs no attempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..model.demand import Closed
 from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .returns import HELD, Returns
 from .rules.closing import MOST_CLOSED, closes, kept, opens
-from .rules.explain import limit_hold, limit_reason
-from .rules.flow import SESSION, Flow
+from .rules.explain import SENTENCES, Reason, limit_hold, limit_reason
+from .rules.flow import SESSION, Flow, Item
+from .rules.limit import UNLIMITED
+from .rules.share import most
+from .shares import Shares
 from .sleep import Sleep
 
 #: Seconds that retries beyond their budget rest in their source, at most.
@@ -23,8 +27,9 @@ LONGEST_BACK = 30.0
 class Closings:
     """Closed flows. Invariant: `closed` names exactly the flows that are marked so, at most MOST_CLOSED."""
 
-    def __init__(self, sleep: Sleep, returns: Returns) -> None:
+    def __init__(self, sleep: Sleep, shares: Shares, returns: Returns) -> None:
         self._sleep = sleep
+        self._shares = shares
         self._returns = returns
         self._closed: dict[Flow, Closed] = {}
         self._seen: dict[Flow, None] = {}  # had too much at the last look: only what still has is closed
@@ -36,7 +41,8 @@ class Closings:
 
     def review(self, now: float, wall: float) -> bool:
         """Closes and opens; whether anything changed."""
-        opened = [flow for flow in self._closed if opens(flow, kept(flow), now)]
+        parts = self._shares.parts
+        opened = [flow for flow in self._closed if opens(flow, parts.get(flow) or kept(flow), now)]
         for flow in opened:
             flow.closed = 0.0
             del self._closed[flow]
@@ -44,7 +50,7 @@ class Closings:
         changed = bool(opened)
         for flow in self._sleep.blocked:
             reach = kept(flow)
-            if flow.function.alone is None or not closes(flow, reach):
+            if flow.function.alone is None or (flow in parts and not flow.again) or not closes(flow, reach):
                 continue
             if flow.again:
                 self._send_back(flow, reach, now)
@@ -53,6 +59,21 @@ class Closings:
             elif len(self._closed) < MOST_CLOSED:
                 self._close(flow, reach, now, wall)
                 changed = True
+        return self.pushed(parts, now, wall) or changed
+
+    def pushed(self, flows: Iterable[Flow], now: float, wall: float) -> bool:
+        """Closes those of which more waits than is worth it while others take turns with them; whether there are any.
+        As soon as that came, so that a tailer that fills its credit with it is stopped at once."""
+        parts, changed = self._shares.parts, False
+        for flow in flows:
+            part = parts.get(flow, UNLIMITED)
+            if len(flow.items) <= part or flow.again:
+                continue
+            if not flow.closed and len(self._closed) < MOST_CLOSED:
+                self._mark(flow, SENTENCES[Reason.TURN], now, wall)
+                changed = True
+            if len(flow.items) > most(part):
+                self._returns.end(_beyond(flow, most(part)), HELD[Reason.TURN])
         return changed
 
     def _send_back(self, flow: Flow, reach: int, now: float) -> None:
@@ -60,20 +81,25 @@ class Closings:
         is that of first attempts, too."""
         limit = flow.asleep
         assert limit is not None
-        late = {id(item) for item in flow.items[reach:] if not item[SESSION].patient}
-        back = flow.remove(lambda item: id(item) in late)
+        back = _beyond(flow, reach)
         after = min(LONGEST_BACK, max(1.0, reach / max(limit.rate, 1.0)))
         self._returns.end(back, Ended(Outcome.HELD, limit_reason(limit).value, after))
 
     def _close(self, flow: Flow, reach: int, now: float, wall: float) -> None:
         limit = flow.asleep
         assert limit is not None
+        self._mark(flow, limit_hold(flow, limit, now), now, wall)
+        self._returns.end(_beyond(flow, reach), HELD[limit_reason(limit)])
+
+    def _mark(self, flow: Flow, reason: str, now: float, wall: float) -> None:
         kind = flow.kind
-        reason = limit_hold(flow, limit, now)
         self._closed[flow] = Closed(
             kind.function, kind.collection, kind.tenant, reason, since=wall, priority=kind.priority, exact=True
         )
         flow.closed = now
-        late = {id(item) for item in flow.items[reach:] if not item[SESSION].patient}
-        back = flow.remove(lambda item: id(item) in late)
-        self._returns.end(back, HELD[limit_reason(limit)])
+
+
+def _beyond(flow: Flow, reach: int) -> list[Item]:
+    """Takes out what waits behind the first so many of a flow, but for what a patient session waits for."""
+    late = {id(item) for item in flow.items[reach:] if not item[SESSION].patient}
+    return flow.remove(lambda item: id(item) in late)

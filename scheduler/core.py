@@ -28,7 +28,7 @@ from .outages import Outages
 from .protection import Protection
 from .recall import Recall
 from .returns import HELD, Returns, ended
-from .roster import Roster
+from .roster import Roster, spend_spare
 from .rules.credit import steady, too_much
 from .rules.explain import Reason
 from .rules.flow import REF, SESSION
@@ -36,6 +36,7 @@ from .rules.gate import Gates
 from .rules.heights import SeenHeights
 from .rules.placement import PoolLimits, WorkerPool
 from .sessions import Assignment, TailerSession, WorkerSession
+from .shares import Shares
 from .sleep import Sleep
 from .usage import Usage
 
@@ -61,7 +62,8 @@ class Core:
         self._recall = Recall(self.roster, self.workers, self.intake, self.returns)
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
-        self.closings = Closings(self.sleep, self.returns)
+        self.shares = Shares(self.roster, self.limits, min(config.session_items, config.lane_items) // 2)
+        self.closings = Closings(self.sleep, self.shares, self.returns)
         self.protection = Protection(self.limits, self.intake, self.sleep, config.slow_start)
         self._dispatch = Dispatch(self.sleep, self.limits, config.opportunistic_ceiling, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
@@ -184,6 +186,8 @@ class Core:
             for recorder in self.returns.recorders:
                 recorder.arrived(flight.kinds, now)
         self.intake.admit(tailer, flight, now)
+        if self.shares.parts and self.closings.pushed(self.intake.flows(flight.kinds), now, 0.0):
+            self._credit.close_cells()
         if sum([other.held.items for other in self.tailers.values()]) > self.config.lane_items:
             self.intake.check_bounds(flight.kinds)
 
@@ -267,7 +271,10 @@ class Core:
                 if self.outages.review(now, wall):
                     self._outages_changed()
                 self.outages.turn(now)
-            if self.protection.active and self.protection.turn(now) and self.closings.review(now, wall):
+            changed = self.protection.active and self.protection.turn(now)
+            if (looked := self.shares.due(now)) and self.shares.look(now):
+                self._recredit(now)
+            if (changed or looked) and self.closings.review(now, wall):
                 self._credit.close_cells()
             self.speaking |= self._dispatch.turn(self.roster.ables, now, wall)
 
@@ -300,7 +307,8 @@ class Core:
             self._credit.close_cells()
         if self.protection.active:
             self.protection.tick(now)
-        self._spend_spare(now)
+        if spend_spare(pool for worker in self.workers.values() for pool in worker.pools.values()):
+            self._reroster(now)
         self.outages.tick(now)
         self.adoptions.tick(now)
         if self._recall.look(self._grace, now, wall):
@@ -348,15 +356,6 @@ class Core:
         self.protection.came_back(self.outages.thawed)
         self.outages.thawed.clear()
         self._credit.close_cells()
-
-    def _spend_spare(self, now: float) -> None:
-        """Credit for what waited falls behind it, not with each that goes on."""
-        pools = [pool for worker in self.workers.values() for pool in worker.pools.values()]
-        fallen = [pool for pool in pools if pool.spare > steady(pool.parents)]
-        for pool in fallen:
-            pool.spare = steady(pool.parents)
-        if fallen:
-            self._reroster(now)
 
     def _refusal(self, tailer: TailerSession, left: float) -> Reason | None:
         """Why a whole push goes back at once; None: it does not. `left` seconds of its lease are left."""

@@ -97,11 +97,8 @@ class Dispatch:
         able.fresh = []
         metering = self._limits.metering
         for flow in fresh:
-            if metering and (flow.running or flow.presumed or flow.ended):
-                excess = flow.settle(now)
-                flow.v = max(0.0, flow.v + excess / flow.weight)
-                for reserve in flow.reserves_of:
-                    reserve.take(excess)
+            if metering and (flow.running or flow.presumed or flow.ended > flow.counted):
+                self._limits.settle(flow, now)
             (able.idle if flow.function.opportunistic else turns).add(flow, now)
         most = max(1, min(CHUNK, limit_of(able.pools) // CHUNK_PART))
         if sharing:

@@ -90,6 +90,10 @@ class Intake:
         if self._turned_away:
             self._turn_away()
 
+    def flows(self, kinds: Iterable[Kind]) -> list[Flow]:
+        """The flows of items of these kinds that were pushed."""
+        return [flow for kind in set(kinds) if (flow := self._routes.get(kind)) is not None]
+
     def _retried(self, item: Item, now: float) -> Item:
         """The item, in the flow of its kind's retries if it is one and its function has a budget of them."""
         flow = item[FLOW]

@@ -69,6 +69,7 @@ class Limits:
             function.limit(whole.get(name))
         shared = self.sharing
         self.sharing = any(quota.reserve or quota.opportunistic for quota in quotas)
+        self._roster.choosing = bool(quotas)
         if self.charges.set(quotas, version, now):
             self.metering = self.metering and self.charges.weighed
             self._anew(now)
@@ -120,7 +121,7 @@ class Limits:
         for part in self._parts():
             part.recount(functions[part], now)
             for flow in part.flows.values():
-                if flow.running or flow.presumed or flow.ended:
+                if flow.running or flow.presumed or flow.ended > flow.counted:
                     flow.recount(0, now)
         for flow, count in running.items():
             flow.recount(count, now)
@@ -133,13 +134,18 @@ class Limits:
         if not self.metering:
             return
         for flow in {flow for reserve in self.charges.reserves.values() for flow in reserve.flows}:
-            excess = flow.settle(now)
-            flow.v = max(0.0, flow.v + excess / flow.weight)
-            for reserve in flow.reserves_of:
-                reserve.take(excess)
+            self.settle(flow, now)
         for part in self._parts():
-            if part.able is not None and (part.running or part.ended):
+            if part.able is not None and (part.running or part.ended > part.counted):
                 part.able.turns.correct(part, part.settle(now))
+
+    @staticmethod
+    def settle(flow: Flow, now: float) -> None:
+        """What a flow was charged too little, or too much, is put right (FL8)."""
+        excess = flow.settle(now)
+        flow.v = max(0.0, flow.v + excess / flow.weight)
+        for reserve in flow.reserves_of:
+            reserve.take(excess)
 
     def sweep(self, now: float) -> int:
         """Forgets flows of which nothing waits, when there are many, and limits of tenants that nobody uses; returns

@@ -13,6 +13,7 @@ from .rules.cost import Metered
 from .rules.credit import cell_limit, session_total, steady
 from .rules.flow import EXTRA, Flow, Item, Room
 from .rules.placement import WorkerPool
+from .rules.share import FIRST_CHOICE
 from .rules.turns import Turns, clamp_weight
 from .sessions import WorkerSession
 
@@ -41,6 +42,7 @@ class RosterFunction(Metered):
         self.gone_since: float | None = now  # when its last worker went; None: it has one
         self.spare = 0  # how much of `capacity` is for what waits for other work
         self.capacity = 0  # what its pools can hold, or could when it last had any
+        self.choice = 0  # credit beyond that, so that turns have a choice (FL21)
 
     @property
     def waiting(self) -> int:
@@ -127,6 +129,7 @@ class Roster:
     def __init__(self, lane_items: int, low_share: float = 0.05) -> None:
         self._low_share = low_share
         self._lane_items = lane_items
+        self.choosing = False  # flows take turns by weight and cost, and need a choice
         self.functions: dict[str, RosterFunction] = {}
         self.specs: dict[str, FunctionSpec] = {}
         self.ables: list[Able] = []
@@ -185,15 +188,26 @@ class Roster:
         last worker went."""
         pools = [pool for worker in workers if worker.able for pool in worker.pools.values()]
         capacity = sum(pool.full + pool.spare for pool in pools if not pool.alone)
-        total = session_total(capacity, bound)
+        least = FIRST_CHOICE if self.choosing else 0
+        choice = max(least, sum([function.choice for function in self.functions.values()]))
+        total = session_total(capacity, bound, choice)
         share = steady(sessions)
         cells = {}
         for name, function in self.functions.items():
             gone = function.gone_since
             if gone is not None and now - gone >= grace:
                 function.capacity = 0
-            limit = cell_limit(function.capacity, total, self._lane_items, share, function.quota, function.spare)
+            room = (function.spare, max(least, function.choice))
+            limit = cell_limit(function.capacity, total, self._lane_items, share, function.quota, *room)
             if limit:
                 for level in range(LEVELS):
                     cells[Cell(name, level)] = limit
         return cells, total
+
+
+def spend_spare(pools: Iterable[WorkerPool]) -> bool:
+    """Credit for what waited falls behind it, not with each that goes on; whether any fell."""
+    fallen = [pool for pool in pools if pool.spare > steady(pool.parents)]
+    for pool in fallen:
+        pool.spare = steady(pool.parents)
+    return bool(fallen)

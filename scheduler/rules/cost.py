@@ -20,7 +20,7 @@ class Metered:
     running   how many are out; -1 time the moment at which each began is in `area`
     area      slot-seconds since the last look are area + running * now, at any moment: who starts or ends is one sum
     presumed  what was charged since the last look
-    ended     how many ended since
+    ended     how many ended so far; `counted` of them before the last look
     mean      slot-seconds that one takes on average; 0: nothing ended yet
 
     Who starts `count` does `running += count`, `area -= count * now`; who ends them, the opposite and `ended += count`.
@@ -31,6 +31,7 @@ class Metered:
     area = 0.0
     presumed = 0.0
     ended = 0
+    counted = 0
     mean = 0.0
 
     def start(self, count: int, now: float) -> None:
@@ -48,12 +49,12 @@ class Metered:
         """What was charged too little since the last look (below zero: too much)."""
         busy = self.area + self.running * now
         self.area = -self.running * now
-        if self.ended:
+        if self.ended > self.counted:
             mean = self.mean or FIRST
-            self.mean = mean + PACE * (max(LEAST, busy / self.ended) - mean)
+            self.mean = mean + PACE * (max(LEAST, busy / (self.ended - self.counted)) - mean)
         excess = busy - self.presumed
         self.presumed = 0.0
-        self.ended = 0
+        self.counted = self.ended
         return max(-MOST, min(MOST, excess))
 
     def recount(self, running: int, now: float) -> None:
@@ -61,4 +62,4 @@ class Metered:
         self.running = running
         self.area = -running * now
         self.presumed = 0.0
-        self.ended = 0
+        self.counted = self.ended

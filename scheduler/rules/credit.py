@@ -27,20 +27,25 @@ def steady(capacity: int) -> int:
     return 1 << (capacity - 1).bit_length() if capacity > 0 else 0
 
 
-def session_total(capacity: int, bound: int) -> int:
-    """Items of one session in all, given what all pools together can hold: two to four times that."""
-    return max(LEAST_TOTAL, min(bound, 2 * steady(capacity)))
+def session_total(capacity: int, bound: int, choice: int = 0) -> int:
+    """Items of one session in all, given what all pools together can hold: two to four times that; and of all cells
+    together so many twice, so that turns have a choice (share.py)."""
+    return max(LEAST_TOTAL, min(bound, 2 * (steady(capacity) + choice)))
 
 
-def cell_limit(capacity: int, total: int, lane_items: int, sessions: int, quota: Quota | None, spare: int = 0) -> int:
+def cell_limit(
+    capacity: int, total: int, lane_items: int, sessions: int, quota: Quota | None, spare: int = 0, choice: int = 0
+) -> int:
     """Items of one cell for one session, given what the function's own pools can hold; 0: no pool can run it. `spare`
-    of them are for what waits for other work, which holds its session's credit and nothing else.
+    of them are for what waits for other work, which holds its session's credit and nothing else; `choice` so that turns
+    have one (share.py).
 
     The lane is divided between the sessions, so that what conforming sessions push always fits into it.
     """
     if capacity <= 0:
         return 0
-    limit = min(2 * steady(capacity), total // 2)
+    limit = min(2 * steady(capacity) + choice, total // 2)
+    spare += choice
     if quota is not None and quota.concurrency:
         limit = min(limit, CONCURRENCY_AHEAD * quota.concurrency + spare)
     if quota is not None and quota.rate:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -77,6 +77,14 @@ class Turns:
     def reserving(self) -> bool:
         """Whether a flow that has a reserve waits."""
         return bool(self._entitled)
+
+    @property
+    def waiting(self) -> Iterator[Flow]:
+        """The flows in turns, in no order."""
+        for node in self._nodes.values():
+            for rank in node.waiting:
+                for entry in node.flows[rank]:
+                    yield entry[2]
 
     @property
     def functions(self) -> int:

@@ -273,12 +273,11 @@ def test_a_flood_of_one_tenant_delays_no_other_tenants_next_item() -> None:
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 4.0), (3.0, 2.0)])
 def test_shares_follow_the_weights_by_the_time_that_runs_take(weights: tuple[float, float]) -> None:
     # Given two functions that always have more, one of which runs four times as long
-    made = core(session_items=20_000, lane_items=20_000)
+    made = core(calls=65_536)
     worker = worker_of(made, limit=40, names=("a", "b"))
     made.apply([], [Quota("a", weight=weights[0]), Quota("b", weight=weights[1])], [], 1, 0.0)
-    made.config = made.config.model_copy(update={"session_items": 20_000})
-    tailer = tailer_of(made)
-    made._credit.total = 20_000
+    tailer = made.attach_tailer("t", "t", 0.0, patient=True)
+    made.tailer_connected(tailer)
     for number in range(1, 21):
         made.push(tailer, flight(number, *[Kind("a"), Kind("b")] * 500), 0, 1e9, 0.0)
     runs, ends = {"a": 0.05, "b": 0.2}, list[Any]()

@@ -16,10 +16,11 @@ from unit.scheduler import test_gates as gate_stories
 from unit.scheduler import test_protection as downstream_stories
 from unit.scheduler import test_reserve as reserve_stories
 from unit.scheduler import test_scheduler_rules as rule_stories
+from unit.scheduler import test_shares as shares_stories
 from unit.scheduler.test_scheduler_core import core
 
-from tailrace.scheduler import closings, dispatch, intake, limits, sleep
-from tailrace.scheduler.rules import adaptive, charges, closing, cost, gate, limit, reserve, retry_budget, turns
+from tailrace.scheduler import closings, dispatch, intake, limits, shares, sleep
+from tailrace.scheduler.rules import adaptive, charges, closing, cost, gate, limit, reserve, retry_budget, share, turns
 
 
 def history(machine: type[RuleBasedStateMachine]) -> Callable[[], None]:
@@ -125,9 +126,30 @@ MISTAKES = {
     "turns count items": Mistake(
         cost.Metered,
         "settle",
-        "self.mean = mean + PACE * (max(LEAST, busy / self.ended) - mean)",
+        "self.mean = mean + PACE * (max(LEAST, busy / (self.ended - self.counted)) - mean)",
         "self.mean = FIRST",
         lambda: limits_stories.test_shares_follow_the_weights_by_the_time_that_runs_take((1.0, 1.0)),
+    ),
+    "a flow is charged what such runs took once": Mistake(
+        shares.Shares,
+        "_competing",
+        "self._limits.settle(flow, now)",
+        "pass",
+        shares_stories.test_runs_of_another_length_count_by_the_time_that_they_take_also_while_they_always_wait,
+    ),
+    "turns have no choice": Mistake(
+        share,
+        "choice",
+        "min(bound, int(CREDIT * worths))",
+        "0",
+        shares_stories.test_tenants_that_all_have_much_waiting_start_by_their_weights,
+    ),
+    "a flow that has enough here is never closed": Mistake(
+        share,
+        "part",
+        "max(2, int(",
+        "100_000 + max(2, int(",
+        shares_stories.test_tenants_that_all_have_much_waiting_start_by_their_weights,
     ),
     "a closed flow waits for a word": Mistake(
         closing,
@@ -138,7 +160,7 @@ MISTAKES = {
     ),
     "a blocked flow is closed at every rank": Mistake(
         closings.Closings,
-        "_close",
+        "_mark",
         "priority=kind.priority, exact=True",
         "priority=0, exact=True",
         limits_stories.test_a_blocked_flow_goes_back_but_for_what_may_start_soon_and_is_closed_exactly,
@@ -230,6 +252,6 @@ def _plant(monkeypatch: pytest.MonkeyPatch, mistake: Mistake, former: Any, wrong
     """A function of a module is known by other modules under its own name, too."""
     monkeypatch.setattr(mistake.owner, mistake.name, wrong)
     if inspect.ismodule(mistake.owner):
-        for module in (dispatch, intake, limits, sleep, closings):
+        for module in (dispatch, intake, limits, sleep, closings, shares):
             if getattr(module, mistake.name, None) is former:
                 monkeypatch.setattr(module, mistake.name, wrong)

@@ -1,0 +1,67 @@
+"""Shares: how much waits here where flows take turns by weight and cost, so that turns have a choice (FL21).
+
+Weights and costs decide only between what waits here. A tailer brings what comes next in its source, whoever's it is:
+were a session's credit no more than what workers hold, whoever has most in the source would start most. So where
+quotas are set there is credit for what starts in a while more, and of a flow that has more waiting than starts of it
+in that while the tailers bring nothing until half of that is left: the room is others'. The turns alone decide who
+starts how much; here nothing is weighed again.
+
+The idea is that of a small buffer for each flow before fair turns, as in fair queueing of networks (A. Demers and
+others, 1989), bounded by time and not by length as in CoDel (K. Nichols and V. Jacobson, 2012).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: Seconds of starts of a flow that are worth waiting here; at least so many items; and, of what starts of all flows in
+#: that time, this part divided evenly, so that what waits for others is here when they have nothing more.
+AHEAD, LEAST, EVEN = 1.0, 8, 0.25
+#: Multiples of that at which a flow is closed to the tailers, and those for which there is credit: more, so that one
+#: that has nearly all that starts leaves room for the first item of another.
+CLOSES, CREDIT = 2.0, 2.5
+#: Items beyond what workers hold, while nobody knows how many start.
+FIRST_CHOICE = 16
+#: Seconds between two looks, where at most so many flows wait; with more they are rarer, so that they cost the same.
+LOOK, FLOWS = 0.25, 4096
+#: A cell's credit changes only when what is wanted differs by more than this part of it: sessions hear of each change.
+STEADY = 0.25
+
+
+class Pace(NamedTuple):
+    """Ends of a flow: how many when it was last looked at, and in a second since the look before (the more of the last
+    two, and the last)."""
+
+    ended: int
+    rate: float = 0.0
+    last: float = 0.0
+
+
+def paced(before: Pace | None, ended: int, seconds: float) -> Pace:
+    """The pace at a look, so many seconds after the one before; None: it was not looked at then."""
+    if before is None or seconds <= 0:
+        return Pace(ended)
+    last = max(0, ended - before.ended) / seconds
+    return Pace(ended, max(last, before.last), last)
+
+
+def worth(rate: float, together: float, flows: int) -> float:
+    """How many items of a flow are worth waiting here, when so many of it end in a second, and of all that compete."""
+    return max(LEAST + AHEAD * rate, EVEN * AHEAD * together / flows)
+
+
+def choice(worths: float, known: int, bound: int) -> int:
+    """Items of a cell beyond what workers hold, when its flows are worth so many together; `known` is what it has."""
+    wanted = min(bound, int(CREDIT * worths))
+    return known if abs(wanted - known) <= STEADY * known else wanted
+
+
+def part(worth: float, worths: float, bound: int) -> int:
+    """How many items of a flow may wait here before it is closed, where there is credit for no more than `bound` beyond
+    what workers hold; it is opened when half are left."""
+    return max(2, int(CLOSES * worth * min(1.0, bound / (CREDIT * worths))))
+
+
+def most(part: int) -> int:
+    """How many may stay of those that were on their way when it was closed; the others go back."""
+    return int(part * CREDIT / CLOSES)

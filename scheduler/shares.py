@@ -1,0 +1,88 @@
+"""Shares: which flows have more waiting here than is worth it while others take turns with them, and how much credit a
+function needs so that turns have a choice (rules/share.py). Looked at a few times a second, never on the way of an
+item."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+from .limits import Limits
+from .roster import Able, Roster, RosterFunction
+from .rules.flow import Flow
+from .rules.share import FLOWS, LOOK, Pace, choice, paced, part, worth
+
+
+class Shares:
+    """The parts of flows that compete for the same pools. Invariant: `parts` names flows of the last look, and how many
+    items of each may wait here; also of one that waits alone, so that there is room for the first item of another.
+
+    bound   items for which there is credit beyond what workers hold, at most
+    """
+
+    def __init__(self, roster: Roster, limits: Limits, bound: int) -> None:
+        self.parts: dict[Flow, int] = {}
+        self._roster = roster
+        self._limits = limits
+        self._bound = bound
+        self._paces: dict[Flow, Pace] = {}
+        self._looked_at = 0.0
+        self._look_at = 0.0
+
+    def due(self, now: float) -> bool:
+        """Whether it is time for a look: only where costs are counted does anybody's turn matter."""
+        return now >= self._look_at and (self._limits.metering or bool(self.parts))
+
+    def look(self, now: float) -> bool:
+        """Looks at all that waits, and puts right what it was charged; whether a function needs other credit."""
+        former, self._paces, self.parts = self._paces, {}, {}
+        seconds, self._looked_at = now - self._looked_at, now
+        wanted: defaultdict[RosterFunction, float] = defaultdict(float)
+        for flows in self._competing(now).values():
+            paces = {flow: paced(former.get(flow), flow.ended, seconds) for flow in flows}
+            self._paces |= paces
+            self._divide(paces, former, wanted)
+        self._look_at = now + LOOK * max(1.0, len(self._paces) / FLOWS)
+        changed = False
+        for function in self._roster.functions.values():
+            if function.choice or function in wanted:
+                needed = choice(wanted.get(function, 0.0), function.choice, self._bound)
+                changed = changed or needed != function.choice
+                function.choice = needed
+        return changed
+
+    def _divide(
+        self, paces: dict[Flow, Pace], known: Collection[Flow], wanted: defaultdict[RosterFunction, float]
+    ) -> None:
+        """Divides what may wait among flows; those that are not known since the last look are left as they are."""
+        together = sum([pace.rate for pace in paces.values()])
+        worths = {flow: worth(pace.rate, together, len(paces)) for flow, pace in paces.items()}
+        whole = sum(worths.values())
+        for flow, own in worths.items():
+            wanted[flow.function] += own
+            if flow in known:
+                self.parts[flow] = part(own, whole, self._bound)
+
+    def _competing(self, now: float) -> dict[Able, dict[Flow, None]]:
+        """The flows that wait, and those of their functions that ran since the last look, by the pools that they
+        compete for."""
+        found: defaultdict[Able, dict[Flow, None]] = defaultdict(dict)
+        functions = set()
+        for flow in self._waiting():
+            self._limits.settle(flow, now)
+            function = flow.function
+            if function.alone is not None and function.able is not None:
+                found[function.able][flow] = None
+                functions.add(function)
+        for function in functions:
+            for flow in function.flows.values():
+                if flow.running or flow.ended > flow.counted:
+                    self._limits.settle(flow, now)
+                    found[function.able][flow] = None
+        return found
+
+    def _waiting(self) -> Iterable[Flow]:
+        for able in self._roster.ables:
+            yield from able.turns.waiting
+            yield from able.idle.waiting
+        yield from self._limits.sleep.blocked
