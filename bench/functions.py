@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..sdk.function import Function, function
@@ -12,14 +13,16 @@ from ..sdk.function import Function, function
 FUNCTIONS = 200
 
 
-def _noop(number: int) -> Function[[], object]:
+def no_op(number: int, downstreams: Sequence[str] = ()) -> Function[[], object]:
+    """The no-op function of that number, which says that it calls these."""
+
     async def noop() -> None:
         return None
 
-    return function(name=f"noop_{number:03}", priority="user_visible")(noop)
+    return function(name=f"noop_{number:03}", priority="user_visible", downstreams=downstreams)(noop)
 
 
-globals().update({f"noop_{number:03}": _noop(number) for number in range(FUNCTIONS)})
+globals().update({f"noop_{number:03}": no_op(number) for number in range(FUNCTIONS)})
 
 _STARTS = os.environ.get("TAILRACE_BENCH_STARTS", "")
 
@@ -55,4 +58,4 @@ def starts(path: Path) -> list[float]:
     return [float(line) for line in path.read_text().split()] if path.exists() else []
 
 
-__all__ = ["FUNCTIONS", "bench_number", "bench_start", "numbers_seen", "starts"]
+__all__ = ["FUNCTIONS", "bench_number", "bench_start", "no_op", "numbers_seen", "starts"]

@@ -1,27 +1,37 @@
-"""The scenario `limits`: what the scheduler's core alone does a second with every kind of limit on, and with none.
+"""The scenario `limits`: what every kind of limit costs, none of which is ever reached: in the scheduler's core alone,
+and in `stream` and `queue` as a whole.
 
-One process, no sockets: flights of 256 items of random kinds are pushed, take their turn, are assigned, and reported.
-CPU seconds are counted, so that neighbours on the machine change little.
+The core: one process, no sockets; flights of 256 items of random kinds are pushed, take their turn, are assigned, and
+reported. CPU seconds are counted, so that neighbours on the machine change little. The whole: platforms with and
+without limits, in turns.
 """
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from ..model.function_spec import FunctionSpec
 from ..model.lease import LeaseSizes
-from ..model.limits import Quota
+from ..model.limits import Quota, quota_to_dict
 from ..model.workload import FLIGHT_ITEMS, INDEX_BITS, Flight, Kind, Outcomes
 from ..scheduler.config import SchedulerConfig
 from ..scheduler.core import Core
 from ..scheduler.rules.placement import PoolLimits
 from .figures import Figures, Progress
+from .limits_functions import DOWNSTREAMS, FUNCTIONS
+from .percentiles import median
+from .scenarios import Crowd, queue, stream
 
-#: Items of a flight, downstreams in all, and how often each form is measured, in turns.
-BATCH, DOWNSTREAMS, ROUNDS = 256, 20, 3
+#: Items of a flight, and how often each form is measured, in turns.
+BATCH, ROUNDS = 256, 3
+#: Items of each run of `stream` and `queue`, for each of the core's.
+WHOLE = {"stream": 4, "queue": 2}
 #: Functions and tenants of the two sizes.
 SIZES = {"": (1_000, 100), "large_": (10_000, 1_000)}
 #: A limit that is always paid and never reached.
@@ -29,7 +39,8 @@ FREE: dict[str, Any] = {"concurrency": 1_000_000, "rate": 1e8}
 
 
 async def limits(folder: Path, count: int, progress: Progress) -> Figures:
-    """Items a second through the core, for both sizes, with every kind of limit and without any."""
+    """Items a second through the core, for both sizes, with every kind of limit and without any; and of `stream` and
+    `queue` with 1,000 functions × 100 tenants, `ratio_on_off` being the lower of the ratios of their medians."""
     figures: Figures = {"items": float(count)}
     for place, (prefix, (functions, tenants)) in enumerate(SIZES.items()):
         flights = _flights(functions, tenants, count)
@@ -40,7 +51,32 @@ async def limits(folder: Path, count: int, progress: Progress) -> Figures:
                 best[limited] = max(best[limited], count / _seconds(functions, flights, limited=limited))
         figures[f"{prefix}core_items_per_s"] = best[True]
         figures[f"{prefix}core_items_per_s_off"] = best[False]
-    return figures
+    return figures | await _whole(folder, count, progress)
+
+
+async def _whole(folder: Path, count: int, progress: Progress) -> Figures:
+    """`stream` and `queue` as their users run them, with and without limits."""
+    tenants = SIZES[""][1]
+    crowd = Crowd(f"{__package__}.limits_functions", FUNCTIONS, tenants)
+    configs = {"on": folder / "on", "off": folder / "off"}
+    for form, config in configs.items():
+        config.mkdir()
+        quotas = _quotas(FUNCTIONS) if form == "on" else []
+        (config / "quotas.yaml").write_text(json.dumps({"quotas": [quota_to_dict(quota) for quota in quotas]}))
+    figures: Figures = {}
+    scenarios: dict[str, Callable[..., Awaitable[Figures]]] = {"stream": stream, "queue": queue}
+    for name, scenario in scenarios.items():
+        rates: dict[str, list[float]] = {form: [] for form in configs}
+        for number in range(ROUNDS):
+            for form, config in configs.items():
+                place = folder / f"{name}-{form}-{number}"
+                place.mkdir()
+                found = await scenario(place, WHOLE[name] * count, progress, config, crowd=crowd)
+                rates[form].append(found["items_per_s"])
+                shutil.rmtree(place)
+        figures |= {f"{name}_items_per_s_{form}": median(each) for form, each in rates.items()}
+        figures[f"{name}_ratio_on_off"] = figures[f"{name}_items_per_s_on"] / figures[f"{name}_items_per_s_off"]
+    return figures | {"ratio_on_off": min(figures["stream_ratio_on_off"], figures["queue_ratio_on_off"])}
 
 
 def _quotas(functions: int) -> list[Quota]:
@@ -65,7 +101,7 @@ def _flights(functions: int, tenants: int, count: int) -> list[tuple[list[Kind],
 
 
 def _seconds(functions: int, flights: list[tuple[list[Kind], list[str]]], *, limited: bool) -> float:
-    core = Core(SchedulerConfig(), LeaseSizes(), ready=True)
+    core = Core(SchedulerConfig(slow_start=0.0), LeaseSizes(), ready=True)
     specs = [FunctionSpec(f"f{number}", downstreams=(f"d{number % DOWNSTREAMS}",)) for number in range(functions)]
     worker = core.attach_worker("worker", "worker", 0.0)
     pools = [PoolLimits("default", [spec.name for spec in specs], FLIGHT_ITEMS, FLIGHT_ITEMS)]

@@ -107,6 +107,7 @@ ASKED: dict[str, tuple[Asked, ...]] = {
     ),
     "rivals": (),
     "limits": (
+        Asked("ratio_on_off", 0.9, "", True, "limits: stream and queue with every kind of limit, against none"),
         Asked("core_items_per_s", 300_000, "/s", True, "limits, 1,000 functions × 100 tenants: core"),
         Asked("large_core_items_per_s", 200_000, "/s", True, "limits, 10,000 functions × 1,000 tenants: core"),
     ),

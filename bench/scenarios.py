@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import NamedTuple
 
 import tailrace
 
@@ -24,20 +25,34 @@ from .figures import Figures, Progress
 from .functions import starts
 from .percentiles import percentile
 from .process import context_switches, cpu_by_name, cpu_seconds, descendants, resident_bytes
-from .workload import START_TAILER, STREAM, items, records, write_tailer
+from .workload import START_TAILER, STREAM, TENANTS, items, records, write_tailer
 
 FUNCTIONS = "tailrace.bench.functions"
 #: What is sent before a measurement of latencies begins: a second's worth.
 WARM_UP = 200
 
 
-async def stream(folder: Path, count: int, progress: Progress, config: Path | None = None) -> Figures:
+class Crowd(NamedTuple):
+    """Whose no-op items run: the module of the functions, how many of them, and how many tenants."""
+
+    module: str
+    functions: int
+    tenants: int
+
+
+#: Of `stream` and of `queue`.
+STREAMED, QUEUED = Crowd(FUNCTIONS, 200, TENANTS), Crowd(FUNCTIONS, 20, TENANTS)
+
+
+async def stream(
+    folder: Path, count: int, progress: Progress, config: Path | None = None, crowd: Crowd = STREAMED
+) -> Figures:
     """Records in the embedded log, 200 functions × 50 tenants → no-op functions, settled."""
     async with EmbeddedStores(folder / "data", ConfigDirectory(config).read("stores.yaml", StoresConfig)) as stores:
-        for number, batch in enumerate(records(count)):
+        for number, batch in enumerate(records(count, functions=crowd.functions, tenants=crowd.tenants)):
             await stores.log.append(STREAM, 0, batch)
             progress("filling the log", number * 256 / count)
-    platform = Platform(folder / "data", [FUNCTIONS], config, tailers=[write_tailer(folder)])
+    platform = Platform(folder / "data", [crowd.module], config, tailers=[write_tailer(folder)])
 
     async def settled(gateway: GatewayClient) -> int:
         overview = await gateway.overview()
@@ -47,15 +62,20 @@ async def stream(folder: Path, count: int, progress: Progress, config: Path | No
 
 
 async def queue(
-    folder: Path, count: int, progress: Progress, config: Path | None = None, server: int | None = None
+    folder: Path,
+    count: int,
+    progress: Progress,
+    config: Path | None = None,
+    server: int | None = None,
+    crowd: Crowd = QUEUED,
 ) -> Figures:
     """Items in the durable queue, enqueued before, 20 functions × 50 tenants → no-op functions, acknowledged. With the
     `server` process that the queue rests on, also what an item takes of that."""
     async with EmbeddedStores(folder / "data", ConfigDirectory(config).read("stores.yaml", StoresConfig)) as stores:
-        for number, batch in enumerate(items(count, functions=20)):
+        for number, batch in enumerate(items(count, functions=crowd.functions, tenants=crowd.tenants)):
             await stores.queue.submit(batch)
             progress("filling the queue", number * 256 / count)
-    platform = Platform(folder / "data", [FUNCTIONS], config)
+    platform = Platform(folder / "data", [crowd.module], config)
 
     async def settled(gateway: GatewayClient) -> int:
         return (await gateway.overview()).queue.get("success", 0)

@@ -33,25 +33,27 @@ priority: interactive
 """
 
 
-def records(count: int, seed: int = 1) -> Iterator[list[Record]]:
-    """Records of 200 functions × 50 tenants in random order, in batches of 256."""
+def records(count: int, seed: int = 1, functions: int = FUNCTIONS, tenants: int = TENANTS) -> Iterator[list[Record]]:
+    """Records of so many functions × tenants (200 × 50) in random order, in batches of 256."""
     pick = random.Random(seed)
     headers = [
         (("function", f"noop_{function:03}"), ("tenant", f"tenant-{tenant:02}"))
-        for function in range(FUNCTIONS)
-        for tenant in range(TENANTS)
+        for function in range(functions)
+        for tenant in range(tenants)
     ]
     for first in range(0, count, 256):
         yield [Record(PAYLOAD, "", pick.choice(headers)) for _ in range(min(256, count - first))]
 
 
-def items(count: int, functions: int, seed: int = 1, size: int = 256) -> Iterator[list[NewItem]]:
-    """Queue items of so many functions × 50 tenants in random order, in batches of `size`."""
+def items(
+    count: int, functions: int, seed: int = 1, size: int = 256, tenants: int = TENANTS
+) -> Iterator[list[NewItem]]:
+    """Queue items of so many functions × tenants in random order, in batches of `size`."""
     pick = random.Random(seed)
     kinds = [
         Kind(f"noop_{function:03}", int(Priority.USER_VISIBLE), "", f"tenant-{tenant:02}")
         for function in range(functions)
-        for tenant in range(TENANTS)
+        for tenant in range(tenants)
     ]
     for first in range(0, count, size):
         yield [NewItem(kind, PAYLOAD) for kind in pick.choices(kinds, k=min(size, count - first))]
