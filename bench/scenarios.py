@@ -33,7 +33,7 @@ WARM_UP = 200
 
 
 class Crowd(NamedTuple):
-    """Whose no-op items run: the module of the functions, how many of them, and how many tenants."""
+    """Functions and tenants whose no-op items run: the module of the functions, and how many of each."""
 
     module: str
     functions: int

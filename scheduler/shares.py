@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from .limits import Limits
 from .roster import Able, Roster, RosterFunction
 from .rules.flow import Flow
-from .rules.share import FLOWS, LOOK, Pace, choice, paced, part, worth
+from .rules.share import FLOWS, LEAST, LOOK, Pace, choice, paced, part, worth
 
 
 class Shares:
@@ -38,11 +38,12 @@ class Shares:
         former, self._paces, self.parts = self._paces, {}, {}
         seconds, self._looked_at = now - self._looked_at, now
         wanted: defaultdict[RosterFunction, float] = defaultdict(float)
-        for flows in self._competing(now).values():
+        seen, competing = self._competing(former, wanted, now)
+        for flows in competing.values():
             paces = {flow: paced(former.get(flow), flow.ended, seconds) for flow in flows}
             self._paces |= paces
             self._divide(paces, former, wanted)
-        self._look_at = now + LOOK * max(1.0, len(self._paces) / FLOWS)
+        self._look_at = now + LOOK * max(1.0, seen / FLOWS)
         changed = False
         for function in self._roster.functions.values():
             if function.choice or function in wanted:
@@ -63,23 +64,25 @@ class Shares:
             if flow in known:
                 self.parts[flow] = part(own, whole, self._bound)
 
-    def _competing(self, now: float) -> dict[Able, dict[Flow, None]]:
-        """The flows that wait, and those of their functions that ran since the last look, by the pools that they
-        compete for."""
+    def _competing(
+        self, former: dict[Flow, Pace], wanted: defaultdict[RosterFunction, float], now: float
+    ) -> tuple[int, dict[Able, dict[Flow, None]]]:
+        """Flows of which much waits, and those that were looked at before and ran since, by the pools that they compete
+        for; and how many flows there are in all. Of the others, which may be very many, nothing is to be closed."""
         found: defaultdict[Able, dict[Flow, None]] = defaultdict(dict)
-        functions = set()
+        settle, seen = self._limits.settle, 0
         for flow in self._waiting():
-            self._limits.settle(flow, now)
-            function = flow.function
-            if function.alone is not None and function.able is not None:
-                found[function.able][flow] = None
-                functions.add(function)
-        for function in functions:
-            for flow in function.flows.values():
-                if flow.running or flow.ended > flow.counted:
-                    self._limits.settle(flow, now)
-                    found[function.able][flow] = None
-        return found
+            seen += 1
+            if flow.running or flow.ended > flow.counted:
+                settle(flow, now)
+            if len(flow.items) < LEAST and flow not in former:
+                wanted[flow.function] += len(flow.items)
+            elif flow.function.alone is not None and flow.function.able is not None:
+                found[flow.function.able][flow] = None
+        for flow, pace in former.items():
+            if flow.function.able is not None and (flow.running or flow.ended > pace.ended):
+                found[flow.function.able][flow] = None
+        return seen, found
 
     def _waiting(self) -> Iterable[Flow]:
         for able in self._roster.ables:

@@ -12,7 +12,10 @@ others, 1989), bounded by time and not by length as in CoDel (K. Nichols and V. 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
+
+from .credit import steady
 
 #: Seconds of starts of a flow that are worth waiting here; at least so many items; and, of what starts of all flows in
 #: that time, this part divided evenly, so that what waits for others is here when they have nothing more.
@@ -23,8 +26,9 @@ CLOSES, CREDIT = 2.0, 2.5
 #: Items beyond what workers hold, while nobody knows how many start.
 FIRST_CHOICE = 16
 #: Seconds between two looks, where at most so many flows wait; with more they are rarer, so that they cost the same.
-LOOK, FLOWS = 0.25, 4096
-#: A cell's credit changes only when what is wanted differs by more than this part of it: sessions hear of each change.
+LOOK, FLOWS = 0.25, 2048
+#: What is wanted of a cell's credit is rounded up to a power of two, and falls only below this part of it: sessions
+#: hear of each change.
 STEADY = 0.25
 
 
@@ -52,8 +56,8 @@ def worth(rate: float, together: float, flows: int) -> float:
 
 def choice(worths: float, known: int, bound: int) -> int:
     """Items of a cell beyond what workers hold, when its flows are worth so many together; `known` is what it has."""
-    wanted = min(bound, int(CREDIT * worths))
-    return known if abs(wanted - known) <= STEADY * known else wanted
+    wanted = min(bound, math.ceil(CREDIT * worths))
+    return known if STEADY * known < wanted <= known else min(bound, steady(wanted))
 
 
 def part(worth: float, worths: float, bound: int) -> int:

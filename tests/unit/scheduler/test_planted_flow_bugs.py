@@ -140,7 +140,7 @@ MISTAKES = {
     "turns have no choice": Mistake(
         share,
         "choice",
-        "min(bound, int(CREDIT * worths))",
+        "min(bound, math.ceil(CREDIT * worths))",
         "0",
         shares_stories.test_tenants_that_all_have_much_waiting_start_by_their_weights,
     ),
@@ -149,7 +149,7 @@ MISTAKES = {
         "part",
         "max(2, int(",
         "100_000 + max(2, int(",
-        shares_stories.test_tenants_that_all_have_much_waiting_start_by_their_weights,
+        shares_stories.test_a_flood_that_waits_alone_leaves_credit_for_another_and_no_slot_idle,
     ),
     "a closed flow waits for a word": Mistake(
         closing,
