@@ -73,7 +73,7 @@ class Composed(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.now = 0.0
+        self.now = 1.0  # as a monotonic clock never is 0, which says "never" of a moment
         self.core: Core = core(lane_items=200)
         self.quotas: dict[Any, Quota] = {}
         self.out: dict[tuple[str, int], tuple[WorkerSession, int, Kind]] = {}

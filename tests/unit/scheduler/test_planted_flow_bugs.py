@@ -133,7 +133,7 @@ MISTAKES = {
     "a flow is charged what such runs took once": Mistake(
         shares.Shares,
         "_competing",
-        "self._limits.settle(flow, now)",
+        "settle(flow, now)",
         "pass",
         shares_stories.test_runs_of_another_length_count_by_the_time_that_they_take_also_while_they_always_wait,
     ),
