@@ -17,6 +17,7 @@ from .dead_letters import DeadLetterDesk
 from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .file_desk import FileDesk
+from .item_desk import ItemDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
@@ -46,6 +47,7 @@ class GatewayService:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler, attention.submissions)
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
+        items = ItemDesk(config, queue, clock, spooler)
         control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties, config.capacity)
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
         overview = OverviewDesk(
@@ -66,6 +68,7 @@ class GatewayService:
         self.direct = new_name() if config.direct and possible() else ""
         self.status, self.result = status.status, status.result
         self.cancel, self.find = status.cancel, status.find
+        self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
         self.for_operators = {
             "files": FileDesk(beside.files),

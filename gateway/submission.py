@@ -119,8 +119,7 @@ class SubmissionRule:
         named = (spec.name, rank, workload.collection, workload.tenant)
         kind = self._kinds.get(named)
         if kind is None:
-            if rank > _HIGHEST_PRIORITY:
-                raise InvalidRequest(f"priority is {rank}: expected 0 (interactive) to {int(_HIGHEST_PRIORITY)}")
+            rank_of(rank)
             _label("collection", workload.collection)
             _label("tenant", workload.tenant)
             if len(self._kinds) >= KINDS_KEPT:
@@ -130,21 +129,8 @@ class SubmissionRule:
 
     def _due(self, workload: pb.NewWorkload, now: float) -> float:
         """Wall clock seconds; 0: now."""
-        delay = workload.delay
-        if workload.HasField("at"):
-            if delay:
-                raise InvalidRequest("delay and at are both given: expected one of them")
-            if not 0 <= workload.at < math.inf:
-                raise InvalidRequest(f"at is {workload.at}: expected wall clock seconds since 1970")
-            delay = max(0.0, workload.at - now)
-        if not 0 <= delay < math.inf:
-            raise InvalidRequest(f"the delay is {delay:g} seconds: expected zero or more")
-        if delay > self._config.max_delay:
-            raise InvalidRequest(
-                f"the delay is {duration_text(min(delay, 1e12))}: at most {duration_text(self._config.max_delay)} is "
-                "taken (`max_delay` of the gateway)"
-            )
-        return now + delay if delay else 0.0
+        at = workload.at if workload.HasField("at") else None
+        return due_time(workload.delay, at, self._config.max_delay, now)
 
     def _headers(self, workload: pb.NewWorkload) -> tuple[tuple[str, str], ...]:
         headers = headers_from_wire(workload.headers)
@@ -152,6 +138,32 @@ class SubmissionRule:
         if size > self._config.max_headers + (TRACE_SIZE if carries(headers) else 0):
             raise InvalidRequest(f"the headers have {size} bytes: at most {self._config.max_headers} are taken")
         return headers
+
+
+def due_time(delay: float, at: float | None, most: float, now: float) -> float:
+    """Wall clock seconds of when something is due that is to be after `delay` seconds or at a time; 0: now. Raises
+    InvalidRequest for both, and for what is more than `most` seconds ahead."""
+    if at is not None:
+        if delay:
+            raise InvalidRequest("delay and at are both given: expected one of them")
+        if not 0 <= at < math.inf:
+            raise InvalidRequest(f"at is {at}: expected wall clock seconds since 1970")
+        delay = max(0.0, at - now)
+    if not 0 <= delay < math.inf:
+        raise InvalidRequest(f"the delay is {delay:g} seconds: expected zero or more")
+    if delay > most:
+        raise InvalidRequest(
+            f"the delay is {duration_text(min(delay, 1e12))}: at most {duration_text(most)} is taken (`max_delay` of "
+            "the gateway)"
+        )
+    return now + delay if delay else 0.0
+
+
+def rank_of(priority: int) -> int:
+    """The rank itself. Raises InvalidRequest for one that no priority has."""
+    if priority > _HIGHEST_PRIORITY:
+        raise InvalidRequest(f"priority is {priority}: expected 0 (interactive) to {int(_HIGHEST_PRIORITY)}")
+    return priority
 
 
 def refused(error: UserError, place: int, of: int) -> UserError:

@@ -39,8 +39,8 @@ _LOG = logging.getLogger("tailrace.wire.gateway")
 
 
 class WorkloadPort(Protocol):
-    """Workloads: taken in, found, ended. Every method of these ports may raise a TailraceError, which the caller gets
-    as the same error."""
+    """Workloads: taken in, found, looked at, moved, ended. Every method of these ports may raise a TailraceError, which
+    the caller gets as the same error."""
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply: ...
 
@@ -53,6 +53,10 @@ class WorkloadPort(Protocol):
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply: ...
 
     async def find(self, request: pb.FindRequest) -> pb.FindReply: ...
+
+    async def reschedule(self, request: pb.RescheduleRequest) -> pb.RescheduleReply: ...
+
+    async def peek(self, request: pb.PeekRequest) -> pb.PeekReply: ...
 
 
 class FunctionPort(Protocol):
@@ -86,6 +90,8 @@ class _Servicer:
         self.Result = _unary(workloads.result)
         self.Cancel = _unary(workloads.cancel)
         self.Find = _unary(workloads.find)
+        self.Reschedule = _unary(workloads.reschedule)
+        self.Peek = _unary(workloads.peek)
         self.RegisterFunctions = _unary(functions.register_functions)
         self.ListFunctions = _unary(functions.list_functions)
         self.PutSchedule = _unary(schedules.put)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from ..model.adaptive import Adaptive, adaptive_to_dict
 from ..model.gate import Gate
 from ..model.limits import Quota, Snapshot
+from ..model.one_item import Peeked, Rescheduled
 from ..model.overview import TailerOverview
 from ..model.status import WorkloadStatus
 from ..model.tries import Try
 from ..model.workload import Headers, Kind
-from .convert import function_from_wire, function_to_wire, headers_to_wire
+from .convert import function_from_wire, function_to_wire, headers_from_wire, headers_to_wire
 from .v1 import gateway_pb2 as pb
 
 _TAILER_FIELDS = tuple(name for name in TailerOverview.__slots__ if name != "classes")
@@ -121,6 +122,19 @@ def status_from_wire(message: pb.WorkloadStatus) -> WorkloadStatus | None:
         heard_at=message.heard_at,
         created_by=message.created_by,
     )
+
+
+def rescheduled_from_wire(id: str, reply: pb.RescheduleReply) -> Rescheduled:
+    """What became of the wish to change a workload."""
+    return Rescheduled(reply.status.id or id, reply.outcome, reply.why, status_from_wire(reply.status))
+
+
+def peeked_from_wire(reply: pb.PeekReply) -> Peeked:
+    """What a workload holds."""
+    status = status_from_wire(reply.status)
+    assert status is not None, "a gateway shows nothing of a workload that it does not know"
+    headers = headers_from_wire(reply.headers)
+    return Peeked(status, reply.payload, reply.size, reply.key, headers, reply.expires_at)
 
 
 def gate_to_wire(gate: Gate) -> pb.Gate:

@@ -13,11 +13,6 @@ NOW: Final = 0.0
 #: The highest number of a priority that every engine can index.
 HIGHEST = (1 << 31) - 1
 
-#: What a rescheduling answers of an item: it is as was asked; likewise, but it waits for an older one of its key; it
-#: would be due when it may not start any more; somebody has it; it is over; nobody knows it. Of the last four nothing
-#: was changed.
-CHANGED, BEHIND, EXPIRES, OUT, ENDED, UNKNOWN = "changed", "behind", "expires", "out", "ended", "unknown"
-
 
 class Reschedule(NamedTuple):
     """A change of one item that waits. `due`: wall clock seconds of the store, or NOW, which delays nothing that is
@@ -43,8 +38,9 @@ class QueueItems(Protocol):
     """Single items, looked at and changed."""
 
     async def reschedule(self, changes: Sequence[Reschedule]) -> list[str]:
-        """Changes those that wait, each whole or not at all, and none that somebody claims meanwhile. Of each the word
-        above. Attempts, keys and their order stay as they are. Raises InvalidRequest before anything is changed."""
+        """Changes those that wait, each whole or not at all, and none that somebody claims meanwhile. Answers of each
+        a word of `model/one_item.py`. Attempts, keys and their order stay as they are. Raises InvalidRequest before
+        anything is changed."""
 
     async def peek(self, id: str, max_bytes: int) -> Content | None:
         """What a live item holds, with at most so many bytes of its payload; None: it has ended, or is not known."""

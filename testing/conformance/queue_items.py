@@ -9,11 +9,12 @@ import pytest
 
 from ...model.claim import Settle, State
 from ...model.errors import InvalidRequest
-from ...stores.queue.items import BEHIND, CHANGED, ENDED, EXPIRES, NOW, OUT, UNKNOWN
+from ...model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
+from ...stores.queue.items import NOW
 from ...stores.queue.queue import Content, NewItem, Reschedule
 from .queue_engine import LATER, LEASE, MAIL, URGENT, QueueEngine, ages, nothing, put, state, take, wanting
 
-NOBODY = ("0" * 16, "f" * 16, "nonsense", "", "half \ud800", "nul\0", "x" * 100_000)
+NOBODY = ("0" * 16, "f" * 16, "nonsense", "", "nul\0", "x" * 100_000)
 
 
 async def due_of(engine: QueueEngine, id: str) -> float:

@@ -15,8 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ...model.claim import Settle, State
 from ...model.demand import Cell, Closed, Demand
+from ...model.one_item import BEHIND, CHANGED, ENDED, OUT
 from ...model.workload import Kind
-from ...stores.queue.items import BEHIND, CHANGED, ENDED, NOW, OUT
+from ...stores.queue.items import NOW
 from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING, next_trigger
 from ...stores.queue.queue import NewItem, Reschedule
 from .queue_engine import QueueEngine

@@ -138,9 +138,41 @@ def test_what_is_not_known_ends_with_1(up: Up) -> None:
     for command in ("status", "result", "explain", "cancel"):
         done = up.run(command, "00000000000000ff")
         assert done.returncode == 1, (command, done.stdout, done.stderr)
+    assert up.run("reschedule", "00000000000000ff", "--now").returncode == 1
+    assert up.run("peek", "00000000000000ff").returncode == 2
     for what in ("show", "redrive", "purge"):
         done = up.run("dead", what, "00000000000000ff")
         assert (done.returncode, "no such dead letter" in done.stderr) == (1, what != "show")
+
+
+def test_one_that_waits_is_looked_at_and_moved(up: Up) -> None:
+    # Given one whose payload would drive a terminal
+    name = "\x1b[2J\x9b31m\u202eAnn"
+    id = up.run("submit", "greet", f"name={name}", "--delay", "1h", "--key", "k").stdout.strip()
+    # When it is looked at, as text, as JSON, and as it is
+    shown = up.run("peek", id)
+    assert "greet" in shown.stdout and "Ann" in shown.stdout
+    assert not {"\x1b", "\x9b", "\u202e"} & {*shown.stdout}
+    looked = up.run("peek", id, "--json")
+    assert not {"\x1b", "\x9b", "\u202e"} & {*looked.stdout}
+    seen = json.loads(looked.stdout)
+    assert (seen["key"], seen["whole"], json.loads(seen["payload"])) == ("k", True, {"name": name})
+    raw = subprocess.run([*TAILRACE, "peek", id, "--raw"], env=up.environment, capture_output=True, check=True).stdout
+    assert json.loads(raw) == {"name": name}
+    cut = up.run("peek", id, "--bytes", "3")
+    assert ('{"n' in cut.stdout, "--raw all" in cut.stderr) == (True, True)
+    # And moved, a little and then to now
+    moved = up.json("reschedule", id, "--at", "2h", "--priority", "reporting")
+    assert (moved["outcome"], moved["priority"], moved["why"]) == ("changed", "reporting", "")
+    assert up.run("reschedule", id, "--now").returncode == 0
+    assert up.run("result", id, "--wait", "--timeout", "20s").returncode == 0
+    # Then it is over, and says so
+    over = up.run("reschedule", id, "--now")
+    assert (over.returncode, "submit it anew" in over.stderr) == (1, True)
+    for wrong in ([], ["--now", "--at", "1h"], ["--at", "soon"], ["--priority", "high"]):
+        refused = up.run("reschedule", id, *wrong)
+        assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
+    assert up.run("peek", "orders/0/7").returncode == 2
 
 
 def test_an_unknown_function_is_refused_with_those_there_are(up: Up) -> None:

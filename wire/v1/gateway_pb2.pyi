@@ -211,6 +211,54 @@ class CancelReply(_message.Message):
     outcomes: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, outcomes: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class RescheduleRequest(_message.Message):
+    __slots__ = ("id", "delay", "at", "priority", "who")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    delay: float
+    at: float
+    priority: int
+    who: str
+    def __init__(self, id: _Optional[str] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., priority: _Optional[int] = ..., who: _Optional[str] = ...) -> None: ...
+
+class RescheduleReply(_message.Message):
+    __slots__ = ("outcome", "why", "status")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    outcome: str
+    why: str
+    status: WorkloadStatus
+    def __init__(self, outcome: _Optional[str] = ..., why: _Optional[str] = ..., status: _Optional[_Union[WorkloadStatus, _Mapping]] = ...) -> None: ...
+
+class PeekRequest(_message.Message):
+    __slots__ = ("id", "max_bytes")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    max_bytes: int
+    def __init__(self, id: _Optional[str] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class PeekReply(_message.Message):
+    __slots__ = ("status", "payload", "size", "key", "headers", "expires_at")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    status: WorkloadStatus
+    payload: bytes
+    size: int
+    key: str
+    headers: _containers.RepeatedCompositeFieldContainer[_common_pb2.Header]
+    expires_at: float
+    def __init__(self, status: _Optional[_Union[WorkloadStatus, _Mapping]] = ..., payload: _Optional[bytes] = ..., size: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., expires_at: _Optional[float] = ...) -> None: ...
+
 class RegisterFunctionsRequest(_message.Message):
     __slots__ = ("worker", "functions")
     WORKER_FIELD_NUMBER: _ClassVar[int]

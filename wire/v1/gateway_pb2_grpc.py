@@ -64,6 +64,16 @@ class GatewayStub:
                 request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindRequest.SerializeToString,
                 response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindReply.FromString,
                 _registered_method=True)
+        self.Reschedule = channel.unary_unary(
+                '/tailrace.v1.Gateway/Reschedule',
+                request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleRequest.SerializeToString,
+                response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleReply.FromString,
+                _registered_method=True)
+        self.Peek = channel.unary_unary(
+                '/tailrace.v1.Gateway/Peek',
+                request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekRequest.SerializeToString,
+                response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekReply.FromString,
+                _registered_method=True)
         self.RegisterFunctions = channel.unary_unary(
                 '/tailrace.v1.Gateway/RegisterFunctions',
                 request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RegisterFunctionsRequest.SerializeToString,
@@ -139,6 +149,19 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Reschedule(self, request, context):
+        """Another due time or priority for one that waits, and what one holds that has not ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Peek(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RegisterFunctions(self, request, context):
         """A worker announces what it can run; kept, so that submissions are accepted while no worker is there.
         """
@@ -210,6 +233,16 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.Find,
                     request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindRequest.FromString,
                     response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindReply.SerializeToString,
+            ),
+            'Reschedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reschedule,
+                    request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleRequest.FromString,
+                    response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleReply.SerializeToString,
+            ),
+            'Peek': grpc.unary_unary_rpc_method_handler(
+                    servicer.Peek,
+                    request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekRequest.FromString,
+                    response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekReply.SerializeToString,
             ),
             'RegisterFunctions': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterFunctions,
@@ -404,6 +437,60 @@ class Gateway:
             '/tailrace.v1.Gateway/Find',
             tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindRequest.SerializeToString,
             tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reschedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/Reschedule',
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleRequest.SerializeToString,
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Peek(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/Peek',
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekRequest.SerializeToString,
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 
 from ....model.errors import Unavailable
+from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ..ids import id_number
-from ..items import BEHIND, CHANGED, ENDED, EXPIRES, NOW, OUT, UNKNOWN, Content, Reschedule
+from ..items import NOW, Content, Reschedule
 from ..lifecycle import LEASED, TERMINAL
 from .kinds import PostgresKinds
 from .reports import Rows, statuses

@@ -19,6 +19,7 @@ from ....foundation.clock import SYSTEM_CLOCK, Clock
 from ....model.claim import Leased, Renewed, Settle, State
 from ....model.demand import Demand
 from ....model.errors import InvalidRequest, Unavailable
+from ....model.one_item import BEHIND, CHANGED
 from ....model.search import Search
 from ....model.tries import Try
 from ....model.workload import Headers
@@ -34,7 +35,6 @@ from ..history import kept
 from ..ids import Ids, id_number, id_text
 from ..lifecycle import TERMINAL
 from ..poller import Found, LookResult, Poller
-from ..items import BEHIND, CHANGED
 from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims

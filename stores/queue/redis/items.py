@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 
 from ....model.errors import NotConnected
-from ..items import BEHIND, CHANGED, ENDED, EXPIRES, NOW, OUT, UNKNOWN, Content, Reschedule
+from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
+from ..items import NOW, Content, Reschedule
 from .checked_server import CheckedRedis
 from .reports import NO_ID, id_bytes, statuses
 from .script import AT_HOME, MOVED, queue_script
@@ -52,7 +53,7 @@ tell()
 return {0, blocked and 'b' or 'c'}
 """,
 )
-#: ARGV: time, id, how many bytes. Answers the payload's beginning and length, and the extra; nothing for what has ended.
+#: ARGV: time, id, how many bytes. Answers the payload's beginning and length, and the extra; nothing of what has ended.
 PEEK = queue_script(
     "no-writes",
     """

@@ -18,6 +18,7 @@ from ....foundation.clock import SYSTEM_CLOCK, Clock
 from ....model.claim import Leased, Renewed, Settle, State
 from ....model.demand import Demand
 from ....model.errors import InvalidRequest, NotConnected, Unavailable
+from ....model.one_item import BEHIND, CHANGED
 from ....model.search import Search
 from ....model.tries import Try
 from ....model.workload import Headers
@@ -28,7 +29,6 @@ from ..engines import QueueEngine
 from ..gates import ShutLanes
 from ..group import submissions
 from ..poller import Poller
-from ..items import BEHIND, CHANGED
 from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims

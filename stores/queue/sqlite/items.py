@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 from ....model.claim import State
+from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ..ids import id_number
-from ..items import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN, Content, Reschedule, due_after
+from ..items import Content, Reschedule, due_after
 from ..lifecycle import LEASED, TERMINAL
 from .lease import headers_of
 from .memory import Memory
@@ -53,4 +54,4 @@ def peek(connection: sqlite3.Connection, id: str, max_bytes: int) -> Content | N
     if row is None:
         return None
     payload, size, key, headers, expires_at = row
-    return Content(bytes(payload), size, key, headers_of(headers), expires_at)
+    return Content(bytes(payload or b""), size, key, headers_of(headers), expires_at)
