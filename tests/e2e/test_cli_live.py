@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -173,6 +174,17 @@ def test_one_that_waits_is_looked_at_and_moved(up: Up) -> None:
         refused = up.run("reschedule", id, *wrong)
         assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
     assert up.run("peek", "orders/0/7").returncode == 2
+
+
+def test_quotas_are_applied_when_the_scheduler_says_so(up: Up) -> None:
+    file = up.folder / "wanted.yaml"
+    file.write_text("functions: {greet: {concurrency: 9}}\n")
+    told = up.json("quota", "apply", str(file), "--why", "a test")
+    port = up.environment["TAILRACE_SCHEDULER"].rpartition(":")[2]
+    assert told["confirmed"] == [f"{socket.gethostname()}:{port}"]
+    assert (told["unconfirmed"], told["changed"]) == ([], True)
+    file.write_text("functions: {}\n")
+    assert "is in force at" in up.run("quota", "apply", str(file)).stdout
 
 
 def test_an_unknown_function_is_refused_with_those_there_are(up: Up) -> None:

@@ -362,6 +362,20 @@ class Adaptive(_message.Message):
     def __init__(self, on: _Optional[bool] = ..., floor: _Optional[float] = ..., ceiling: _Optional[float] = ..., increase: _Optional[float] = ..., decrease: _Optional[float] = ..., slow_start: _Optional[float] = ..., probe_timeout: _Optional[float] = ..., retries: _Optional[float] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
+    __slots__ = ("scheduler",)
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    scheduler: str
+    def __init__(self, scheduler: _Optional[str] = ...) -> None: ...
+
+class ConfirmRequest(_message.Message):
+    __slots__ = ("scheduler", "quotas_version")
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    QUOTAS_VERSION_FIELD_NUMBER: _ClassVar[int]
+    scheduler: str
+    quotas_version: int
+    def __init__(self, scheduler: _Optional[str] = ..., quotas_version: _Optional[int] = ...) -> None: ...
+
+class ConfirmReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -89,6 +89,11 @@ class GatewayStub:
                 request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.SerializeToString,
                 response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.FromString,
                 _registered_method=True)
+        self.Confirm = channel.unary_unary(
+                '/tailrace.v1.Gateway/Confirm',
+                request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmRequest.SerializeToString,
+                response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmReply.FromString,
+                _registered_method=True)
         self.PutSchedule = channel.unary_unary(
                 '/tailrace.v1.Gateway/PutSchedule',
                 request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PutScheduleRequest.SerializeToString,
@@ -182,6 +187,13 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Confirm(self, request, context):
+        """A scheduler that watches says what it has in force.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def PutSchedule(self, request, context):
         """Schedules: keep one, which ones there are, and pause, resume, run or remove one.
         """
@@ -258,6 +270,11 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.FromString,
                     response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.SerializeToString,
+            ),
+            'Confirm': grpc.unary_unary_rpc_method_handler(
+                    servicer.Confirm,
+                    request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmRequest.FromString,
+                    response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmReply.SerializeToString,
             ),
             'PutSchedule': grpc.unary_unary_rpc_method_handler(
                     servicer.PutSchedule,
@@ -572,6 +589,33 @@ class Gateway:
             '/tailrace.v1.Gateway/Watch',
             tailrace_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.SerializeToString,
             tailrace_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Confirm(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/Confirm',
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmRequest.SerializeToString,
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmReply.FromString,
             options,
             channel_credentials,
             insecure,
