@@ -187,6 +187,29 @@ def test_quotas_are_applied_when_the_scheduler_says_so(up: Up) -> None:
     assert "is in force at" in up.run("quota", "apply", str(file)).stdout
 
 
+def test_a_plan_is_compared_with_what_is_attached_and_runs_now(up: Up) -> None:
+    # Given three that run
+    ids = [up.run("submit", "wait", "seconds=8").stdout.strip() for _ in range(3)]
+    deadline = time.monotonic() + 20
+    while [row["state"] for row in up.json("status", *ids)] != ["processing"] * 3 and time.monotonic() < deadline:
+        pass
+    # When quotas are planned that they are above, and that nobody could keep
+    file = up.folder / "planned.yaml"
+    file.write_text("functions: {wait: {concurrency: 1}, greet: {reserve: 600000}}\n")
+    told = up.json("quota", "plan", str(file))
+    # Then both are said, before anything changes
+    assert told["attached"]["running"] >= 3
+    over = [each for each in told["warnings"] if "function wait" in each]
+    assert over and "3 run now or are about to, and its concurrency would be 1" in over[0]
+    assert any("10000 slots at every moment, and the workers that are attached now have" in w for w in told["warnings"])
+    file.write_text("functions: {wait: {concurrency: 50}}\n")
+    assert up.json("quota", "plan", str(file))["warnings"] == []
+    # And where no scheduler answers that is said too
+    nobody = Up(up.process, up.folder, {**up.environment, "TAILRACE_SCHEDULER": "127.0.0.1:1"}, up.said)
+    done = nobody.run("quota", "plan", str(file))
+    assert (done.returncode, "no scheduler answers" in done.stderr) == (0, True)
+
+
 def test_an_unknown_function_is_refused_with_those_there_are(up: Up) -> None:
     done = up.run("submit", "gret", "name=Ann")
     assert done.returncode == 2
