@@ -90,8 +90,9 @@ def _over(quotas: Collection[Quota], functions: Sequence[FunctionSpec], now: Att
     over = {limit: items for limit, items in running.items() if limit.concurrency < min(items, UNLIMITED)}
     worst = sorted(over, key=lambda limit: (limit.concurrency - over[limit], limit.name))
     found = [
-        f"{limit.name}: {over[limit]} run now or are about to, and its concurrency would be {limit.concurrency}: nothing is ended for "
-        f"that, and nothing new of it starts until {over[limit] - limit.concurrency + 1} have ended"
+        f"{limit.name}: {over[limit]} run now or are about to, and its concurrency would be {limit.concurrency}: "
+        f"nothing is ended for that, and nothing new of it starts until {over[limit] - limit.concurrency + 1} have "
+        "ended"
         for limit in worst[:NAMED]
     ]
     if len(worst) > NAMED:
