@@ -175,6 +175,52 @@ class RescheduleLaws:
         for id, answer in told.items():
             assert await state(engine, id) is (State.NEW if answer == CHANGED else State.ENQUEUED)
 
+    async def test_the_end_of_a_keys_first_and_a_change_of_its_next_are_one_after_the_other(
+        self, engine: QueueEngine
+    ) -> None:
+        # Given pairs of a key, of which the first are out
+        pairs = [await put(engine, *(NewItem(MAIL, b"", key=f"k{n}") for _ in range(2))) for n in range(20)]
+        leased = await take(engine)
+        later = engine.now() + 500
+        # When all of those end while the second ones are put off
+        ends = [engine.queue.settle(leased.fence, [first], []) for first, _ in pairs]
+        changes = [engine.queue.reschedule([Reschedule(second, later)]) for _, second in pairs]
+        await asyncio.gather(*(each for pair in zip(ends, changes, strict=True) for each in pair))
+        # Then none of these runs before its time, and all do then
+        assert await nothing(engine)
+        assert {round(await due_of(engine, second) - later) for _, second in pairs} == {0}
+        await engine.pass_time(501)
+        assert sorted((await take(engine)).ids) == sorted(second for _, second in pairs)
+
+    async def test_a_change_is_seen_where_tenants_take_turns(self, engine: QueueEngine) -> None:
+        # Given a flood of one tenant, beside two others with something later, and turns that were taken
+        flood = MAIL._replace(tenant="flood")
+        ids = await put(engine, *(NewItem(flood, b"flood") for _ in range(600)))
+        [first, second] = await put(
+            engine,
+            *(NewItem(MAIL._replace(tenant=name), name.encode(), engine.now() + 500) for name in ("ann", "bob")),
+        )
+        await put(engine, NewItem(MAIL._replace(tenant="cid"), b"cid"))
+        out = [*(await take(engine, wanting(total=16))).ids, *(await take(engine, wanting(total=16))).ids]
+        # When one of the others is due now and the second one urgent, and half of the flood is put off
+        assert await change(engine, first, NOW) == CHANGED
+        assert await change(engine, second, NOW, URGENT.priority) == CHANGED
+        off = [id for id in ids if id not in out][:300]
+        assert {*await engine.queue.reschedule([Reschedule(id, engine.now() + 500) for id in off])} == {CHANGED}
+        # Then the next claims have them, and nothing of what was put off
+        assert (await take(engine, wanting(URGENT))).ids == [second]
+        seen = (await take(engine, wanting(total=16))).ids
+        assert first in seen
+        while (leased := await engine.queue.lease(wanting(), LEASE, 0)) is not None:
+            seen += leased.ids
+        assert not {*seen} & {*off}
+        assert {*seen, *out} >= {*ids} - {*off}
+        await engine.pass_time(501)
+        again: list[str] = []
+        while (leased := await engine.queue.lease(wanting(), LEASE, 0)) is not None:
+            again += leased.ids
+        assert {*off} <= {*again}
+
     async def test_counts_say_the_same_after_a_change(self, engine: QueueEngine) -> None:
         [id, other] = await put(engine, NewItem(MAIL, b""), NewItem(MAIL, b""))
         for due, priority in ((NOW, 0), (engine.now() + 9, 3), (None, 1), (NOW, 2)):
