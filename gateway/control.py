@@ -31,6 +31,7 @@ from .argument_check import is_schema
 from .known_functions import KnownFunctions
 from .quota_plan import NUMBERS, check_quotas, checked_quota, reserved_slots, with_changes
 from .rules.confirmations import Confirmations
+from .rules.highest import HighestPriorities
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
@@ -58,7 +59,9 @@ class ControlDesk:
         spool: RememberedFunctions | None,
         duties: Duties,
         capacity: float = 0.0,
+        highest: HighestPriorities | None = None,
     ) -> None:
+        self._highest = HighestPriorities() if highest is None else highest
         self._capacity = capacity
         self._duties = duties
         self._control = control
@@ -301,6 +304,7 @@ class ControlDesk:
             return
         self._snapshot = snapshot
         self._functions.replace(snapshot.functions)
+        self._highest.replace(snapshot.quotas)
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()

@@ -17,11 +17,12 @@ from ..wire.gateway_messages import status_to_wire
 from ..wire.stores import ANSWER_BYTES
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
+from .rules.highest import HighestPriorities
 from .rules.one_item import is_of_stream, not_shown, of_stream, why
 from .seen_status import seen
 from .spooled_ids import SpooledIds
 from .spooling import Spooler
-from .submission import due_time, rank_of
+from .submission import due_time, rank_of, too_urgent
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -29,8 +30,16 @@ _LOG = logging.getLogger("tailrace.gateway")
 class ItemDesk:
     """Answers Reschedule and Peek."""
 
-    def __init__(self, config: GatewayConfig, queue: Queue, clock: Clock, spooler: Spooler | None) -> None:
+    def __init__(
+        self,
+        config: GatewayConfig,
+        queue: Queue,
+        clock: Clock,
+        spooler: Spooler | None,
+        highest: HighestPriorities,
+    ) -> None:
         self._config = config
+        self._highest = highest
         self._items: QueueItems = queue
         self._lookup: QueueLookup = queue
         self._clock = clock
@@ -40,6 +49,7 @@ class ItemDesk:
     async def reschedule(self, request: pb.RescheduleRequest) -> pb.RescheduleReply:
         """Changes one that waits, or says what it is."""
         change = self._change(request)
+        await self._check_rank(change)
         id, outcome = await self._changed(change)
         [status] = await self._statuses(id)
         content = await self._content(id, 0) if outcome == EXPIRES else None
@@ -60,6 +70,17 @@ class ItemDesk:
         if due is None and priority is None:
             raise InvalidRequest("nothing is to be changed: expected a delay, a time or a priority")
         return Reschedule(request.id, due, priority)
+
+    async def _check_rank(self, change: Reschedule) -> None:
+        """Raises InvalidRequest for a priority that its tenant may not ask for."""
+        if change.priority is None:
+            return
+        [name], _ = await self._spooled.resolve([change.id])
+        [status] = await self._statuses(name)
+        if status is not None:
+            highest = self._highest.of(status.function, status.kind.tenant)
+            if change.priority < highest:
+                raise InvalidRequest(too_urgent(change.priority, highest, status.function, status.kind.tenant))
 
     async def _changed(self, change: Reschedule) -> tuple[str, str]:
         """What it is called now, and what became of the wish."""

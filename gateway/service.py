@@ -21,6 +21,7 @@ from .item_desk import ItemDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
+from .rules.highest import HighestPriorities
 from .schedule_desk import ScheduleDesk
 from .spooling import Spooler, spool_rule
 from .status import StatusDesk
@@ -45,10 +46,15 @@ class GatewayService:
         spooler: Spooler | None = None
         if spool is not None:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
-        submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler, attention.submissions)
+        highest = HighestPriorities()
+        submitter = Submitter(
+            config, queue, functions, clock, attention.refusals, spooler, attention.submissions, highest
+        )
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
-        items = ItemDesk(config, queue, clock, spooler)
-        control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties, config.capacity)
+        items = ItemDesk(config, queue, clock, spooler, highest)
+        control = ControlDesk(
+            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest
+        )
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
         overview = OverviewDesk(
             attention,

@@ -25,6 +25,7 @@ from ..wire.convert import headers_from_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
+from .rules.highest import HighestPriorities
 
 #: Kinds whose names were checked and found good; forgotten all at once when there are more.
 KINDS_KEPT = 10_000
@@ -40,9 +41,13 @@ PayloadCheck = Callable[[bytes], None]
 class SubmissionRule:
     """Turns workloads of a request into items of the queue, or raises the UserError that refuses them all."""
 
-    def __init__(self, config: GatewayConfig, functions: KnownFunctions) -> None:
+    def __init__(
+        self, config: GatewayConfig, functions: KnownFunctions, highest: HighestPriorities | None = None
+    ) -> None:
         self._config = config
         self._functions = functions
+        self._highest = HighestPriorities() if highest is None else highest
+        self._changes = 0  # of those, that `_kinds` knows of
         self._kinds: dict[tuple[str, int, str, str], Kind] = {}
 
     def check_count(self, count: int) -> None:
@@ -59,6 +64,7 @@ class SubmissionRule:
             self.check_count(len(workloads))
             of = len(workloads)
         items: list[NewItem] = []
+        self._look()
         try:
             item = self._item
             for workload in workloads:
@@ -72,6 +78,7 @@ class SubmissionRule:
         the check of the payloads."""
         if workload.payload or workload.key or workload.dedupe_key or workload.submission_id:
             raise InvalidRequest("a form of workloads has no payload, key, dedupe_key or submission_id")
+        self._look()
         spec = self._spec(workload.function)
         arguments = self._functions.checker(spec) if spec.arguments else None
         most = self._config.max_payload
@@ -83,6 +90,12 @@ class SubmissionRule:
                 arguments(payload)
 
         return self._said(workload, spec, b"", now), check
+
+    def _look(self) -> None:
+        """Forgets kinds that were good before quotas changed."""
+        if self._changes != self._highest.changes:
+            self._changes = self._highest.changes
+            self._kinds.clear()
 
     def _item(self, workload: pb.NewWorkload, now: float) -> NewItem:
         payload = workload.payload
@@ -122,6 +135,11 @@ class SubmissionRule:
             rank_of(rank)
             _label("collection", workload.collection)
             _label("tenant", workload.tenant)
+            highest = self._highest.of(spec.name, workload.tenant)
+            if rank < highest:  # not remembered: whether it was asked for decides
+                if workload.HasField("priority"):
+                    raise InvalidRequest(too_urgent(rank, highest, spec.name, workload.tenant))
+                return Kind(spec.name, highest, workload.collection, workload.tenant)
             if len(self._kinds) >= KINDS_KEPT:
                 self._kinds.clear()
             kind = self._kinds[named] = Kind(*named)
@@ -164,6 +182,15 @@ def rank_of(priority: int) -> int:
     if priority > _HIGHEST_PRIORITY:
         raise InvalidRequest(f"priority is {priority}: expected 0 (interactive) to {int(_HIGHEST_PRIORITY)}")
     return priority
+
+
+def too_urgent(rank: int, highest: int, function: str, tenant: str) -> str:
+    """What is told of a priority that its tenant may not ask for."""
+    whose = f"workloads of {function!r}" + (f" for the tenant {tenant!r}" if tenant else "")
+    return (
+        f"priority is {Priority(rank).label}: {whose} may have {Priority(highest).label} at most "
+        "(`highest` of a quota: `tailrace quota list`); ask for that, or leave the priority out"
+    )
 
 
 def refused(error: UserError, place: int, of: int) -> UserError:

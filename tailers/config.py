@@ -274,8 +274,8 @@ def _why_not_urgent(config: TailerConfig, kind: SourceKind) -> Iterator[tuple[st
     if highest and isinstance(level, str) and Priority.parse(level) < Priority.parse(highest):
         yield (
             "highest_priority",
-            f"it is {highest}, and all records have the priority {level}, which is more urgent: lower that, or leave the "
-            "key out",
+            f"it is {highest}, and all records have the priority {level}, which is more urgent: lower that, or leave "
+            "the key out",
         )
     if config.ranked and config.order == "partition":
         yield (

@@ -189,6 +189,7 @@ def quota_to_wire(quota: Quota) -> pb.Quota:
         keeps=not quota.lend,
         opportunistic=quota.opportunistic,
         adaptive=None if quota.adaptive is None else pb.Adaptive(**adaptive_to_dict(quota.adaptive)),
+        highest=quota.highest,
     )
 
 
@@ -210,6 +211,7 @@ def quota_from_wire(message: pb.Quota) -> Quota:
         not message.keeps,
         message.opportunistic,
         _adaptive(message.adaptive) if message.HasField("adaptive") else None,
+        message.highest,
     )
 
 

@@ -41,6 +41,7 @@ _COLUMNS = [
     "burst",
     "weight",
     "reserve",
+    "highest",
 ]
 
 
@@ -70,6 +71,7 @@ def quota_set(
     ] = 0.0,
     lend: Annotated[bool, typer.Option("--lend/--keep", help="Whether others may use what is left of it.")] = True,
     opportunistic: Annotated[bool, typer.Option("--opportunistic", help="It has what all others leave idle.")] = False,
+    highest: Annotated[str, typer.Option("--highest", help="The highest priority that may be asked for.")] = "",
     why: Why = "",
     gateway: GatewayAddress = None,
 ) -> None:
@@ -96,6 +98,7 @@ def quota_set(
         lend,
         opportunistic,
         adapts,
+        highest,
     )
     _set(gateway, wanted, why)
     terminal.say(f"{_called(wanted)}: {'no limits' if wanted.empty else 'limits set'}")

@@ -308,7 +308,7 @@ class Gate(_message.Message):
     def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., action: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., since: _Optional[float] = ..., version: _Optional[int] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., source: _Optional[str] = ..., until: _Optional[float] = ...) -> None: ...
 
 class Quota(_message.Message):
-    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams", "reserve", "keeps", "opportunistic", "adaptive")
+    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams", "reserve", "keeps", "opportunistic", "adaptive", "highest")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
@@ -324,6 +324,7 @@ class Quota(_message.Message):
     KEEPS_FIELD_NUMBER: _ClassVar[int]
     OPPORTUNISTIC_FIELD_NUMBER: _ClassVar[int]
     ADAPTIVE_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_FIELD_NUMBER: _ClassVar[int]
     function: str
     concurrency: int
     rate: float
@@ -339,7 +340,8 @@ class Quota(_message.Message):
     keeps: bool
     opportunistic: bool
     adaptive: Adaptive
-    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ..., reserve: _Optional[float] = ..., keeps: _Optional[bool] = ..., opportunistic: _Optional[bool] = ..., adaptive: _Optional[_Union[Adaptive, _Mapping]] = ...) -> None: ...
+    highest: str
+    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ..., reserve: _Optional[float] = ..., keeps: _Optional[bool] = ..., opportunistic: _Optional[bool] = ..., adaptive: _Optional[_Union[Adaptive, _Mapping]] = ..., highest: _Optional[str] = ...) -> None: ...
 
 class Adaptive(_message.Message):
     __slots__ = ("on", "floor", "ceiling", "increase", "decrease", "slow_start", "probe_timeout", "retries")

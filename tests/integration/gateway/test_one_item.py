@@ -9,6 +9,9 @@ import pytest
 import tailrace
 from tailrace.model.claim import Settle, State
 from tailrace.model.demand import Cell, Demand
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.limits import Quota
+from tailrace.wire.gateway import GatewayClient
 
 EVERYTHING = Demand(cells={Cell("add", rank): 1000 for rank in range(4)}, total=1000)
 
@@ -132,3 +135,32 @@ async def test_a_hostile_id_is_one_that_nobody_knows(client: tailrace.AsyncClien
     assert len(str(caught.value)) < 1000
     if "\ud800" not in id and id.count("/") < 2:
         assert (await client.reschedule(id, now=True)).outcome == "unknown"
+
+
+async def test_nobody_asks_for_more_than_a_tenant_may_have(
+    stores: Any, client: tailrace.AsyncClient, operator: GatewayClient
+) -> None:
+    # Given a function that is interactive, one that waits, and a bound for its tenant that comes later
+    await stores.control.register([FunctionSpec("add", priority=tailrace.Priority.INTERACTIVE)])
+    before = await client.submit("add", a=0, tenant="acme", priority="reporting", delay="1h")
+    await operator.set_quota(Quota(tenant="acme", highest="eventual"))
+    # When something more urgent is asked for, Then that is refused, whether it is new or waits
+    for call in (
+        client.submit("add", a=1, tenant="acme", priority="user_visible"),
+        client.submit_many([tailrace.Call("add", a=1, tenant="acme", priority=0)] * 3),
+        client.reschedule(before.id, priority="interactive"),
+    ):
+        with pytest.raises(tailrace.InvalidRequest, match=r"tenant 'acme' may have eventual at most"):
+            await call
+    assert (await before.status()).kind.priority == 3
+    # And what does not ask has what it may, as have those who ask for that
+    plain = await client.submit("add", a=1, tenant="acme")
+    assert (await plain.status()).kind.priority == 2
+    assert (await client.reschedule(before.id, priority="eventual")).changed
+    other = await client.submit("add", a=1, tenant="bob")
+    assert (await other.status()).kind.priority == 0
+    # And when the bound is gone, all is as before
+    await operator.set_quota(Quota(tenant="acme"))
+    assert (await client.reschedule(before.id, priority="interactive")).changed
+    again = await client.submit("add", a=1, tenant="acme")
+    assert (await again.status()).kind.priority == 0
