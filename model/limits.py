@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .adaptive import Adaptive, adaptive_from_dict, adaptive_to_dict
@@ -71,6 +71,11 @@ class Quota:
         """Whether it says nothing."""
         limited = self.concurrency or self.rate or self.adaptive or self.highest
         return not (limited or self.weight or self.downstreams or self.reserve or self.opportunistic)
+
+    @property
+    def only_asks(self) -> bool:
+        """Whether all that it says is which priority may be asked for: no limit of what runs."""
+        return bool(self.highest) and replace(self, highest="").empty
 
     @property
     def what(self) -> str:

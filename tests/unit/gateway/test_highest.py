@@ -6,6 +6,8 @@ import pytest
 
 from tailrace.gateway.rules.highest import HighestPriorities
 from tailrace.model.limits import Quota, quota_from_dict, quota_to_dict
+from tailrace.model.workload import Kind
+from tailrace.scheduler.rules.charges import Charges
 from tailrace.wire.gateway_messages import quota_from_wire, quota_to_wire
 
 QUOTAS = [
@@ -68,3 +70,12 @@ def test_a_quota_says_it_wherever_it_travels_and_rests() -> None:
 def test_what_is_no_level_or_of_nothing_that_has_one_is_refused(quota: Quota, words: str) -> None:
     assert words in quota.fault()
     assert len(quota.fault()) < 500
+
+
+def test_a_quota_that_only_bounds_what_is_asked_for_changes_nothing_for_a_scheduler() -> None:
+    charges = Charges()
+    assert not charges.set([Quota(tenant="acme", highest="eventual"), Quota(per="tenant", highest="eventual")], 1, 0.0)
+    assert not charges.anything
+    assert charges.set([Quota(tenant="acme", highest="eventual", concurrency=3)], 2, 0.0)
+    [limit] = charges.resolve(Kind("mail", 2, "", "acme"), 0.0)
+    assert limit.concurrency == 3
