@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .model.errors import UnknownFunction as UnknownFunction
     from .model.errors import UserError as UserError
     from .model.errors import WorkloadFailed as WorkloadFailed
+    from .model.one_item import Peeked as Peeked
+    from .model.one_item import Rescheduled as Rescheduled
     from .model.outcome import Outcome as Outcome
     from .model.priority import Priority as Priority
     from .model.reference import Reference as Reference
@@ -72,6 +74,7 @@ _HOMES = {
         "UserError",
         "WorkloadFailed",
     ),
+    "model.one_item": ("Peeked", "Rescheduled"),
     "model.outcome": ("Outcome",),
     "model.priority": ("Priority",),
     "model.reference": ("Reference",),
@@ -101,8 +104,10 @@ __all__ = [
     "Outcome",
     "Overloaded",
     "PartlySubmitted",
+    "Peeked",
     "Priority",
     "Reference",
+    "Rescheduled",
     "Retry",
     "RetryLater",
     "ScheduleView",

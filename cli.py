@@ -22,6 +22,7 @@ from .demo.commands import demo
 from .foundation import terminal
 from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.files import reload
+from .gateway.commands.items import peek, reschedule
 from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate
 from .gateway.commands.quotas import quota
@@ -336,6 +337,8 @@ app.command(rich_help_panel=WORK)(submit)
 app.command(rich_help_panel=WORK)(status)
 app.command(rich_help_panel=WORK)(result)
 app.command(rich_help_panel=WORK)(find)
+app.command(rich_help_panel=WORK)(peek)
+app.command(rich_help_panel=WORK)(reschedule)
 app.command(rich_help_panel=WORK)(cancel)
 app.command(rich_help_panel=WORK)(explain)
 app.command(rich_help_panel=OPERATE)(alerts)

@@ -6,8 +6,10 @@ place that knows every folder.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +22,7 @@ from .settings import ConfigDirectory, merged
 from .with_metrics import measured
 
 if TYPE_CHECKING:
+    from ..model.limits import Snapshot
     from ..runtime.guarding import Guarding
 
 
@@ -67,12 +70,17 @@ class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"
         directory, gateway = self.directory, self.gateway
         config = directory.read("scheduler.yaml", SchedulerConfig)
         config = merged(config, listen=self.listen, direct_listen=self.direct)
-        watcher = None if gateway is None else lambda on_snapshot: watch(gateway, on_snapshot)
         sizes = directory.lease_sizes(self.heartbeat)
 
         def make(before: SchedulerServer | None) -> SchedulerServer:
             known = {} if before is None else before.listening
-            return SchedulerServer(merged(config, **known), sizes, watcher)
+
+            async def follow(on_snapshot: Callable[[Snapshot], None]) -> None:
+                assert gateway is not None
+                await watch(gateway, on_snapshot, scheduler=f"{gethostname()}:{part.address.rpartition(':')[2]}")
+
+            part = SchedulerServer(merged(config, **known), sizes, None if gateway is None else follow)
+            return part
 
         home = "without a gateway" if gateway is None else f"gateway at {gateway}"
         remade = Remade(make, _telling(gateway))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..foundation import terminal
 from ..foundation.terminal import GatewayAddress, Json
+from ..model.errors import TailraceError, Unavailable
+
+if TYPE_CHECKING:
+    from ..wire.v1.scheduler_pb2 import InspectReply
 
 
 def quota_plan(
@@ -24,9 +28,17 @@ def quota_plan(
     """What applying a file would change, and what to think about before; with a recording, how work would have fared.
     Changes nothing."""
     from ..gateway.commands.quotas import planned, show_plan, to_plan
+    from ..scheduler.fitting import attached, facts, misfits
 
     plan = to_plan(file, gateway)
-    told = planned(plan)
+    told: dict[str, Any] = planned(plan) | {"attached": None}
+    reply = terminal.call(_inspected())
+    if reply is None:
+        terminal.complain("no scheduler answers: nothing was compared with the workers that are attached now")
+    else:
+        now = attached(reply)
+        told["attached"] = facts(now)
+        told["warnings"] += misfits(plan.wanted, plan.snapshot.functions, now)
     if traffic is not None:
         from ..scheduler.recording import read_recording
         from .what_if import compare, show_comparison
@@ -39,3 +51,21 @@ def quota_plan(
     show_plan(told)
     if traffic is not None:
         show_comparison(told, limit)
+
+
+async def _inspected() -> InspectReply | None:
+    """What the scheduler says that is found here; None: none answers."""
+    from ..sdk.discovery import find_scheduler
+    from ..wire.scheduler import SchedulerClient
+
+    try:
+        found = find_scheduler()
+        client = SchedulerClient(found.addresses[0], found.reason)
+    except TailraceError:
+        return None
+    try:
+        return await client.inspect()
+    except Unavailable:
+        return None
+    finally:
+        await client.close()

@@ -6,6 +6,7 @@ Exit codes: 0 done · 1 failed, or not found · 2 the input is wrong · 3 the ot
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -32,6 +33,11 @@ GatewayAddress = Annotated[
         help="The gateway; default: TAILRACE_GATEWAY, else yours here, 127.0.0.1:8786 or the one that runs.",
     ),
 ]
+
+
+#: The newer control characters (an 8-bit terminal takes one for the beginning of a sequence), marks that turn the
+#: direction of what follows or have no width, and half characters.
+_UNSHOWN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def say(text: str) -> None:
@@ -71,8 +77,10 @@ def show_facts(facts: Mapping[str, Any], as_json: bool) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Any plain data as JSON."""
-    say(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    """Any plain data as JSON. What could drive a terminal, or hide in one, is escaped: JSON itself escapes only the
+    older control characters."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    say(_UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def cell(value: Any) -> str:

@@ -17,6 +17,7 @@ from ..foundation.lifecycle import cancel
 from ..model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
 from ..model.function_spec import FunctionSpec
 from ..model.gate import MOST_GATES, Gate
+from ..model.in_force import InForce
 from ..model.limits import Quota, QuotaChange, Snapshot
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.units import duration_text
@@ -29,6 +30,8 @@ from ..wire.v1 import gateway_pb2 as pb
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
 from .quota_plan import NUMBERS, check_quotas, checked_quota, reserved_slots, with_changes
+from .rules.confirmations import Confirmations
+from .rules.highest import HighestPriorities
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
@@ -56,7 +59,9 @@ class ControlDesk:
         spool: RememberedFunctions | None,
         duties: Duties,
         capacity: float = 0.0,
+        highest: HighestPriorities | None = None,
     ) -> None:
+        self._highest = HighestPriorities() if highest is None else highest
         self._capacity = capacity
         self._duties = duties
         self._control = control
@@ -69,6 +74,7 @@ class ControlDesk:
         self._changed = asyncio.Event()
         self._follower: asyncio.Task[None] | None = None
         self._closed = False
+        self._confirmations = Confirmations()
 
     async def start(self, quotas: Sequence[Quota] = ()) -> bool:
         """Applies the configured quotas, reads everything, and follows it from then on. Waits for a store that is away:
@@ -245,7 +251,11 @@ class ControlDesk:
         """Everything now, and again after each change."""
         if not self._free:
             raise Overloaded("too many watch the control store already; close some, or raise `watchers` of the gateway")
+        name = request.scheduler
+        _check_texts(("scheduler", name))
         self._free -= 1
+        if name:
+            self._confirmations.watches(name)
         try:
             sent = self._none
             while not self._closed:
@@ -258,6 +268,18 @@ class ControlDesk:
             raise Unavailable("the gateway is shutting down")
         finally:
             self._free += 1
+            if name:
+                self._confirmations.ended(name, self._clock.wall())
+
+    async def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmReply:
+        """A scheduler that watches has these quotas in force."""
+        if not self._confirmations.confirmed(request.scheduler, request.quotas_version, self._clock.wall()):
+            raise InvalidRequest(f"no scheduler {request.scheduler!r:.100} watches here: it confirms what it watches")
+        return pb.ConfirmReply()
+
+    async def limits_in_force(self) -> list[InForce]:
+        """What each scheduler has said of itself, by name."""
+        return self._confirmations.all(self._clock.wall())
 
     async def _refresh(self) -> None:
         """After a write, so that whoever made it finds it in whatever they ask next."""
@@ -282,6 +304,7 @@ class ControlDesk:
             return
         self._snapshot = snapshot
         self._functions.replace(snapshot.functions)
+        self._highest.replace(snapshot.quotas)
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()

@@ -11,7 +11,18 @@ from ..model.errors import InvalidRequest
 from ..model.function_spec import FunctionSpec
 from ..model.limits import MOST_QUOTAS, Quota, QuotaKey
 
-NUMBERS = ("concurrency", "rate", "burst", "weight", "max_values", "downstreams", "reserve", "lend", "opportunistic")
+NUMBERS = (
+    "concurrency",
+    "rate",
+    "burst",
+    "weight",
+    "max_values",
+    "downstreams",
+    "reserve",
+    "lend",
+    "opportunistic",
+    "highest",
+)
 
 
 class QuotaDifference(NamedTuple):
@@ -64,6 +75,8 @@ def numbers(quota: Quota | None) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
     return ", ".join(value) if isinstance(value, tuple) else f"{value:g}"
 
 

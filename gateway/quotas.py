@@ -36,6 +36,7 @@ class FunctionQuota(BaseModel):
     reserve      slot-seconds a minute that it is sure of (600: ten slots all the time)
     lend         whether others may have what is not used of that (default: yes)
     opportunistic  it runs only in what all others leave idle
+    highest      the highest priority that its workloads may be submitted with
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,6 +49,7 @@ class FunctionQuota(BaseModel):
     reserve: Limit = 0.0
     lend: bool = True
     opportunistic: bool = False
+    highest: str = ""
 
     @model_validator(mode="after")
     def _fits_together(self) -> FunctionQuota:
@@ -105,6 +107,7 @@ class QuotaEntry(BaseModel):
     weight       the tenant's share when tenants compete, over all functions, or in the function that is named
     reserve, lend   as for a function, of a tenant or a function's tenant
     adaptive     how the limit of a downstream adapts when that throttles
+    highest      as for a function, of a tenant or a function's tenant
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -124,6 +127,7 @@ class QuotaEntry(BaseModel):
     lend: bool = True
     opportunistic: bool = False
     adaptive: AdaptiveConfig | None = None
+    highest: str = ""
 
     @model_validator(mode="after")
     def _fits_together(self) -> QuotaEntry:
@@ -131,7 +135,7 @@ class QuotaEntry(BaseModel):
         if fault := quota.fault():
             raise ValueError(fault)
         if quota.empty:
-            raise ValueError("it says nothing: give concurrency, rate, weight or adaptive")
+            raise ValueError("it says nothing: give concurrency, rate, weight, adaptive or highest")
         return self
 
     def quota(self) -> Quota:

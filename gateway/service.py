@@ -17,9 +17,11 @@ from .dead_letters import DeadLetterDesk
 from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .file_desk import FileDesk
+from .item_desk import ItemDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
+from .rules.highest import HighestPriorities
 from .schedule_desk import ScheduleDesk
 from .spooling import Spooler, spool_rule
 from .status import StatusDesk
@@ -44,9 +46,15 @@ class GatewayService:
         spooler: Spooler | None = None
         if spool is not None:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
-        submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler, attention.submissions)
+        highest = HighestPriorities()
+        submitter = Submitter(
+            config, queue, functions, clock, attention.refusals, spooler, attention.submissions, highest
+        )
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
-        control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties, config.capacity)
+        items = ItemDesk(config, queue, clock, spooler, highest)
+        control = ControlDesk(
+            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest
+        )
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
         overview = OverviewDesk(
             attention,
@@ -66,6 +74,7 @@ class GatewayService:
         self.direct = new_name() if config.direct and possible() else ""
         self.status, self.result = status.status, status.result
         self.cancel, self.find = status.cancel, status.find
+        self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
         self.for_operators = {
             "files": FileDesk(beside.files),

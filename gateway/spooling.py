@@ -16,6 +16,7 @@ import random
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
@@ -24,6 +25,7 @@ from ..model.errors import Overloaded, StoreFull, TailraceError, Unavailable, Us
 from ..model.overview import SpoolOverview
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.intake import NewItem, QueueIntake, Submitted
+from ..stores.queue.items import Content, QueueItems, Reschedule
 from ..stores.spool.spool import Spool, Spooled, SpooledItem
 from .config import GatewayConfig
 from .rules.spool import SpoolRule, SpoolState, Way
@@ -34,6 +36,10 @@ BATCH_ITEMS, BATCH_BYTES = 500, 1 << 20
 _LOG = logging.getLogger("tailrace.gateway")
 
 
+class SpooledInto(QueueIntake, QueueItems, Protocol):
+    """A queue, as far as a spool before it needs it."""
+
+
 class Spooler:
     """The queue with a spool before it: `submit` is the queue's, and goes on while the queue's store is away.
 
@@ -41,7 +47,7 @@ class Spooler:
     """
 
     def __init__(
-        self, queue: QueueIntake, spool: Spool, rule: SpoolRule, clock: Clock, patience: float, duties: Duties
+        self, queue: SpooledInto, spool: Spool, rule: SpoolRule, clock: Clock, patience: float, duties: Duties
     ) -> None:
         self._duties = duties
         self._queue = queue
@@ -162,8 +168,19 @@ class Spooler:
     async def _bring_batch(self, batch: Sequence[SpooledItem]) -> None:
         async with asyncio.timeout(self._patience):
             stored = await self._queue.submit([each.item for each in batch])
+            await self._move_those_there(batch, stored)
         await self._spool.became([each.id for each in batch], [each.id for each in stored])
         self._brought += len(batch)
+
+    async def _move_those_there(self, batch: Sequence[SpooledItem], stored: Sequence[Submitted]) -> None:
+        """What the queue had already, from a try that was not answered, is as it was before it was changed here."""
+        changes = [
+            Reschedule(answer.id, each.item.due, each.item.kind.priority)
+            for each, answer in zip(batch, stored, strict=True)
+            if each.moved and answer.duplicate
+        ]
+        if changes:
+            await self._queue.reschedule(changes)
 
     def _failed(self, error: Exception) -> float:
         """Notes that the store failed; after how long it is asked again."""
@@ -181,6 +198,16 @@ class Spooler:
             taken = await self._spool.cancel(ids)
             await self._look()
         return taken
+
+    async def reschedule(self, change: Reschedule) -> str:
+        """Changes one that still waits in the spool; `unknown` where it does not."""
+        async with self._moving:
+            [answer] = await self._spool.reschedule([change])
+        return answer
+
+    async def peek(self, id: str, max_bytes: int) -> Content | None:
+        """What one that still waits in the spool holds."""
+        return await self._spool.peek(id, max_bytes)
 
     async def overview(self) -> SpoolOverview:
         """What operators see of it."""

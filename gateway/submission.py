@@ -25,6 +25,7 @@ from ..wire.convert import headers_from_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
+from .rules.highest import HighestPriorities
 
 #: Kinds whose names were checked and found good; forgotten all at once when there are more.
 KINDS_KEPT = 10_000
@@ -40,9 +41,13 @@ PayloadCheck = Callable[[bytes], None]
 class SubmissionRule:
     """Turns workloads of a request into items of the queue, or raises the UserError that refuses them all."""
 
-    def __init__(self, config: GatewayConfig, functions: KnownFunctions) -> None:
+    def __init__(
+        self, config: GatewayConfig, functions: KnownFunctions, highest: HighestPriorities | None = None
+    ) -> None:
         self._config = config
         self._functions = functions
+        self._highest = HighestPriorities() if highest is None else highest
+        self._changes = 0  # of those, that `_kinds` knows of
         self._kinds: dict[tuple[str, int, str, str], Kind] = {}
 
     def check_count(self, count: int) -> None:
@@ -59,6 +64,7 @@ class SubmissionRule:
             self.check_count(len(workloads))
             of = len(workloads)
         items: list[NewItem] = []
+        self._look()
         try:
             item = self._item
             for workload in workloads:
@@ -72,6 +78,7 @@ class SubmissionRule:
         the check of the payloads."""
         if workload.payload or workload.key or workload.dedupe_key or workload.submission_id:
             raise InvalidRequest("a form of workloads has no payload, key, dedupe_key or submission_id")
+        self._look()
         spec = self._spec(workload.function)
         arguments = self._functions.checker(spec) if spec.arguments else None
         most = self._config.max_payload
@@ -83,6 +90,12 @@ class SubmissionRule:
                 arguments(payload)
 
         return self._said(workload, spec, b"", now), check
+
+    def _look(self) -> None:
+        """Forgets kinds that were good before quotas changed."""
+        if self._changes != self._highest.changes:
+            self._changes = self._highest.changes
+            self._kinds.clear()
 
     def _item(self, workload: pb.NewWorkload, now: float) -> NewItem:
         payload = workload.payload
@@ -119,10 +132,14 @@ class SubmissionRule:
         named = (spec.name, rank, workload.collection, workload.tenant)
         kind = self._kinds.get(named)
         if kind is None:
-            if rank > _HIGHEST_PRIORITY:
-                raise InvalidRequest(f"priority is {rank}: expected 0 (interactive) to {int(_HIGHEST_PRIORITY)}")
+            rank_of(rank)
             _label("collection", workload.collection)
             _label("tenant", workload.tenant)
+            highest = self._highest.of(spec.name, workload.tenant)
+            if rank < highest:  # not remembered: whether it was asked for decides
+                if workload.HasField("priority"):
+                    raise InvalidRequest(too_urgent(rank, highest, spec.name, workload.tenant))
+                return Kind(spec.name, highest, workload.collection, workload.tenant)
             if len(self._kinds) >= KINDS_KEPT:
                 self._kinds.clear()
             kind = self._kinds[named] = Kind(*named)
@@ -130,21 +147,8 @@ class SubmissionRule:
 
     def _due(self, workload: pb.NewWorkload, now: float) -> float:
         """Wall clock seconds; 0: now."""
-        delay = workload.delay
-        if workload.HasField("at"):
-            if delay:
-                raise InvalidRequest("delay and at are both given: expected one of them")
-            if not 0 <= workload.at < math.inf:
-                raise InvalidRequest(f"at is {workload.at}: expected wall clock seconds since 1970")
-            delay = max(0.0, workload.at - now)
-        if not 0 <= delay < math.inf:
-            raise InvalidRequest(f"the delay is {delay:g} seconds: expected zero or more")
-        if delay > self._config.max_delay:
-            raise InvalidRequest(
-                f"the delay is {duration_text(min(delay, 1e12))}: at most {duration_text(self._config.max_delay)} is "
-                "taken (`max_delay` of the gateway)"
-            )
-        return now + delay if delay else 0.0
+        at = workload.at if workload.HasField("at") else None
+        return due_time(workload.delay, at, self._config.max_delay, now)
 
     def _headers(self, workload: pb.NewWorkload) -> tuple[tuple[str, str], ...]:
         headers = headers_from_wire(workload.headers)
@@ -152,6 +156,41 @@ class SubmissionRule:
         if size > self._config.max_headers + (TRACE_SIZE if carries(headers) else 0):
             raise InvalidRequest(f"the headers have {size} bytes: at most {self._config.max_headers} are taken")
         return headers
+
+
+def due_time(delay: float, at: float | None, most: float, now: float) -> float:
+    """Wall clock seconds of when something is due that is to be after `delay` seconds or at a time; 0: now. Raises
+    InvalidRequest for both, and for what is more than `most` seconds ahead."""
+    if at is not None:
+        if delay:
+            raise InvalidRequest("delay and at are both given: expected one of them")
+        if not 0 <= at < math.inf:
+            raise InvalidRequest(f"at is {at}: expected wall clock seconds since 1970")
+        delay = max(0.0, at - now)
+    if not 0 <= delay < math.inf:
+        raise InvalidRequest(f"the delay is {delay:g} seconds: expected zero or more")
+    if delay > most:
+        raise InvalidRequest(
+            f"the delay is {duration_text(min(delay, 1e12))}: at most {duration_text(most)} is taken (`max_delay` of "
+            "the gateway)"
+        )
+    return now + delay if delay else 0.0
+
+
+def rank_of(priority: int) -> int:
+    """The rank itself. Raises InvalidRequest for one that no priority has."""
+    if priority > _HIGHEST_PRIORITY:
+        raise InvalidRequest(f"priority is {priority}: expected 0 (interactive) to {int(_HIGHEST_PRIORITY)}")
+    return priority
+
+
+def too_urgent(rank: int, highest: int, function: str, tenant: str) -> str:
+    """What is told of a priority that its tenant may not ask for."""
+    whose = f"workloads of {function!r}" + (f" for the tenant {tenant!r}" if tenant else "")
+    return (
+        f"priority is {Priority(rank).label}: {whose} may have {Priority(highest).label} at most "
+        "(`highest` of a quota: `tailrace quota list`); ask for that, or leave the priority out"
+    )
 
 
 def refused(error: UserError, place: int, of: int) -> UserError:

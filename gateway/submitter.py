@@ -13,6 +13,7 @@ from .admission import Admission
 from .columns import WorkloadColumns
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
+from .rules.highest import HighestPriorities
 from .rules.refusals import Refusals
 from .spooling import Spooler
 from .submission import SubmissionRule
@@ -36,12 +37,13 @@ class Submitter:
         refusals: Refusals,
         spooler: Spooler | None = None,
         seen: SubmissionsSeen | None = None,
+        highest: HighestPriorities | None = None,
     ) -> None:
         self._queue = queue
         self._clock = clock
         self._refusals = refusals
         self._spooler = spooler
-        self._rule = SubmissionRule(config, functions)
+        self._rule = SubmissionRule(config, functions, highest)
         self._admission = Admission(config.submitting_items, config.submitting_bytes)
         self._closed = False
         self.seen = SubmissionsSeen(clock) if seen is None else seen

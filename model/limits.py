@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .adaptive import Adaptive, adaptive_from_dict, adaptive_to_dict
 from .function_spec import MOST_DOWNSTREAMS, FunctionSpec
 from .gate import Gate
 from .name import EXPECTED, NAME_LENGTH, is_name
+from .priority import Priority
 
 #: The highest number that a quota may have.
 HIGHEST_LIMIT = 1e9
@@ -39,6 +40,7 @@ class Quota:
                  function, a tenant, or a function's tenant. 0: none
     lend         whether others may have what is not used of the reserve
     opportunistic  this function runs only in what all others leave idle
+    highest      the highest priority that may be asked for, of a function, a tenant or a function's tenant; empty: any
     adaptive     how the limit of this downstream adapts; None: as usual
     """
 
@@ -57,6 +59,7 @@ class Quota:
     lend: bool = True
     opportunistic: bool = False
     adaptive: Adaptive | None = None
+    highest: str = ""
 
     @property
     def key(self) -> QuotaKey:
@@ -66,8 +69,13 @@ class Quota:
     @property
     def empty(self) -> bool:
         """Whether it says nothing."""
-        limited = self.concurrency or self.rate or self.adaptive
+        limited = self.concurrency or self.rate or self.adaptive or self.highest
         return not (limited or self.weight or self.downstreams or self.reserve or self.opportunistic)
+
+    @property
+    def only_asks(self) -> bool:
+        """Whether all that it says is which priority may be asked for: no limit of what runs."""
+        return bool(self.highest) and replace(self, highest="").empty
 
     @property
     def what(self) -> str:
@@ -115,7 +123,17 @@ class Quota:
             return f"max_values is {self.max_values}: expected 1 to {MOST_VALUES:,}"
         if self.adaptive is not None and (not self.downstream or self.tenant or self.per):
             return "only a quota of a whole downstream says how its limit adapts"
+        if fault := self._fault_of_highest():
+            return fault
         return self._fault_of_calls() or (self.adaptive.fault() if self.adaptive is not None else "")
+
+    def _fault_of_highest(self) -> str:
+        if self.highest and (self.collection or self.downstream):
+            return "a highest priority is of a function, a tenant, or a function's tenant"
+        known = [level.label for level in Priority]
+        if self.highest and self.highest not in known:
+            return f"highest is {self.highest[:NAME_LENGTH]!r}: expected one of {', '.join(known)}"
+        return ""
 
     def _fault_of_calls(self) -> str:
         if self.downstreams and (not self.function or any(self.key[1:])):

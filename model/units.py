@@ -94,6 +94,22 @@ def duration_text(value: float) -> str:
     return "".join(parts)
 
 
+def delay_or_moment(option: str, text: str) -> tuple[float | None, float | None]:
+    """Seconds from now, or a wall clock time, of how long from now or an ISO 8601 time (without a zone: the local one).
+    Raises InvalidRequest."""
+    try:
+        return seconds(text), None
+    except InvalidRequest:
+        pass
+    try:
+        return None, max(1.0, datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        raise InvalidRequest(
+            f'{option} is {_shown(text)}: expected how long from now, such as "10m", or a time such as '
+            '"2026-05-01T12:00"'
+        ) from None
+
+
 def moment_of(option: str, text: str, now: float) -> float:
     """A wall clock time, from how long before `now` or from an ISO 8601 time (without a zone: the local one); 0 for an
     empty text. Raises InvalidRequest."""

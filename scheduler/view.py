@@ -54,16 +54,7 @@ def inspect(core: Core, scheduler: str, now: float, wall: float = 0.0) -> pb.Ins
             asking=len(core.roster.functions[name].asking),
         )
     _protected(core, reply, now, wall)
-    for worker in core.workers.values():
-        state = reply.workers.add(
-            name=worker.name,
-            session=worker.session,
-            assigned=len(worker.open),
-            draining=worker.draining,
-            connected=worker.connected,
-        )
-        for pool in worker.pools.values():
-            state.pools.add(name=pool.name, functions=sorted(pool.functions), slots=pool.slots, limit=pool.limit)
+    _workers(core, reply)
     for tailer in core.tailers.values():
         if not tailer.patient:
             reply.tailers.add(
@@ -74,6 +65,33 @@ def inspect(core: Core, scheduler: str, now: float, wall: float = 0.0) -> pb.Ins
     for code, count in sorted(core.returns.reasons.items()):
         reply.reasons.add(reason=code, count=count)
     return reply
+
+
+def _workers(core: Core, reply: pb.InspectReply) -> None:
+    """The workers with their pools, and how many of each kind run there."""
+    for worker in core.workers.values():
+        state = reply.workers.add(
+            name=worker.name,
+            session=worker.session,
+            assigned=len(worker.open),
+            draining=worker.draining,
+            connected=worker.connected,
+        )
+        for pool in worker.pools.values():
+            state.pools.add(
+                name=pool.name,
+                functions=sorted(pool.functions),
+                slots=pool.slots,
+                limit=pool.limit,
+                alone=pool.alone,
+            )
+    kinds = Counter(
+        item[KIND] for worker in core.workers.values() for ref, item in worker.open.items() if ref not in worker.parents
+    )
+    for kind, items in kinds.items():
+        reply.running.add(
+            function=kind.function, priority=kind.priority, collection=kind.collection, tenant=kind.tenant, items=items
+        )
 
 
 def _protected(core: Core, reply: pb.InspectReply, now: float, wall: float) -> None:

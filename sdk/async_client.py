@@ -114,6 +114,8 @@ class AsyncClient:
     result = _counted(_awaited(workload_calls.result))
     cancel = _awaited(workload_calls.cancel)
     cancel_many = _awaited(workload_calls.cancel_many)
+    reschedule = _awaited(workload_calls.reschedule)
+    peek = _awaited(workload_calls.peek)
 
     schedule = _awaited(scheduling.schedule)
     schedules = _awaited(scheduling.schedules)

@@ -123,6 +123,8 @@ class Client:
     result = _counted(_blocking(workload_calls.result))
     cancel = _blocking(workload_calls.cancel)
     cancel_many = _blocking(workload_calls.cancel_many)
+    reschedule = _blocking(workload_calls.reschedule)
+    peek = _blocking(workload_calls.peek)
 
     schedule = _blocking(scheduling.schedule)
     schedules = _blocking(scheduling.schedules)

@@ -12,10 +12,12 @@ from ..foundation.identity import whoami
 from ..model.claim import State
 from ..model.did_you_mean import meant
 from ..model.errors import InvalidRequest, WorkloadFailed
+from ..model.one_item import Peeked, Rescheduled
+from ..model.priority import Priority
 from ..model.search import MOST_FOUND, Search
 from ..model.status import SUCCESS, WorkloadStatus
 from ..model.units import seconds
-from ..wire.gateway_messages import status_from_wire
+from ..wire.gateway_messages import peeked_from_wire, rescheduled_from_wire, status_from_wire
 from ..wire.search_messages import search_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .call import moment
@@ -26,6 +28,8 @@ CHUNK_IDS = 1000
 #: One call that waits for a result asks for at most so many seconds, and gets so many more to answer.
 LONGEST_WAIT = 30.0
 ANSWER_MARGIN = 10.0
+#: Bytes of a payload that `peek` asks for.
+PEEK_BYTES = 64 << 10
 #: What the ids of spooled workloads begin with, and what a gateway says of an id that it does not know.
 SPOOL_ID = "spool-"
 UNKNOWN = "unknown"
@@ -143,6 +147,78 @@ def cancel_many(talk: Conversation, ids: Iterable[str]) -> Steps[list[str]]:
                     outcomes[at] = outcome if outcomes[at] == UNKNOWN else outcomes[at]
         found += outcomes
     return found
+
+
+def reschedule(
+    talk: Conversation,
+    id: str,
+    *,
+    delay: float | str | None = None,
+    at: datetime | float | None = None,
+    now: bool = False,
+    priority: Priority | str | int | None = None,
+) -> Steps[Rescheduled]:
+    """Gives a workload that waits another due time, another priority, or both. What became of it says the answer's
+    `outcome`, and `why` in words where it is not as was asked; it is changed whole, or not at all.
+
+    delay     due after (seconds or "30s"), from now
+    at        due at: a datetime or wall clock seconds, instead of `delay`
+    now       due now, and no later than it was: the same as a delay of 0
+    priority  a level or its name
+
+    Raises InvalidRequest for options that make no sense, and for an item of a stream, which is in no queue.
+    """
+    if sum((delay is not None, at is not None, now)) > 1:
+        raise InvalidRequest("expected one of delay, at and now")
+    request = pb.RescheduleRequest(id=_sendable(id), who=whoami())
+    if now or delay is not None:
+        request.delay = 0.0 if delay is None else seconds(delay)
+    if at is not None:
+        request.at = moment("at", at)
+    if priority is not None:
+        request.priority = Priority.parse(priority)
+    reply = yield from talk.answered("Reschedule", request)
+    if reply.outcome == UNKNOWN and id.startswith(SPOOL_ID):
+        others = yield from talk.elsewhere("Reschedule", request)
+        reply = next((other for other in others if other.outcome != UNKNOWN), reply)
+    return rescheduled_from_wire(id, reply)
+
+
+def peek(talk: Conversation, id: str, *, max_bytes: int = PEEK_BYTES) -> Steps[Peeked]:
+    """Looks at a workload that has not ended: the first `max_bytes` bytes of its payload, its headers, its key. The
+    gateway shows 8 MiB at most. Raises InvalidRequest for one that has ended or is not known, and for an item of a
+    stream."""
+    if not 0 <= max_bytes < 1 << 32:
+        raise InvalidRequest(f"max_bytes is {max_bytes!r:.40}: expected 0 or more bytes")
+    request = pb.PeekRequest(id=_sendable(id), max_bytes=max_bytes)
+    try:
+        reply = yield from talk.answered("Peek", request)
+    except InvalidRequest:
+        others = (yield from _peek_elsewhere(talk, request)) if id.startswith(SPOOL_ID) else None
+        if others is None:
+            raise
+        reply = others
+    return peeked_from_wire(reply)
+
+
+def _peek_elsewhere(talk: Conversation, request: pb.PeekRequest) -> Steps[Any]:
+    """The answer of another gateway that knows it; None: none does."""
+    for _ in range(1, len(talk.addresses)):
+        talk.turn()
+        try:
+            return (yield from talk.answered("Peek", request))
+        except InvalidRequest:
+            continue
+    return None
+
+
+def _sendable(id: str) -> str:
+    """The id. Raises InvalidRequest for what no message carries: half a character."""
+    try:
+        id.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"no workload {id!r:.100} is known: half a character is in no id") from None
+    return id
 
 
 def _chunks(ids: Iterable[str]) -> Iterator[list[str]]:

@@ -38,6 +38,8 @@ class RemoteQueue(StoreClient):
     settle = remote(Queue.settle)
     status = remote(Queue.status)
     cancel = remote(Queue.cancel)
+    reschedule = remote(Queue.reschedule)
+    peek = remote(Queue.peek)
     find = remote(Queue.find)
     tries = remote(Queue.tries)
     headers = remote(Queue.headers)

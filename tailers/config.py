@@ -19,6 +19,7 @@ from pydantic_core.core_schema import ErrorType
 
 from ..foundation.config import Bytes, Name, Seconds
 from ..model.errors import ConfigError, InvalidRequest
+from ..model.priority import Priority
 from ..model.retry import Retry
 from ..sdk.source import SourceKind
 from .mapping.record_values import (
@@ -89,6 +90,7 @@ class TailerConfig(BaseModel):
     source      `kind` and that kind's own options
     function    a name, or the header that holds it; a queue's items name their own
     priority    a level, a header, a field of the payload (JSON), or rules; default: the function's own
+    highest_priority   no item of this source is more urgent than this level, whatever its record or its function says
     look_ahead  where each record has its own priority: so many items may wait their turn while the stream is read on
                 for more urgent ones. Default: half of window.items, which stay in memory, so that nothing is read
                 twice; window.positions where records also name their function, since a slow one must not keep others
@@ -119,6 +121,7 @@ class TailerConfig(BaseModel):
     source: dict[str, Any]
     function: Name | FromHeader | None = None
     priority: PriorityFrom | None = None
+    highest_priority: str = ""
     look_ahead: int | None = Field(None, ge=1, le=10_000_000)
     expires: ExpiresFrom | None = None
     on_expiry: OnExpiry = "settle"
@@ -199,6 +202,11 @@ class TailerConfig(BaseModel):
             check_level(priority if isinstance(priority, str) else priority.default)
         return priority
 
+    @field_validator("highest_priority")
+    @classmethod
+    def _highest_is_a_level(cls, highest: str) -> str:
+        return check_level(highest)
+
     @field_validator("expires")
     @classmethod
     def _expires_some_time(cls, expires: ExpiresFrom | None) -> ExpiresFrom | None:
@@ -256,7 +264,19 @@ def _why_not_urgent(config: TailerConfig, kind: SourceKind) -> Iterator[tuple[st
                 "priority",
                 f"items of a {kind.name} have the priority that they were submitted with: leave the key out",
             )
+        if config.highest_priority:
+            yield (
+                "highest_priority",
+                f"items of a {kind.name} have the priority that they were submitted with: leave the key out",
+            )
         return
+    highest, level = config.highest_priority, config.priority
+    if highest and isinstance(level, str) and Priority.parse(level) < Priority.parse(highest):
+        yield (
+            "highest_priority",
+            f"it is {highest}, and all records have the priority {level}, which is more urgent: lower that, or leave "
+            "the key out",
+        )
     if config.ranked and config.order == "partition":
         yield (
             "priority",

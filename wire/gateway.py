@@ -34,13 +34,15 @@ from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
 
 SERVICE = "tailrace.v1.Gateway"
+#: Seconds within which a gateway takes a confirmation. Meanwhile no further change is taken from it.
+CONFIRM_WITHIN = 2.0
 
 _LOG = logging.getLogger("tailrace.wire.gateway")
 
 
 class WorkloadPort(Protocol):
-    """Workloads: taken in, found, ended. Every method of these ports may raise a TailraceError, which the caller gets
-    as the same error."""
+    """Workloads: taken in, found, looked at, moved, ended. Every method of these ports may raise a TailraceError, which
+    the caller gets as the same error."""
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply: ...
 
@@ -54,6 +56,10 @@ class WorkloadPort(Protocol):
 
     async def find(self, request: pb.FindRequest) -> pb.FindReply: ...
 
+    async def reschedule(self, request: pb.RescheduleRequest) -> pb.RescheduleReply: ...
+
+    async def peek(self, request: pb.PeekRequest) -> pb.PeekReply: ...
+
 
 class FunctionPort(Protocol):
     """The registered functions, and all that schedulers and workers watch: gates and quotas too."""
@@ -63,6 +69,8 @@ class FunctionPort(Protocol):
     async def list_functions(self, request: pb.ListFunctionsRequest) -> pb.ListFunctionsReply: ...
 
     def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]: ...
+
+    async def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmReply: ...
 
 
 class SchedulePort(Protocol):
@@ -86,8 +94,11 @@ class _Servicer:
         self.Result = _unary(workloads.result)
         self.Cancel = _unary(workloads.cancel)
         self.Find = _unary(workloads.find)
+        self.Reschedule = _unary(workloads.reschedule)
+        self.Peek = _unary(workloads.peek)
         self.RegisterFunctions = _unary(functions.register_functions)
         self.ListFunctions = _unary(functions.list_functions)
+        self.Confirm = _unary(functions.confirm)
         self.PutSchedule = _unary(schedules.put)
         self.ListSchedules = _unary(schedules.list)
         self.ChangeSchedule = _unary(schedules.change)
@@ -190,12 +201,14 @@ async def watch(
     address: str,
     on_snapshot: Callable[[Snapshot], None],
     *,
+    scheduler: str = "",
     unreachable: Callable[[str], None] | None = None,
 ) -> None:
     """Calls `on_snapshot` with the control store's content, now and after each change, for ever.
 
     A gateway that dies or is cut off is called again with back-off; meanwhile nothing is said to `on_snapshot`, so that
-    whoever watches keeps the last version. `unreachable` gets the reason, once per outage. Ends by being cancelled.
+    whoever watches keeps the last version. `unreachable` gets the reason, once per outage. `scheduler` is the name of
+    one, which confirms what it was told. Ends by being cancelled.
     """
     backoff, said = Backoff(*CALL, random.random), False
     channel = dial(address)
@@ -203,13 +216,15 @@ async def watch(
         stub: Any = GatewayStub(channel)  # type: ignore[no-untyped-call]
         while True:
             reason = "it ended the watch"
-            stream = stub.Watch(pb.WatchRequest())
+            stream = stub.Watch(pb.WatchRequest(scheduler=scheduler))
             with contextlib.closing(_Cancelled(stream)):
                 try:
                     async for message in stream:
                         on_snapshot(snapshot_from_wire(message))
                         backoff.reset()
                         said = False
+                        if scheduler:
+                            await _confirm(stub, scheduler, message.quotas_version)
                 except grpc.aio.AioRpcError as error:
                     reason = str(error_of(error, address))
             if not said and unreachable is not None:
@@ -218,6 +233,16 @@ async def watch(
             await asyncio.sleep(backoff.pause())
     finally:
         await channel.close()
+
+
+async def _confirm(stub: Any, scheduler: str, version: int) -> None:
+    """Says that these quotas are in force. Raises where nobody hears it: then the watch begins anew, and says it
+    again."""
+    try:
+        await stub.Confirm(pb.ConfirmRequest(scheduler=scheduler, quotas_version=version), timeout=CONFIRM_WITHIN)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is not grpc.StatusCode.UNIMPLEMENTED:  # a gateway of an older version asks for nothing
+            raise
 
 
 class _Cancelled:

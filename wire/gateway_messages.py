@@ -8,11 +8,12 @@ from typing import NamedTuple
 from ..model.adaptive import Adaptive, adaptive_to_dict
 from ..model.gate import Gate
 from ..model.limits import Quota, Snapshot
+from ..model.one_item import Peeked, Rescheduled
 from ..model.overview import TailerOverview
 from ..model.status import WorkloadStatus
 from ..model.tries import Try
 from ..model.workload import Headers, Kind
-from .convert import function_from_wire, function_to_wire, headers_to_wire
+from .convert import function_from_wire, function_to_wire, headers_from_wire, headers_to_wire
 from .v1 import gateway_pb2 as pb
 
 _TAILER_FIELDS = tuple(name for name in TailerOverview.__slots__ if name != "classes")
@@ -123,6 +124,19 @@ def status_from_wire(message: pb.WorkloadStatus) -> WorkloadStatus | None:
     )
 
 
+def rescheduled_from_wire(id: str, reply: pb.RescheduleReply) -> Rescheduled:
+    """What became of the wish to change a workload."""
+    return Rescheduled(reply.status.id or id, reply.outcome, reply.why, status_from_wire(reply.status))
+
+
+def peeked_from_wire(reply: pb.PeekReply) -> Peeked:
+    """What a workload holds."""
+    status = status_from_wire(reply.status)
+    assert status is not None, "a gateway shows nothing of a workload that it does not know"
+    headers = headers_from_wire(reply.headers)
+    return Peeked(status, reply.payload, reply.size, reply.key, headers, reply.expires_at)
+
+
 def gate_to_wire(gate: Gate) -> pb.Gate:
     """A gate as a message."""
     return pb.Gate(
@@ -175,6 +189,7 @@ def quota_to_wire(quota: Quota) -> pb.Quota:
         keeps=not quota.lend,
         opportunistic=quota.opportunistic,
         adaptive=None if quota.adaptive is None else pb.Adaptive(**adaptive_to_dict(quota.adaptive)),
+        highest=quota.highest,
     )
 
 
@@ -196,6 +211,7 @@ def quota_from_wire(message: pb.Quota) -> Quota:
         not message.keeps,
         message.opportunistic,
         _adaptive(message.adaptive) if message.HasField("adaptive") else None,
+        message.highest,
     )
 
 

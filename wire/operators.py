@@ -105,6 +105,7 @@ class OperatorClient:
     set_quota = remote(LimitPort.set_quota, named)
     apply_quotas = remote(LimitPort.apply_quotas, named)
     quota_changes = remote(LimitPort.quota_changes, named)
+    limits_in_force = remote(LimitPort.limits_in_force, named)
     _set_gate = remote(LimitPort.set_gate, named)
 
     overview = remote(OverviewPort.overview, named)

@@ -11,6 +11,7 @@ import typer
 from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json
 from ...sdk import found_gateway
+from . import confirming
 
 if TYPE_CHECKING:
     from ...model.limits import Quota, Snapshot
@@ -23,6 +24,10 @@ Tenant = Annotated[str, typer.Option("--tenant", help="Of this tenant, of the fu
 Downstream = Annotated[str, typer.Option("--downstream", help="Of this downstream, whoever calls it.")]
 Per = Annotated[str, typer.Option("--per", help="tenant: one for each tenant that has none of its own.")]
 Why = Annotated[str, typer.Option("--why", help="The reason, kept in the history.")]
+Wait = Annotated[
+    str, typer.Option("--wait", metavar="TIME", help="How long to wait until schedulers have it; 0: not at all.")
+]
+DEFAULT_WAIT = "5s"
 File = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, as in quotas.yaml.")]
 
 _COLUMNS = [
@@ -36,6 +41,7 @@ _COLUMNS = [
     "burst",
     "weight",
     "reserve",
+    "highest",
 ]
 
 
@@ -65,6 +71,7 @@ def quota_set(
     ] = 0.0,
     lend: Annotated[bool, typer.Option("--lend/--keep", help="Whether others may use what is left of it.")] = True,
     opportunistic: Annotated[bool, typer.Option("--opportunistic", help="It has what all others leave idle.")] = False,
+    highest: Annotated[str, typer.Option("--highest", help="The highest priority that may be asked for.")] = "",
     why: Why = "",
     gateway: GatewayAddress = None,
 ) -> None:
@@ -91,6 +98,7 @@ def quota_set(
         lend,
         opportunistic,
         adapts,
+        highest,
     )
     _set(gateway, wanted, why)
     terminal.say(f"{_called(wanted)}: {'no limits' if wanted.empty else 'limits set'}")
@@ -188,40 +196,47 @@ def show_plan(plan: dict[str, Any]) -> None:
 
 
 @quota.command("apply")
-def quota_apply(file: File, why: Why = "", gateway: GatewayAddress = None) -> None:
-    """Replace all quotas by those of a file, as one version. What is not in the file is no longer limited."""
+def quota_apply(
+    file: File, why: Why = "", wait: Wait = DEFAULT_WAIT, gateway: GatewayAddress = None, as_json: Json = False
+) -> None:
+    """Replace all quotas by those of a file, as one version, and wait until the schedulers say that it is in force.
+    What is not in the file is no longer limited. Exit code 1 when some have not said so in time."""
     from ..quota_plan import differences, warnings
 
+    patience = _patience(wait)
     snapshot = found_gateway.ask(gateway, lambda client: client.limits())
     wanted = _read(file, snapshot)
     for warning in warnings(wanted, snapshot.functions):
         terminal.complain(f"warning: {warning}")
-    if not differences(snapshot.quotas, wanted):
-        terminal.say("nothing changes")
-        return
-    version = _apply(gateway, snapshot, wanted, why)
-    terminal.say(f"version {version} is in force: {len(wanted)} quotas")
+    changes = bool(differences(snapshot.quotas, wanted))
+    version = _apply(gateway, snapshot, wanted, why) if changes else snapshot.quotas_version
+    _confirmed(gateway, version, patience, f"{len(wanted)} quotas" if changes else "nothing changes", changes, as_json)
 
 
 @quota.command("history")
 def quota_history(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The versions of the quotas that are kept, the newest first."""
     changes = found_gateway.ask(gateway, lambda client: client.quota_changes())
-    rows = [
-        {"version": each.version, "at": terminal.moment(each.at), "who": each.who, "quotas": len(each.quotas)}
-        | {"why": each.why}
-        for each in changes
-    ]
-    terminal.show(rows, ["version", "at", "who", "quotas", "why"], as_json, empty="quotas were never set")
+    in_force = confirming.look(gateway).schedulers.values()
+    rows: list[dict[str, Any]] = []
+    for each in changes:
+        where = [one.scheduler for one in in_force if one.version == each.version]
+        facts = {"version": each.version, "at": terminal.moment(each.at), "who": each.who, "quotas": len(each.quotas)}
+        rows.append(facts | {"why": each.why, "in_force_at": where if as_json else ", ".join(where)})
+    columns = ["version", "at", "who", "quotas", "why", "in_force_at"]
+    terminal.show(rows, columns, as_json, empty="quotas were never set")
 
 
 @quota.command("rollback")
 def quota_rollback(
     version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="One that `history` shows.")],
     why: Why = "",
+    wait: Wait = DEFAULT_WAIT,
     gateway: GatewayAddress = None,
+    as_json: Json = False,
 ) -> None:
-    """Make the quotas what they were in an earlier version. That is a new version."""
+    """Make the quotas what they were in an earlier version. That is a new version, waited for as by `apply`."""
+    patience = _patience(wait)
     changes = found_gateway.ask(gateway, lambda client: client.quota_changes())
     found = [each for each in changes if each.version == version]
     if not found:
@@ -229,7 +244,39 @@ def quota_rollback(
         terminal.not_found(f"no version {version} is kept: `tailrace quota history` shows those that are ({kept})")
     snapshot = found_gateway.ask(gateway, lambda client: client.limits())
     made = _apply(gateway, snapshot, list(found[0].quotas), why or f"rollback to version {version}")
-    terminal.say(f"version {made} is in force: the quotas of version {version}")
+    _confirmed(gateway, made, patience, f"the quotas of version {version}", True, as_json)
+
+
+def _patience(wait: str) -> float:
+    from ...model.errors import InvalidRequest
+    from ...model.units import duration_text, seconds
+
+    patience = seconds(wait)
+    if patience > confirming.LONGEST:
+        raise InvalidRequest(f"--wait is {wait}: expected at most {duration_text(confirming.LONGEST)}")
+    return patience
+
+
+def _confirmed(gateway: str | None, version: int, patience: float, what: str, changed: bool, as_json: bool) -> None:
+    """Waits until the version is in force, and tells of it."""
+    waited = confirming.wait(gateway, version, patience)
+    answers = waited.answers
+    missing = answers.missing(version)
+    if as_json:
+        terminal.show_json({"version": version, "changed": changed, **confirming.facts(waited, version)})
+    elif not answers.schedulers:
+        terminal.say(f"version {version} is kept: {what}; no scheduler watches, so it is in force when one does")
+    elif missing:
+        have = len(answers.schedulers) - len(missing)
+        terminal.say(f"version {version} is kept, and in force at {have} of {len(answers.schedulers)}: {what}")
+    else:
+        took = f"after {terminal.distance(waited.seconds)}" if changed else "already"
+        terminal.say(f"version {version} is in force at {', '.join(answers.schedulers)}, {took}: {what}")
+    if not as_json:
+        for line in confirming.complaints(answers, version):
+            terminal.complain(line)
+    if patience and (missing or answers.silent):
+        raise typer.Exit(terminal.FAILED)
 
 
 def _called(quota: Quota) -> str:

@@ -118,8 +118,8 @@ class Charges:
 
     def set(self, quotas: Iterable[Quota], version: int, now: float) -> bool:
         """Replaces all quotas; whether that changed anything. What gathered in a bucket stays; what runs is for the
-        caller to count."""
-        before, after = self._quotas, {quota.key: quota for quota in quotas}
+        caller to count. A quota that only says which priority may be asked for is the gateway's."""
+        before, after = self._quotas, {quota.key: quota for quota in quotas if not quota.only_asks}
         if before == after:
             return False
         self._quotas, self._version = after, version

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from ...model.errors import InvalidPayload, InvalidRequest
+from .items import HIGHEST, Reschedule
 from .queue import NewItem
 
 #: What a submission's own id is kept as among the dedupe keys. Users' may not begin with it.
@@ -45,6 +46,15 @@ def check(items: Sequence[NewItem], max_payload: int) -> None:
             _check_text(index, item, "dedupe_key", item.dedupe_key)
         if item.headers and not _is_text("".join(itertools.chain.from_iterable(item.headers))):
             raise _refusal(index, item, "header", "half a character")
+
+
+def check_changes(changes: Sequence[Reschedule]) -> None:
+    """Raises InvalidRequest for a moment that is none, and for a priority that no index takes."""
+    for id, due, priority in changes:
+        if due is not None and not (math.isfinite(due) and 0 <= due < _LATEST):
+            raise InvalidRequest(f"workload {id!r:.40}: due is {due}: expected seconds since 1970")
+        if priority is not None and not 0 <= priority <= HIGHEST:
+            raise InvalidRequest(f"workload {id!r:.40}: its priority is {priority}: expected 0 to {HIGHEST}")
 
 
 def _check_moment(index: int, item: NewItem, name: str, moment: float) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 from ...model.claim import Leased, Renewed, Settle, State
 from .counts import Ageing, QueueCounts, Tally
 from .intake import NewItem, QueueIntake, Submitted
+from .items import Content, QueueItems, Reschedule
 from .leases import QueueLeases
 from .lookup import Page, QueueLookup, Status
 
@@ -17,8 +18,22 @@ from .lookup import Page, QueueLookup, Status
 REASON, PROGRESS = 4096, 1024
 
 
-class Queue(QueueIntake, QueueLeases, QueueLookup, QueueCounts, Protocol):
-    """A queue as an engine keeps it: all four ports. A part that needs one of them takes that one."""
+class Queue(QueueIntake, QueueLeases, QueueLookup, QueueItems, QueueCounts, Protocol):
+    """A queue as an engine keeps it: all five ports. A part that needs one of them takes that one."""
 
 
-__all__ = ["Ageing", "Leased", "NewItem", "Page", "Queue", "Renewed", "Settle", "State", "Status", "Submitted", "Tally"]
+__all__ = [
+    "Ageing",
+    "Content",
+    "Leased",
+    "NewItem",
+    "Page",
+    "Queue",
+    "Renewed",
+    "Reschedule",
+    "Settle",
+    "State",
+    "Status",
+    "Submitted",
+    "Tally",
+]

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from ...model.function_spec import FunctionSpec
 from ...model.workload import Kind
+from ..queue.items import Content, Reschedule
 from ..queue.queue import NewItem, Submitted
 
 #: What the id of a spooled workload begins with; what the queue calls it is known once it is there.
@@ -19,10 +20,12 @@ PREFIX = "spool-"
 
 
 class SpooledItem(NamedTuple):
-    """A spooled workload whose turn it is. Its item has a dedupe key, by which the queue knows it again."""
+    """A spooled workload whose turn it is. Its item has a dedupe key, by which the queue knows it again. `moved`: it
+    was rescheduled here, so that the queue, where it has it already, has it as it was."""
 
     id: str
     item: NewItem
+    moved: bool = False
 
 
 class SpooledTotals(NamedTuple):
@@ -72,6 +75,16 @@ class SpoolLine(Protocol):
         """What is known of each id; None for unknown and forgotten ones."""
 
 
+class SpooledContents(Protocol):
+    """Single workloads that wait in a spool, looked at and changed."""
+
+    async def reschedule(self, changes: Sequence[Reschedule]) -> list[str]:
+        """As `QueueItems.reschedule`; `unknown` where it does not wait here (any more)."""
+
+    async def peek(self, id: str, max_bytes: int) -> Content | None:
+        """What one that waits holds; None where it does not."""
+
+
 class SpoolCounts(Protocol):
     """Totals of a spool, for alerts and metrics."""
 
@@ -95,5 +108,5 @@ class RememberedFunctions(Protocol):
         """What was remembered."""
 
 
-class Spool(SpoolLine, SpoolCounts, RememberedFunctions, Protocol):
-    """A spool as an engine keeps it: all three ports. A part that needs one of them takes that one."""
+class Spool(SpoolLine, SpooledContents, SpoolCounts, RememberedFunctions, Protocol):
+    """A spool as an engine keeps it: all four ports. A part that needs one of them takes that one."""

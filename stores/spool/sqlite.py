@@ -9,8 +9,11 @@ from typing import Any
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...model.workload import Kind
+from ...model.one_item import CHANGED, EXPIRES, UNKNOWN
+from ...model.workload import Headers, Kind
+from ..queue.admission import check_changes
 from ..queue.ids import Ids, created_at, id_number, id_text
+from ..queue.items import NOW, Content, Reschedule
 from ..queue.queue import NewItem, Submitted
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
@@ -50,6 +53,7 @@ CREATE TABLE IF NOT EXISTS left_spool (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS left_spool_time ON left_spool (time);
 CREATE INDEX IF NOT EXISTS left_spool_refused ON left_spool (id) WHERE payload IS NOT NULL;
+CREATE TABLE IF NOT EXISTS moved_spool (id INTEGER PRIMARY KEY) STRICT; -- rescheduled in the spool
 CREATE TABLE IF NOT EXISTS known_functions (name TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
 """
 
@@ -140,7 +144,11 @@ class SqliteSpool:
                 if last and left < 0:
                     break
                 last = number
-            found = connection.execute(f"SELECT {_COLUMNS} FROM spooled WHERE id <= ? ORDER BY id", (last,))
+            found = connection.execute(
+                f"SELECT {_COLUMNS}, EXISTS (SELECT 1 FROM moved_spool AS m WHERE m.id = spooled.id) FROM spooled"
+                " WHERE id <= ? ORDER BY id",
+                (last,),
+            )
             return found.fetchall()
 
         rows = await self._file.read(load)
@@ -188,7 +196,8 @@ class SqliteSpool:
             f" s.collection, s.tenant, {keep} FROM json_each(?) AS j JOIN spooled AS s ON s.id = j.value ->> 0",
             (reason, int(cancelled), self._clock.wall(), text),
         )
-        connection.execute("DELETE FROM spooled WHERE id IN (SELECT value ->> 0 FROM json_each(?))", (text,))
+        for table in ("spooled", "moved_spool"):
+            connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT value ->> 0 FROM json_each(?))", (text,))
         self._held = SpooledTotals(self._held.items - count, self._held.size - size)
         self._kept += count
         self._forget(connection)
@@ -222,6 +231,46 @@ class SqliteSpool:
 
         found = await self._file.read(load)
         return [_spooled(id, found.get(number)) for id, number in zip(ids, numbers, strict=True)]
+
+    async def reschedule(self, changes: Sequence[Reschedule]) -> list[str]:
+        check_changes(changes)
+
+        def change(connection: sqlite3.Connection) -> list[str]:
+            return [self._change(connection, each) for each in changes]
+
+        return await self._file.write(change)
+
+    def _change(self, connection: sqlite3.Connection, change: Reschedule) -> str:
+        number, now = _number(change.id), self._clock.wall()
+        row = connection.execute("SELECT due, priority, expires_at FROM spooled WHERE id = ?", (number,)).fetchone()
+        if row is None:
+            return UNKNOWN
+        due, priority, expires_at = row
+        if change.due == NOW:
+            due = due if due <= now else NOW
+        elif change.due is not None:
+            due = change.due
+        if 0 < expires_at <= (due or now):
+            return EXPIRES
+        connection.execute(
+            "UPDATE spooled SET due = ?, priority = ? WHERE id = ?",
+            (due, priority if change.priority is None else change.priority, number),
+        )
+        connection.execute("INSERT OR IGNORE INTO moved_spool VALUES (?)", (number,))
+        return CHANGED
+
+    async def peek(self, id: str, max_bytes: int) -> Content | None:
+        def look(connection: sqlite3.Connection) -> Any:
+            return connection.execute(
+                "SELECT substr(payload, 1, ?), length(payload), key, headers, expires_at FROM spooled WHERE id = ?",
+                (max_bytes, _number(id)),
+            ).fetchone()
+
+        row = await self._file.read(look)
+        if row is None:
+            return None
+        payload, size, key, headers, expires_at = row
+        return Content(bytes(payload or b""), size, key, _pairs(headers), expires_at)
 
     async def held(self) -> SpooledTotals:
         return self._held
@@ -264,10 +313,14 @@ def _number(id: str) -> int:
 
 
 def _waiting(row: Any) -> SpooledItem:
-    number, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at = row
+    number, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at, moved = row
     kind = Kind(function, priority, collection, tenant)
-    pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
-    return SpooledItem(PREFIX + id_text(number), NewItem(kind, bytes(payload), due, key, pairs, dedupe_key, expires_at))
+    item = NewItem(kind, bytes(payload), due, key, _pairs(headers), dedupe_key, expires_at)
+    return SpooledItem(PREFIX + id_text(number), item, bool(moved))
+
+
+def _pairs(headers: str) -> Headers:
+    return tuple((name, value) for name, value in json.loads(headers)) if headers else ()
 
 
 def _spooled(id: str, row: Any) -> Spooled | None:

@@ -15,7 +15,7 @@ import msgspec
 
 from ...model.demand import Cell
 from ...model.parked import Parked, parked_from
-from ...model.priority import DEFAULT_PRIORITY
+from ...model.priority import DEFAULT_PRIORITY, Priority
 from ...model.workload import Extra, Headers, Kind
 from ...sdk.source import StreamBatch
 from ..config import TailerConfig
@@ -120,6 +120,7 @@ class FieldMapping:
         self._config = config
         self._priority_of = priority_of
         self._entries: dict[Headers, MappedHeaders] = {}
+        self._highest = int(Priority.parse(config.highest_priority or 0))
         self._key = config.key
         self._expires = config.expires
         self._after = Expiry(0.0, config.expires) if isinstance(config.expires, float | int) else None
@@ -169,7 +170,7 @@ class FieldMapping:
     def kind(self, kind: Kind) -> Kind:
         if self._config.priority is not None or not kind.function:
             return kind
-        return kind._replace(priority=self._own_priority(kind.function))
+        return kind._replace(priority=max(self._own_priority(kind.function), self._highest))
 
     def refresh(self) -> None:
         self._forget()
@@ -268,7 +269,7 @@ class FieldMapping:
                 rank = rank_of(self._conditions, values, fields)
         if rank is None and isinstance(source, FromField | PriorityRules):
             rank = level_of(source.default)
-        return self._own_priority(function) if rank is None else rank
+        return max(self._own_priority(function) if rank is None else rank, self._highest)
 
     def _own_priority(self, function: str) -> int:
         own = self._priority_of(function)

@@ -13,13 +13,24 @@ from __future__ import annotations
 
 from .queue_claims import KeyLaws, LeasingLaws, SubmittingLaws, UsedOnceLaws
 from .queue_engine import MAX_PAYLOAD, QueueEngine
+from .queue_items import PeekLaws, RescheduleLaws
 from .queue_leases import CancellingLaws, LeaseLaws
 from .queue_settling import SettlingLaws, TellingLaws
 from .queue_turns import TurnLaws
 
 
 class QueueLaws(
-    SubmittingLaws, LeasingLaws, UsedOnceLaws, LeaseLaws, SettlingLaws, CancellingLaws, KeyLaws, TellingLaws, TurnLaws
+    SubmittingLaws,
+    LeasingLaws,
+    UsedOnceLaws,
+    LeaseLaws,
+    SettlingLaws,
+    CancellingLaws,
+    RescheduleLaws,
+    PeekLaws,
+    KeyLaws,
+    TellingLaws,
+    TurnLaws,
 ):
     """All of them."""
 

@@ -15,9 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ...model.claim import Settle, State
 from ...model.demand import Cell, Closed, Demand
+from ...model.one_item import BEHIND, CHANGED, ENDED, OUT
 from ...model.workload import Kind
+from ...stores.queue.items import NOW
 from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING, next_trigger
-from ...stores.queue.queue import NewItem
+from ...stores.queue.queue import NewItem, Reschedule
 from .queue_engine import QueueEngine
 
 LEASE = 10.0
@@ -215,6 +217,30 @@ class QueueModel(RuleBasedStateMachine):
                 assert answer == ("ended" if item.state in TERMINAL else "cancelled")
                 if item.state in WAITING:
                     item.state, item.settled = State.CANCELLED, None
+
+    @rule(
+        data=st.data(),
+        delay=st.sampled_from([None, NOW, 2.0, 15.0]),
+        priority=st.sampled_from([None, 1, 2]),
+    )
+    def reschedule(self, data: st.DataObject, delay: float | None, priority: int | None) -> None:
+        if not self.items:
+            return
+        now = self.engine.now()
+        due = delay if delay in (None, NOW) else now + delay
+        ids = data.draw(st.lists(st.sampled_from(self.order), unique=True, max_size=3))
+        changes = [Reschedule(id, due, priority) for id in ids]
+        for id, answer in zip(ids, self.do(self.engine.queue.reschedule(changes)), strict=True):
+            item = self.items[id]
+            if item.state not in WAITING:
+                assert answer == (OUT if item.state in LEASED else ENDED)
+                continue
+            assert answer == (BEHIND if self.blocked(id) else CHANGED)
+            if due is not None:
+                item.first = item.first and due == NOW
+                item.due = min(item.due, now) if due == NOW else due
+            if priority is not None:
+                item.kind = item.kind._replace(priority=priority)
 
     @rule(seconds=st.sampled_from([0.5, 3.0, 11.0]))
     def time_passes(self, seconds: float) -> None:

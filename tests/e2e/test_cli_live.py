@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -138,9 +139,75 @@ def test_what_is_not_known_ends_with_1(up: Up) -> None:
     for command in ("status", "result", "explain", "cancel"):
         done = up.run(command, "00000000000000ff")
         assert done.returncode == 1, (command, done.stdout, done.stderr)
+    assert up.run("reschedule", "00000000000000ff", "--now").returncode == 1
+    assert up.run("peek", "00000000000000ff").returncode == 2
     for what in ("show", "redrive", "purge"):
         done = up.run("dead", what, "00000000000000ff")
         assert (done.returncode, "no such dead letter" in done.stderr) == (1, what != "show")
+
+
+def test_one_that_waits_is_looked_at_and_moved(up: Up) -> None:
+    # Given one whose payload would drive a terminal
+    name = "\x1b[2J\x9b31m\u202eAnn"
+    id = up.run("submit", "greet", f"name={name}", "--delay", "1h", "--key", "k").stdout.strip()
+    # When it is looked at, as text, as JSON, and as it is
+    shown = up.run("peek", id)
+    assert "greet" in shown.stdout and "Ann" in shown.stdout
+    assert not {"\x1b", "\x9b", "\u202e"} & {*shown.stdout}
+    looked = up.run("peek", id, "--json")
+    assert not {"\x1b", "\x9b", "\u202e"} & {*looked.stdout}
+    seen = json.loads(looked.stdout)
+    assert (seen["key"], seen["whole"], json.loads(seen["payload"])) == ("k", True, {"name": name})
+    raw = subprocess.run([*TAILRACE, "peek", id, "--raw"], env=up.environment, capture_output=True, check=True).stdout
+    assert json.loads(raw) == {"name": name}
+    cut = up.run("peek", id, "--bytes", "3")
+    assert ('{"n' in cut.stdout, "--raw all" in cut.stderr) == (True, True)
+    # And moved, a little and then to now
+    moved = up.json("reschedule", id, "--at", "2h", "--priority", "reporting")
+    assert (moved["outcome"], moved["priority"], moved["why"]) == ("changed", "reporting", "")
+    assert up.run("reschedule", id, "--now").returncode == 0
+    assert up.run("result", id, "--wait", "--timeout", "20s").returncode == 0
+    # Then it is over, and says so
+    over = up.run("reschedule", id, "--now")
+    assert (over.returncode, "submit it anew" in over.stderr) == (1, True)
+    for wrong in ([], ["--now", "--at", "1h"], ["--at", "soon"], ["--priority", "high"]):
+        refused = up.run("reschedule", id, *wrong)
+        assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
+    assert up.run("peek", "orders/0/7").returncode == 2
+
+
+def test_quotas_are_applied_when_the_scheduler_says_so(up: Up) -> None:
+    file = up.folder / "wanted.yaml"
+    file.write_text("functions: {greet: {concurrency: 9}}\n")
+    told = up.json("quota", "apply", str(file), "--why", "a test")
+    port = up.environment["TAILRACE_SCHEDULER"].rpartition(":")[2]
+    assert told["confirmed"] == [f"{socket.gethostname()}:{port}"]
+    assert (told["unconfirmed"], told["changed"]) == ([], True)
+    file.write_text("functions: {}\n")
+    assert "is in force at" in up.run("quota", "apply", str(file)).stdout
+
+
+def test_a_plan_is_compared_with_what_is_attached_and_runs_now(up: Up) -> None:
+    # Given three that run
+    ids = [up.run("submit", "wait", "seconds=8").stdout.strip() for _ in range(3)]
+    deadline = time.monotonic() + 20
+    while [row["state"] for row in up.json("status", *ids)] != ["processing"] * 3 and time.monotonic() < deadline:
+        pass
+    # When quotas are planned that they are above, and that nobody could keep
+    file = up.folder / "planned.yaml"
+    file.write_text("functions: {wait: {concurrency: 1}, greet: {reserve: 600000}}\n")
+    told = up.json("quota", "plan", str(file))
+    # Then both are said, before anything changes
+    assert told["attached"]["running"] >= 3
+    over = [each for each in told["warnings"] if "function wait" in each]
+    assert over and "3 run now or are about to, and its concurrency would be 1" in over[0]
+    assert any("10000 slots at every moment, and the workers that are attached now have" in w for w in told["warnings"])
+    file.write_text("functions: {wait: {concurrency: 50}}\n")
+    assert up.json("quota", "plan", str(file))["warnings"] == []
+    # And where no scheduler answers that is said too
+    nobody = Up(up.process, up.folder, {**up.environment, "TAILRACE_SCHEDULER": "127.0.0.1:1"}, up.said)
+    done = nobody.run("quota", "plan", str(file))
+    assert (done.returncode, "no scheduler answers" in done.stderr) == (0, True)
 
 
 def test_an_unknown_function_is_refused_with_those_there_are(up: Up) -> None:
@@ -261,7 +328,7 @@ def test_listings(up: Up) -> None:
     assert up.run("quota", "set", "greet", "--rate", "500").returncode == 0
     labels = dict.fromkeys(("collection", "tenant", "downstream", "per"), "")
     numbers = {"concurrency": 0, "rate": 500.0, "burst": 0.0, "weight": 0.0, "reserve": 0.0}
-    assert up.json("quota", "list") == [{"function": "greet", **labels, **numbers, "now": ""}]
+    assert up.json("quota", "list") == [{"function": "greet", **labels, **numbers, "highest": "", "now": ""}]
     assert "queue" in [row["name"] for row in up.json("tailer", "list")]
     assert up.json("inspect")["ready"] is True
     for command in (["function", "list"], ["quota", "list"], ["tailer", "list"], ["inspect"], ["dead", "list"]):

@@ -25,7 +25,7 @@ from tailrace.wire.gateway import GatewayClient
 ROOT = Path(tailrace.__file__).parent
 RULES = ROOT / "deploy" / "prometheus" / "rules.yaml"
 BOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
-FUNCTIONS = str(Path(__file__).parent / "traced_functions.py")
+FUNCTIONS = [str(Path(__file__).parent / name) for name in ("traced_functions.py", "throttled_functions.py")]
 LOG = """\
 name: orders
 source: {kind: log, stream: orders}
@@ -50,7 +50,7 @@ async def targets(
         more = "executors: 1\n" if name == "worker" else ""
         (config / f"{name}.yaml").write_text(f"metrics_listen: {address}\n{more}")
     (config / "tailers" / "orders.yaml").write_text(LOG)
-    platform = Platform(tmp_path / "data", [FUNCTIONS], config, heartbeat=0.5)
+    platform = Platform(tmp_path / "data", FUNCTIONS, config, heartbeat=0.5)
     try:
         await platform.start()
         yield platform, addresses
@@ -89,7 +89,7 @@ async def test_no_query_of_dashboards_and_rules_is_empty_over_a_run(
     server = await asyncio.to_thread(prometheus, addresses, [quick])
 
     async def work() -> None:
-        """Submissions, a stream of which items fail and come back, and dead letters."""
+        """Submissions, a stream of which items fail and come back, dead letters, and a downstream that throttles."""
         async with (
             tailrace.AsyncClient(platform.gateway_address) as client,
             RemoteLog(platform.store_address) as log,
@@ -97,6 +97,7 @@ async def test_no_query_of_dashboards_and_rules_is_empty_over_a_run(
             while True:
                 await log.append("orders", 0, [Record(b'{"fail_first": 9}'), Record(b'{"fail_first": 1}')])
                 await client.submit("plain", name="Ann", priority="interactive")
+                await client.submit_many([tailrace.Call("post")] * 5)
                 await asyncio.sleep(0.3)
 
     working = asyncio.create_task(work())

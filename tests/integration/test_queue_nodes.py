@@ -12,8 +12,10 @@ from servers.queue_nodes import PostgresNodes, QueueNodes, RedisNodes
 from tailrace.model.claim import State
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import InvalidRequest, Overloaded
+from tailrace.model.one_item import BEHIND, CHANGED
 from tailrace.model.workload import Kind
-from tailrace.stores.queue.queue import NewItem, Queue
+from tailrace.stores.queue.items import NOW
+from tailrace.stores.queue.queue import NewItem, Queue, Reschedule
 
 MAIL = Kind("mail", 2)
 ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)
@@ -77,6 +79,52 @@ async def test_what_another_node_submits_ends_a_wait_within_a_poll(nodes: QueueN
     leased = await asyncio.wait_for(waiting, 20)
     assert leased is not None
     assert leased.payloads == [b"here"]
+
+
+async def test_what_another_node_makes_due_ends_a_wait_within_a_poll_whatever_its_priority_is_now(
+    nodes: QueueNodes,
+) -> None:
+    # Given an item that is due later, and a node that waits, also for a priority that nobody had yet
+    one, other = await nodes.queue(), await nodes.queue()
+    [item] = await other.submit([NewItem(MAIL, b"here", due=nodes.clock.wall() + 500)])
+    wanted = Demand({Cell("mail", 0): 10, Cell("mail", 2): 10}, frozenset(), 10)
+    assert await one.lease(wanted, LEASE, 0) is None
+    waiting = asyncio.create_task(one.lease(wanted, LEASE, 30))
+    # When the other node moves it
+    assert await other.reschedule([Reschedule(item.id, NOW, 0)]) == [CHANGED]
+    nodes.clock.advance(1.0)
+    # Then the first one has it, as it is now
+    leased = await asyncio.wait_for(waiting, 20)
+    assert leased is not None
+    assert (leased.payloads, leased.kinds) == ([b"here"], [MAIL._replace(priority=0)])
+
+
+async def test_what_one_node_puts_off_no_other_hands_out_before(nodes: QueueNodes) -> None:
+    # Given three nodes that know of many items that are due, and two that move some of them meanwhile
+    three = [await nodes.queue() for _ in range(3)]
+    ids = [each.id for each in await three[0].submit([NewItem(MAIL, b"", key=f"k{n % 50}") for n in range(150)])]
+    later, moved, seen = nodes.clock.wall() + 500, dict[str, str](), list[str]()
+
+    async def move(node: Queue, some: list[str]) -> None:
+        for id in some:
+            [moved[id]] = await node.reschedule([Reschedule(id, later, 2)])
+
+    async def work(node: Queue) -> None:
+        while leased := await node.lease(Demand({Cell("mail", 2): 4}, frozenset(), 4), LEASE, 0.05):
+            assert not [id for id in leased.ids if moved.get(id) in (CHANGED, BEHIND)]
+            seen.extend(leased.ids)
+            assert await node.settle(leased.fence, leased.ids, []) == []
+
+    # When all of that happens at once
+    await asyncio.gather(*map(work, three), move(three[0], ids[::3]), move(three[1], ids[1::5]))
+    # Then nothing ran twice or early, and what was put off comes when it is due
+    assert len(seen) == len(set(seen))
+    assert not {*seen} & {id for id, answer in moved.items() if answer in (CHANGED, BEHIND)}
+    nodes.clock.advance(501)
+    while len(seen) < 150:
+        moved.clear()
+        await asyncio.gather(*map(work, three))
+    assert sorted(seen) == sorted(ids)
 
 
 async def test_a_hint_of_another_node_ends_a_wait_at_once(nodes: QueueNodes) -> None:

@@ -13,8 +13,10 @@ from servers.queue_nodes import RedisNodes
 from tailrace.model.claim import Leased, Settle, State
 from tailrace.model.demand import Cell, Closed, Demand
 from tailrace.model.errors import ConfigError, NotConnected, StoreFull
+from tailrace.model.one_item import CHANGED
 from tailrace.model.workload import Kind
-from tailrace.stores.queue.queue import NewItem
+from tailrace.stores.queue.items import NOW
+from tailrace.stores.queue.queue import NewItem, Reschedule
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 
 MAIL = Kind("mail", 2)
@@ -215,13 +217,17 @@ async def test_a_full_server_refuses_submissions_and_takes_ends(on) -> None:
     # Given a server whose memory is full, and workloads that are out
     nodes, _ = on()
     queue = await nodes.queue()
-    await queue.submit([NewItem(MAIL, b"x" * 1000) for _ in range(10)])
+    ids = [each.id for each in await queue.submit([NewItem(MAIL, b"x" * 1000) for _ in range(10)])]
     first = await queue.lease(Demand(ANY.cells, frozenset(), 5), LEASE, 0)
     assert first is not None
     await queue._server.call("CONFIG", "SET", "maxmemory", "1mb")
     with pytest.raises(StoreFull, match="its maxmemory is reached"):
         await queue.submit([NewItem(MAIL, b"")])
-    # Then they are renewed and end, and others are handed out
+    # Then what waits is moved and shown, those that are out are renewed and end, and others are handed out
+    [waits] = [id for id in ids if id not in first.ids][:1]
+    assert await queue.reschedule([Reschedule(waits, NOW)]) == [CHANGED]
+    seen = await queue.peek(waits, 3)
+    assert seen is not None and (seen.payload, seen.size) == (b"xxx", 1000)
     assert (await queue.renew(first.ids, first.fence, LEASE, State.PROCESSING)).lost == []
     back = Settle(first.ids[0], first.fence, State.RETRIABLE_FAILURE, attempts=1, reason="r", outcome="retry")
     assert await queue.settle(first.fence, first.ids[1:], [back]) == []

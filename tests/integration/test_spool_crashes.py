@@ -18,15 +18,17 @@ from tailrace.gateway.rules.spool import SpoolRule
 from tailrace.gateway.spooling import Spooler
 from tailrace.model.backoff import Pauses
 from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.one_item import CHANGED
 from tailrace.model.workload import Kind
-from tailrace.stores.queue.queue import NewItem
+from tailrace.stores.queue.queue import NewItem, Reschedule
 from tailrace.stores.spool import sqlite as spool_sqlite
 from tailrace.stores.spool.sqlite import SqliteSpool
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.crash_points import explore, passed
 
-#: What is submitted: three that stay, one that is cancelled in the spool, one that the queue never takes.
+#: What is submitted: three that stay, of which the last is moved in the spool, one that is cancelled there, one that
+#: the queue never takes.
 NAMES = ("a", "b", "stopped", "bad", "c")
 
 
@@ -62,12 +64,12 @@ async def opening(folder: Path, clock: ManualClock, file: type[SqliteFile]) -> A
 class SpoolStory:
     """Submitted while the store is away, under a token that is sent again when no answer came; then brought there."""
 
-    points = 14
+    points = 15
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.told: dict[str, str] = {}
-        self.known = self.stopped = False
+        self.known = self.stopped = self.moved = False
 
     async def act(self, opened: Opened) -> None:
         if not self.known:
@@ -83,6 +85,9 @@ class SpoolStory:
         if not self.stopped:
             await opened.spooler.cancel([self.told["stopped"]])
             self.stopped = True
+        if not self.moved:
+            assert await opened.spooler.reschedule(Reschedule(self.told["c"], 1e9, 1)) == CHANGED
+            self.moved = True
         opened.queue.trouble = "none"
         while (await opened.spool.held()).items:
             await asyncio.sleep(0.001)
@@ -94,6 +99,7 @@ class SpoolStory:
             (found,) = await opened.spool.find([id])
             assert found is not None, f"{name} was accepted and is gone"
             assert not (found.cancelled and name != "stopped")
+            assert found.kind.priority == (1 if name == "c" and self.moved else found.kind.priority)
             if name == "stopped" and self.stopped:
                 assert found.cancelled
 
@@ -104,6 +110,8 @@ class SpoolStory:
         assert there.keys() == {"a", "b", "c"}
         states = await opened.queue.status(list(there.values()))
         assert [each.state.label for each in states if each is not None] == ["new"] * 3
+        moved = dict(zip(there, states, strict=True))["c"]
+        assert moved is not None and (moved.kind.priority, moved.due) == (1, 1e9)
         assert sum((await opened.queue.counts()).values()) == 3, "brought twice"
         assert sorted(there, key=lambda name: there[name]) == ["a", "b", "c"], "not in order"
         assert (await opened.spool.refused(), found["bad"].reason[:20]) == (1, "the queue refused it")
@@ -128,5 +136,5 @@ async def test_nor_by_a_second_crash_while_the_first_is_recovered_from(tmp_path:
 async def test_the_story_passes_every_method_that_writes(tmp_path: Path) -> None:
     points = await passed(SpoolStory, tmp_path, opening=opening)
     written = {name for point in points for name in point.writes if name.startswith("SqliteSpool.")}
-    methods = {"add", "became", "refuse", "cancel", "remember"}
+    methods = {"add", "became", "refuse", "cancel", "remember", "reschedule"}
     assert written == {f"SqliteSpool.{name}" for name in methods}

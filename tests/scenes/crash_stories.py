@@ -8,25 +8,27 @@ import tailrace
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.model.claim import Settle, State
 from tailrace.model.demand import Cell, Demand
+from tailrace.model.one_item import CHANGED
 from tailrace.model.workload import Kind
 from tailrace.stores.log.log import Record
-from tailrace.stores.queue.queue import NewItem
+from tailrace.stores.queue.queue import NewItem, Reschedule
 from tailrace.testing.clock import ManualClock
 
-DEMAND = Demand({Cell("f", 2): 10}, frozenset(), 10)
+DEMAND = Demand({Cell("f", 2): 10, Cell("f", 3): 10}, frozenset(), 10)
 LEASE = 30.0
 
 
 class QueueStory:
-    """Items submitted, cancelled, leased, renewed, settled in each way and forgotten."""
+    """Items submitted, cancelled, moved, leased, renewed, settled in each way and forgotten."""
 
-    points = 14
+    points = 15
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.ids: dict[str, str] = {}
         self.fences: dict[str, int] = {}
         self.ended: dict[str, State] = {}
+        self.moved = 0.0
 
     async def act(self, stores: EmbeddedStores) -> None:
         queue = stores.queue
@@ -37,6 +39,10 @@ class QueueStory:
         if "stopped" not in self.ended:
             await queue.cancel([self.ids["stopped"]])
             self.ended["stopped"] = State.CANCELLED
+        if not self.moved:  # asked again when no answer came
+            due = self.clock.wall() + 7
+            assert await queue.reschedule([Reschedule(self.ids["good"], due, 3)]) == [CHANGED]
+            self.moved = due
         while await self._left(stores):
             await self._round(stores)
         await self._look_up(stores)
@@ -66,6 +72,7 @@ class QueueStory:
             name = names[id]
             assert name not in self.ended, "settled, and handed out again"
             assert leased.fence > self.fences.get(name, 0), "a fence went back"
+            assert name != "good" or self.clock.wall() >= self.moved, "handed out before it was to be"
             self.fences[name] = leased.fence
             if name == "bad":
                 others.append(Settle(id, leased.fence, State.FATAL_FAILURE))
@@ -86,6 +93,7 @@ class QueueStory:
                 assert status is None or status.state is self.ended[name]
             else:
                 assert status is not None, f"{name} was accepted and is gone"
+                assert name != "good" or not self.moved or status.kind.priority == 3
         counts = await stores.queue.counts()
         assert sum(counts.values()) <= 4, "submitted twice"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...model.gate import Gate
+from ...model.in_force import InForce
 from ...model.limits import Quota, QuotaChange
 
 
@@ -24,3 +25,6 @@ class LimitPort(Protocol):
 
     async def quota_changes(self) -> list[QuotaChange]:
         """The versions that are kept, the newest first."""
+
+    async def limits_in_force(self) -> list[InForce]:
+        """The schedulers that watch this gateway, or did a few minutes ago, each with the quotas that it has."""

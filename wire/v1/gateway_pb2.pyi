@@ -211,6 +211,54 @@ class CancelReply(_message.Message):
     outcomes: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, outcomes: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class RescheduleRequest(_message.Message):
+    __slots__ = ("id", "delay", "at", "priority", "who")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    delay: float
+    at: float
+    priority: int
+    who: str
+    def __init__(self, id: _Optional[str] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., priority: _Optional[int] = ..., who: _Optional[str] = ...) -> None: ...
+
+class RescheduleReply(_message.Message):
+    __slots__ = ("outcome", "why", "status")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    outcome: str
+    why: str
+    status: WorkloadStatus
+    def __init__(self, outcome: _Optional[str] = ..., why: _Optional[str] = ..., status: _Optional[_Union[WorkloadStatus, _Mapping]] = ...) -> None: ...
+
+class PeekRequest(_message.Message):
+    __slots__ = ("id", "max_bytes")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    max_bytes: int
+    def __init__(self, id: _Optional[str] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class PeekReply(_message.Message):
+    __slots__ = ("status", "payload", "size", "key", "headers", "expires_at")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    status: WorkloadStatus
+    payload: bytes
+    size: int
+    key: str
+    headers: _containers.RepeatedCompositeFieldContainer[_common_pb2.Header]
+    expires_at: float
+    def __init__(self, status: _Optional[_Union[WorkloadStatus, _Mapping]] = ..., payload: _Optional[bytes] = ..., size: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., expires_at: _Optional[float] = ...) -> None: ...
+
 class RegisterFunctionsRequest(_message.Message):
     __slots__ = ("worker", "functions")
     WORKER_FIELD_NUMBER: _ClassVar[int]
@@ -260,7 +308,7 @@ class Gate(_message.Message):
     def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., action: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., since: _Optional[float] = ..., version: _Optional[int] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., source: _Optional[str] = ..., until: _Optional[float] = ...) -> None: ...
 
 class Quota(_message.Message):
-    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams", "reserve", "keeps", "opportunistic", "adaptive")
+    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams", "reserve", "keeps", "opportunistic", "adaptive", "highest")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
@@ -276,6 +324,7 @@ class Quota(_message.Message):
     KEEPS_FIELD_NUMBER: _ClassVar[int]
     OPPORTUNISTIC_FIELD_NUMBER: _ClassVar[int]
     ADAPTIVE_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_FIELD_NUMBER: _ClassVar[int]
     function: str
     concurrency: int
     rate: float
@@ -291,7 +340,8 @@ class Quota(_message.Message):
     keeps: bool
     opportunistic: bool
     adaptive: Adaptive
-    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ..., reserve: _Optional[float] = ..., keeps: _Optional[bool] = ..., opportunistic: _Optional[bool] = ..., adaptive: _Optional[_Union[Adaptive, _Mapping]] = ...) -> None: ...
+    highest: str
+    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ..., reserve: _Optional[float] = ..., keeps: _Optional[bool] = ..., opportunistic: _Optional[bool] = ..., adaptive: _Optional[_Union[Adaptive, _Mapping]] = ..., highest: _Optional[str] = ...) -> None: ...
 
 class Adaptive(_message.Message):
     __slots__ = ("on", "floor", "ceiling", "increase", "decrease", "slow_start", "probe_timeout", "retries")
@@ -314,6 +364,20 @@ class Adaptive(_message.Message):
     def __init__(self, on: _Optional[bool] = ..., floor: _Optional[float] = ..., ceiling: _Optional[float] = ..., increase: _Optional[float] = ..., decrease: _Optional[float] = ..., slow_start: _Optional[float] = ..., probe_timeout: _Optional[float] = ..., retries: _Optional[float] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
+    __slots__ = ("scheduler",)
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    scheduler: str
+    def __init__(self, scheduler: _Optional[str] = ...) -> None: ...
+
+class ConfirmRequest(_message.Message):
+    __slots__ = ("scheduler", "quotas_version")
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    QUOTAS_VERSION_FIELD_NUMBER: _ClassVar[int]
+    scheduler: str
+    quotas_version: int
+    def __init__(self, scheduler: _Optional[str] = ..., quotas_version: _Optional[int] = ...) -> None: ...
+
+class ConfirmReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -64,6 +64,16 @@ class GatewayStub:
                 request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindRequest.SerializeToString,
                 response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindReply.FromString,
                 _registered_method=True)
+        self.Reschedule = channel.unary_unary(
+                '/tailrace.v1.Gateway/Reschedule',
+                request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleRequest.SerializeToString,
+                response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleReply.FromString,
+                _registered_method=True)
+        self.Peek = channel.unary_unary(
+                '/tailrace.v1.Gateway/Peek',
+                request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekRequest.SerializeToString,
+                response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekReply.FromString,
+                _registered_method=True)
         self.RegisterFunctions = channel.unary_unary(
                 '/tailrace.v1.Gateway/RegisterFunctions',
                 request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RegisterFunctionsRequest.SerializeToString,
@@ -78,6 +88,11 @@ class GatewayStub:
                 '/tailrace.v1.Gateway/Watch',
                 request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.SerializeToString,
                 response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.FromString,
+                _registered_method=True)
+        self.Confirm = channel.unary_unary(
+                '/tailrace.v1.Gateway/Confirm',
+                request_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmRequest.SerializeToString,
+                response_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmReply.FromString,
                 _registered_method=True)
         self.PutSchedule = channel.unary_unary(
                 '/tailrace.v1.Gateway/PutSchedule',
@@ -139,6 +154,19 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Reschedule(self, request, context):
+        """Another due time or priority for one that waits, and what one holds that has not ended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Peek(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RegisterFunctions(self, request, context):
         """A worker announces what it can run; kept, so that submissions are accepted while no worker is there.
         """
@@ -154,6 +182,13 @@ class GatewayServicer:
 
     def Watch(self, request, context):
         """Gates, quotas and functions: a snapshot first, then changes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Confirm(self, request, context):
+        """A scheduler that watches says what it has in force.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -211,6 +246,16 @@ def add_GatewayServicer_to_server(servicer, server):
                     request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindRequest.FromString,
                     response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.FindReply.SerializeToString,
             ),
+            'Reschedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reschedule,
+                    request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleRequest.FromString,
+                    response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleReply.SerializeToString,
+            ),
+            'Peek': grpc.unary_unary_rpc_method_handler(
+                    servicer.Peek,
+                    request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekRequest.FromString,
+                    response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekReply.SerializeToString,
+            ),
             'RegisterFunctions': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterFunctions,
                     request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.RegisterFunctionsRequest.FromString,
@@ -225,6 +270,11 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.FromString,
                     response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.SerializeToString,
+            ),
+            'Confirm': grpc.unary_unary_rpc_method_handler(
+                    servicer.Confirm,
+                    request_deserializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmRequest.FromString,
+                    response_serializer=tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmReply.SerializeToString,
             ),
             'PutSchedule': grpc.unary_unary_rpc_method_handler(
                     servicer.PutSchedule,
@@ -415,6 +465,60 @@ class Gateway:
             _registered_method=True)
 
     @staticmethod
+    def Reschedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/Reschedule',
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleRequest.SerializeToString,
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.RescheduleReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Peek(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/Peek',
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekRequest.SerializeToString,
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.PeekReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def RegisterFunctions(request,
             target,
             options=(),
@@ -485,6 +589,33 @@ class Gateway:
             '/tailrace.v1.Gateway/Watch',
             tailrace_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.SerializeToString,
             tailrace_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Confirm(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/Confirm',
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmRequest.SerializeToString,
+            tailrace_dot_wire_dot_v1_dot_gateway__pb2.ConfirmReply.FromString,
             options,
             channel_credentials,
             insecure,

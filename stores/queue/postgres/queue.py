@@ -19,6 +19,7 @@ from ....foundation.clock import SYSTEM_CLOCK, Clock
 from ....model.claim import Leased, Renewed, Settle, State
 from ....model.demand import Demand
 from ....model.errors import InvalidRequest, Unavailable
+from ....model.one_item import BEHIND, CHANGED
 from ....model.search import Search
 from ....model.tries import Try
 from ....model.workload import Headers
@@ -26,7 +27,7 @@ from ...config import StoresConfig
 from ...postgres.arrays import numbers
 from ...postgres.hints import PostgresHints
 from ...postgres.server import explained
-from ..admission import check
+from ..admission import check, check_changes
 from ..engines import QueueEngine
 from ..gates import ShutLanes
 from ..group import submissions
@@ -34,7 +35,7 @@ from ..history import kept
 from ..ids import Ids, id_number, id_text
 from ..lifecycle import TERMINAL
 from ..poller import Found, LookResult, Poller
-from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
+from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims
 from . import statements as call
@@ -44,6 +45,7 @@ from .claiming import PostgresClaiming
 from .claims import ClaimsOut
 from .collect import PostgresCollecting
 from .find import find
+from .items import peek, rescheduled
 from .options import PostgresQueueOptions
 from .pollers import PostgresPollers
 from .reports import ages, counts, headers, statuses, tally, tries
@@ -223,6 +225,18 @@ class PostgresQueue:
         if again:
             self._wake(anything=True)
         return list(answers)
+
+    # One item at a time.
+
+    async def reschedule(self, changes: Sequence[Reschedule]) -> list[str]:
+        check_changes(changes)
+        answers = [await rescheduled(self._rows, self._read, self._kinds, self._time(), each) for each in changes]
+        if not {CHANGED, BEHIND}.isdisjoint(answers):
+            self._wake(anything=True)
+        return answers
+
+    async def peek(self, id: str, max_bytes: int) -> Content | None:
+        return await peek(self._read, id, max_bytes)
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         return await statuses(self._read, self._kinds, self._kinds.look, ids)

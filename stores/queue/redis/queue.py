@@ -18,17 +18,18 @@ from ....foundation.clock import SYSTEM_CLOCK, Clock
 from ....model.claim import Leased, Renewed, Settle, State
 from ....model.demand import Demand
 from ....model.errors import InvalidRequest, NotConnected, Unavailable
+from ....model.one_item import BEHIND, CHANGED
 from ....model.search import Search
 from ....model.tries import Try
 from ....model.workload import Headers
 from ...config import StoresConfig
 from ...redis.server import RedisServer
-from ..admission import check
+from ..admission import check, check_changes
 from ..engines import QueueEngine
 from ..gates import ShutLanes
 from ..group import submissions
 from ..poller import Poller
-from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
+from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims
 from . import reports
@@ -38,6 +39,7 @@ from .claims import QUIET, RENEW, SUBMIT_AND_CLAIM
 from .cluster import cluster_client
 from .find import find
 from .hints import RedisHints
+from .items import peek, rescheduled
 from .options import RedisQueueOptions
 from .pollers import RedisPollers
 from .repair import Repair
@@ -217,6 +219,18 @@ class RedisQueue:
         if again:
             self._wake()
         return [_CANCELLED[letter] for letter in letters.decode()]
+
+    # One item at a time.
+
+    async def reschedule(self, changes: Sequence[Reschedule]) -> list[str]:
+        check_changes(changes)
+        answers = [await rescheduled(self._ground, each) for each in changes]
+        if not {CHANGED, BEHIND}.isdisjoint(answers):
+            self._wake()
+        return answers
+
+    async def peek(self, id: str, max_bytes: int) -> Content | None:
+        return await peek(self._ground, id, max_bytes)
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         await self._ground.ready()

@@ -27,14 +27,14 @@ from ....model.workload import Headers
 from ...config import StoresConfig
 from ...sqlite.file import AskAgain, SqliteFile
 from ...sqlite.identity import note_height
-from ..admission import check
+from ..admission import check, check_changes
 from ..ageing import folded
 from ..gates import ShutLanes
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
-from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
+from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import kinds_of, span
 from . import dedupe
 from .ageing import ages
@@ -42,6 +42,7 @@ from .claims import renew
 from .clocks import close_clock, keep_time, note_wall, open_clock
 from .collect import SqliteCollecting
 from .find import COLUMNS, find
+from .items import peek, reschedule
 from .lease import claim, headers_of
 from .memory import Memory
 from .rows import BLOCKED, IDS, SCHEMA, json_text
@@ -275,6 +276,20 @@ class SqliteQueue:
             return [cancel(connection, memory, id_number(each), now) for each in ids]
 
         return await self._file.write(mark)
+
+    async def reschedule(self, changes: Sequence[Reschedule]) -> list[str]:
+        memory = self._opened()
+        check_changes(changes)
+
+        def change(connection: sqlite3.Connection) -> list[str]:
+            now = self._now()
+            return [reschedule(connection, memory, each, now) for each in changes]
+
+        return await self._file.write(change)
+
+    async def peek(self, id: str, max_bytes: int) -> Content | None:
+        self._opened()
+        return await self._file.read(lambda connection: peek(connection, id, max_bytes))
 
     async def counts(self) -> dict[str, int]:
         memory = self._opened()

@@ -257,6 +257,50 @@ async def test_a_spooled_workload_can_be_waited_for_and_cancelled(opened: Opened
     assert await door.run_everything() == []
 
 
+async def test_a_spooled_workload_can_be_looked_at_and_moved(opened: Opened, stores: Any) -> None:
+    # Given workloads that wait in the spool, one of them until later
+    door = await opened()
+    door.queue.trouble = "away"
+    late = await door.client.submit("add", a=1, delay="1h", key="k", expires_after="10m")
+    soon = await door.client.submit("add", a=2)
+    seen = await door.client.peek(late.id, max_bytes=4)
+    assert (seen.payload, seen.size, seen.key, seen.status.state) == (b'{"a"', 7, "k", "spooled")
+    # When both are moved there
+    assert (await door.client.reschedule(late.id, delay="3h")).outcome == "expires"
+    moved = await door.client.reschedule(late.id, now=True, priority="interactive")
+    assert (moved.outcome, moved.id) == ("changed", late.id)
+    assert moved.status is not None and (moved.status.state, moved.status.kind.priority) == ("spooled", 0)
+    assert (await door.client.reschedule(soon.id, delay="1h")).changed
+    # Then they get to the store so, and are moved on there by the same ids
+    door.queue.trouble = "none"
+    await door.drained()
+    [leased] = [await stores.queue.lease(Demand({Cell("add", 0): 9}, frozenset(), 9), 30.0, 0)]
+    assert leased is not None and leased.payloads == [b'{"a":1}']
+    assert (await door.client.reschedule(late.id, now=True)).outcome == "out"
+    assert await stores.queue.lease(DEMAND, 30.0, 0) is None
+    assert (await door.client.reschedule(soon.id, now=True)).outcome == "changed"
+    assert await door.run_everything() == [b'{"a":2}']
+
+
+async def test_what_the_store_has_though_its_answer_was_lost_is_moved_there_too(opened: Opened) -> None:
+    # Given one that the store took and did not answer
+    door = await opened()
+    door.queue.trouble = "cut"
+    handle = await door.client.submit("add", a=1, delay="1h")
+    async with asyncio.timeout(20):
+        while not door.queue.stored:
+            await asyncio.sleep(0.005)
+    assert handle.spooled
+    # When it is moved while it is still in the spool
+    assert (await door.client.reschedule(handle.id, now=True, priority="user_visible")).changed
+    door.queue.trouble = "none"
+    await door.drained()
+    # Then the store has it once, as it was asked
+    status = await handle.status()
+    assert (status.kind.priority, status.state) == (1, "new")
+    assert status.due_at <= status.created_at + 60
+
+
 async def test_what_the_store_never_takes_is_kept_out_of_the_others_way(opened: Opened) -> None:
     door = await opened()
     door.queue.trouble, door.queue.refused = "away", {b'{"a":1}'}

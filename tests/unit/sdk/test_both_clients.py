@@ -9,7 +9,7 @@ import pytest
 
 import tailrace
 
-CORE = ("status", "status_many", "find", "result", "cancel", "cancel_many")
+CORE = ("status", "status_many", "find", "result", "cancel", "cancel_many", "reschedule", "peek")
 SCHEDULES = ("schedule", "schedules", "unschedule", "pause_schedule", "resume_schedule")
 OWN = ("submit", "submit_many", "close")
 

@@ -126,6 +126,8 @@ RECORDS = "name: t\nsource: {kind: log, stream: s}\nfunction: f\n"
         ("look_ahead: 100", "all records have one priority"),
         ("priority: {header: x}\nlook_ahead: 200000", "beyond window.positions (100000)"),
         ("lookahead: 100", "did you mean 'look_ahead'?"),
+        ("highest_priority: urgent", "unknown priority 'urgent'"),
+        ("priority: interactive\nhighest_priority: eventual", "which is more urgent"),
         ("expires: soon", "'soon' is not a duration"),
         ("expires: 0", "expected a time above 0"),
         ("expires: {header: x, default: soon}", "default is 'soon'"),
@@ -140,7 +142,9 @@ def test_a_mistake_about_urgency_is_named_with_its_place(text, answer):
     assert answer in str(raised.value) and "from_" not in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["priority: {header: x}", "expires: 1h", "on_expiry: settle", "look_ahead: 5"])
+@pytest.mark.parametrize(
+    "text", ["priority: {header: x}", "expires: 1h", "on_expiry: settle", "look_ahead: 5", "highest_priority: eventual"]
+)
 def test_a_queue_has_the_urgency_that_its_items_were_submitted_with(text):
     with pytest.raises(ConfigError, match=r"^t\.yaml:3: .*submitted with: leave the key out"):
         load(f"name: t\nsource: {{kind: queue}}\n{text}")
@@ -170,6 +174,36 @@ def _levels(text, *records):
     mapped = mapping.map(read)
     assert [cell.priority for cell in mapped.cells] == [kind.priority for kind in mapped.kinds]
     return mapped
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [
+        ("priority: {header: p}", [0, 3, 1, 1]),
+        ("priority: {header: p}\nhighest_priority: eventual", [2, 3, 2, 2]),
+        ("priority: {header: p, default: interactive}\nhighest_priority: user_visible", [1, 3, 1, 1]),
+        ("priority: {field: p}\nhighest_priority: eventual", [2, 2, 2, 2]),
+        ("priority: {rules: [{field: p, priority: interactive}]}\nhighest_priority: user_visible", [1, 1, 1, 1]),
+        ("highest_priority: reporting", [3, 3, 3, 3]),
+        ("priority: reporting\nhighest_priority: eventual", [3, 3, 3, 3]),
+    ],
+)
+def test_no_item_is_more_urgent_than_its_source_allows(text, levels):
+    records = [
+        ((("p", "interactive"),), b'{"p": "interactive"}'),
+        ((("p", "reporting"),), b'{"p": "user_visible"}'),
+        ((("p", "nonsense"),), b'{"p": {"p": 1}}'),
+        ((), b"no JSON"),
+    ]
+    assert [kind.priority for kind in _levels(text, *records).kinds] == levels
+
+
+def test_a_kind_of_a_capped_source_is_capped_whatever_its_function_says_later():
+    own = {"f": 0}
+    mapping = FieldMapping(load(RECORDS + "highest_priority: eventual"), own.get)
+    assert mapping.kind(Kind("f", 3)) == Kind("f", 2)
+    own["f"] = 3
+    assert mapping.kind(Kind("f", 2)) == Kind("f", 3)
 
 
 def test_a_priority_may_stand_in_the_payload():

@@ -1,0 +1,59 @@
+"""Confirmations of quotas: which version each scheduler that watches has in force.
+
+One whose watch ended may go on with what it has, so it is remembered for a while: long enough that nobody takes a cut
+for a success, and not so long that what was stopped for good is asked after for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...model.in_force import InForce
+
+#: Seconds for which one whose watch ended is remembered, and names that are kept at most.
+REMEMBERED = 600.0
+MOST = 1000
+
+
+class Confirmations:
+    """Schedulers by name. Invariant: each has a watch that is open, or its `ended` is later than REMEMBERED ago when
+    somebody looked last; no more than MOST without an open watch. Times are wall clock seconds."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, InForce] = {}
+        self._open: dict[str, int] = {}
+
+    def watches(self, name: str) -> None:
+        """A watch begins. What it has in force it says anew."""
+        self._open[name] = self._open.get(name, 0) + 1
+        self._known[name] = replace(self._known.get(name, InForce(name)), ended=0.0)
+
+    def ended(self, name: str, now: float) -> None:
+        """One of its watches ended."""
+        left = self._open.get(name, 0) - 1
+        if left > 0:
+            self._open[name] = left
+            return
+        self._open.pop(name, None)
+        if (known := self._known.pop(name, None)) is not None:
+            self._known[name] = replace(known, ended=now)  # behind those that ended before
+        self._forget(now)
+
+    def confirmed(self, name: str, version: int, now: float) -> bool:
+        """It has these quotas in force; whether anybody of that name watches."""
+        if name not in self._open:
+            return False
+        self._known[name] = InForce(name, version, now)
+        return True
+
+    def all(self, now: float) -> list[InForce]:
+        """All that are known, by name."""
+        self._forget(now)
+        return [self._known[name] for name in sorted(self._known)]
+
+    def _forget(self, now: float) -> None:
+        over = [name for name in self._known if name not in self._open]
+        excess = len(over) - MOST
+        for place, name in enumerate(over):
+            if place < excess or now - self._known[name].ended > REMEMBERED or now < self._known[name].ended:
+                del self._known[name]

@@ -1,0 +1,78 @@
+"""One item of the queue on PostgreSQL: what it holds, and another moment or priority for it.
+
+A change is one statement: it takes the locks of the key and of the row, in the schema's order, before it decides, and a
+row that somebody claims meanwhile does not fit any more.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ....model.errors import Unavailable
+from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
+from ..ids import id_number
+from ..items import NOW, Content, Reschedule
+from ..lifecycle import LEASED, TERMINAL
+from .kinds import PostgresKinds
+from .reports import Rows, statuses
+from .rows import BLOCKED
+
+#: Looks at an item that comes back and is claimed again between two looks.
+LOOKS = 5
+
+# Given the id, the time, due (µs, 0: now, NULL: as it is), lane and kind (NULL: as they are). No row: it does not wait.
+_RESCHEDULE = f"""
+WITH given AS MATERIALIZED (SELECT %s::bigint AS id, S.now_micros(%s::bigint) AS now, %s::bigint AS due,
+    %s::int AS lane, %s::int AS kind),
+locked AS MATERIALIZED (SELECT g.id FROM given AS g CROSS JOIN LATERAL S.lock_keys_of(ARRAY[g.id]) AS keyed),
+waiting AS MATERIALIZED (SELECT t.id, t.next_trigger, t.due, t.lane, t.kind FROM locked AS l
+    JOIN S.tasks AS t ON t.id = l.id WHERE t.state < 2 FOR UPDATE OF t),
+keys AS MATERIALIZED (SELECT k.id, k.due FROM waiting AS w JOIN S.keyed AS k ON k.id = w.id FOR UPDATE OF k),
+found AS MATERIALIZED (SELECT w.id, w.next_trigger = {BLOCKED} AS behind, e.expires_at, g.now, g.due AS wanted,
+    CASE WHEN w.next_trigger = {BLOCKED} THEN k.due ELSE w.next_trigger END AS before,
+    coalesce(g.lane, w.lane) AS lane, coalesce(g.kind, w.kind) AS kind
+    FROM given AS g JOIN waiting AS w ON w.id = g.id LEFT JOIN keys AS k ON k.id = w.id
+    LEFT JOIN S.entities AS e ON e.id = w.id),
+dated AS MATERIALIZED (SELECT id, behind, lane, kind, expires_at,
+    CASE WHEN wanted IS NULL THEN before WHEN wanted = 0 THEN least(before, now) ELSE wanted END AS due FROM found),
+fits AS MATERIALIZED (SELECT *, NOT (expires_at > 0 AND expires_at <= due / 1e6) AS may FROM dated),
+moved AS (UPDATE S.tasks AS t SET lane = f.lane, kind = f.kind,
+    next_trigger = CASE WHEN f.behind THEN t.next_trigger ELSE f.due END,
+    due = CASE WHEN f.behind THEN t.due ELSE f.due END
+    FROM fits AS f WHERE t.id = f.id AND f.may),
+delayed AS (UPDATE S.keyed AS k SET due = f.due FROM fits AS f WHERE k.id = f.id AND f.may)
+SELECT may, behind FROM fits
+"""
+_PEEK = (
+    "SELECT substring(e.payload FROM 1 FOR %s::int), octet_length(e.payload), e.key, e.headers, e.expires_at"
+    " FROM S.tasks AS t JOIN S.entities AS e ON e.id = t.id WHERE t.id = %s::bigint"
+)
+
+
+async def rescheduled(rows: Rows, read: Rows, kinds: PostgresKinds, at: int | None, change: Reschedule) -> str:
+    """Changes an item that waits. Answers as `QueueItems.reschedule` says."""
+    for _ in range(LOOKS):
+        [status] = await statuses(read, kinds, kinds.look, [change.id])
+        if status is None:
+            return UNKNOWN
+        if status.state in LEASED or status.state in TERMINAL:
+            return OUT if status.state in LEASED else ENDED
+        lane, kind = None, None
+        if change.priority is not None:
+            wanted = status.kind._replace(priority=change.priority)
+            await kinds.add([wanted])
+            kind = kinds.numbers[wanted]
+            lane = kinds.lane_of[kind]
+        due = None if change.due is None else 0 if change.due == NOW else int(change.due * 1e6)
+        found = await rows(_RESCHEDULE, (id_number(change.id), at, due, lane, kind), "a change of an item")
+        for may, behind in found:
+            return (BEHIND if behind else CHANGED) if may else EXPIRES
+    raise Unavailable(f"{change.id} is claimed and comes back all the time; nothing was changed: try again")
+
+
+async def peek(read: Rows, id: str, max_bytes: int) -> Content | None:
+    """What a live item holds."""
+    for payload, size, key, headers, expires_at in await read(_PEEK, (max_bytes, id_number(id)), "a look at an item"):
+        pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
+        return Content(bytes(payload), size, key, pairs, expires_at)
+    return None
