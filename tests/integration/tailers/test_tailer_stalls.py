@@ -86,15 +86,18 @@ async def test_what_is_out_is_renewed_before_more_is_claimed(stores, scheduler, 
     # Given a store that was away for two leases, and takes claims a little sooner than renewals
     calls, until = [], time.monotonic() + 2 * LEASE
     monkeypatch.setattr(queue_pump, "LEASE_WAIT", 0.01)
-    for name, later in (("lease", 0.0), ("renew", 3 * HEARTBEAT)):
 
-        async def away(*arguments, name=name, later=later, real=getattr(stores.queue, name)):
-            if time.monotonic() < until + later:
+    def away(name, until, real):
+        async def call(*arguments):
+            if time.monotonic() < until:
                 raise Unavailable("away")
             calls.append(name)
             return await real(*arguments)
 
-        monkeypatch.setattr(stores.queue, name, away)
+        monkeypatch.setattr(stores.queue, name, call)
+
+    away("lease", until, stores.queue.lease)
+    away("renew", until + 3 * HEARTBEAT, stores.queue.renew)
     # When it answers again, then it is told what is out, and then asked for more
     await eventually(lambda: "lease" in calls)
     assert calls.index("lease") >= len(scheduler.flights)
