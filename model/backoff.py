@@ -18,6 +18,11 @@ class Pauses(NamedTuple):
     first: float
     last: float
 
+    def within(self, heartbeat: float) -> Pauses:
+        """The same, about a heartbeat at most: whoever holds a lease is to be heard again, once it can be, before that
+        lease is over."""
+        return self._replace(last=max(self.first, min(self.last, heartbeat)))
+
 
 #: A store fails, or a process of the platform; it is asked, or started, again.
 STORE = Pauses(0.1, 5.0)

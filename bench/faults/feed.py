@@ -77,7 +77,10 @@ class Feed:
 
     async def _submit(self, items: Sequence[FedItem]) -> list[str]:
         now = time.monotonic()
-        calls = [Call(item.function, arguments=item.arguments, delay=item.delay or None) for item in items]
+        calls = [
+            Call(item.function, arguments=item.arguments, delay=item.delay or None, tenant=item.tenant)
+            for item in items
+        ]
         while True:
             try:
                 handles = await self._client.submit_many(calls)
@@ -85,7 +88,8 @@ class Feed:
             except StoreFull:  # refused: nothing of it was kept, so that it may be sent as if for the first time
                 await asyncio.sleep(0.2)
         for item, handle in zip(items, handles, strict=True):
-            self.expected[handle.id] = Expected(QUEUE, item.dies, now + item.delay if item.delay else 0.0, now)
+            due = now + item.delay if item.delay else 0.0
+            self.expected[handle.id] = Expected(QUEUE, item.dies, due, now, item.function, item.tenant)
         return [handle.id for handle in handles]
 
     async def _append(self, items: Sequence[FedItem]) -> list[str]:

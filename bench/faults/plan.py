@@ -31,13 +31,15 @@ WAYS = ("delay", "reset", "half-open", "truncation", "reply-cut", "refused")
 
 
 class FedItem(NamedTuple):
-    """One item to put in. `delay`: seconds that it is submitted before it is due (queue only)."""
+    """One item to put in. `delay`: seconds that it is submitted before it is due, `tenant`: whom it is for (queue
+    only)."""
 
     source: str
     function: str
     arguments: dict[str, Any]
     dies: bool = False
     delay: float = 0.0
+    tenant: str = ""
 
 
 class FaultStep(NamedTuple):

@@ -26,12 +26,14 @@ from .path import Execution, Fault, Faults, Owners, taken
 
 class Expected(NamedTuple):
     """One item that was put in. `dies`: it must end as a dead letter. `due`, and `put`, before which it was not there:
-    CLOCK_MONOTONIC; 0: at once, and not known."""
+    CLOCK_MONOTONIC; 0: at once, and not known. `function` and `tenant`: of what a queue got."""
 
     source: str
     dies: bool = False
     due: float = 0.0
     put: float = 0.0
+    function: str = ""
+    tenant: str = ""
 
 
 @dataclass(slots=True)

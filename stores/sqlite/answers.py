@@ -16,13 +16,16 @@ HAND_OUT_TURNS = 4
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """One write and the future that waits for it. `deadline` is monotonic; None: not a standing write."""
+    """One write and the future that waits for it, since `told`. `deadline` is monotonic, as all times; None: not a
+    standing write. A standing one was `asked` before, and is to be at `look`."""
 
     fn: Job
     future: asyncio.Future[Any]
     deadline: float | None
     committed: Callable[[Any], None] | None
+    told: float = 0.0
     look: float = 0.0
+    asked: bool = False
 
 
 #: The value of a write that was given up before its turn.

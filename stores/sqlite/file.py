@@ -69,6 +69,7 @@ class SqliteFile:
         self._reader: sqlite3.Connection | None = None
         self._reader_lock = asyncio.Lock()
         self._asked: Write | None = None  # the standing write whose turn it is
+        self.behind = 0.0  # of a standing write: how long ago what it is asked about was whole
         self._begun = False  # whether the transaction was, so that memory may know of what it did
         self.mark = 0  # given to the file when it is opened; 0: none (see restored.py)
         self.bears_mark = False  # no reader of what is old of its write-ahead log kept it from the file's own header
@@ -128,7 +129,8 @@ class SqliteFile:
 
     async def write_when(self, fn: Callable[[sqlite3.Connection], T | AskAgain], timeout: float) -> T | None:
         """Runs `fn` now, after each later group of writes and when it asked to be, until it returns something other
-        than Again; None after `timeout` seconds."""
+        than AskAgain; None after `timeout` seconds. While it runs, `behind` says for how many seconds somebody may have
+        waited to be written whom it does not know of, so that after a stall it does not act on old news."""
         return cast("T | None", await self._queue(fn, self._monotonic() + timeout))
 
     async def _queue(
@@ -140,7 +142,7 @@ class SqliteFile:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
         future: asyncio.Future[Any] = self._loop.create_future()
         with self._condition:
-            self._pending.add(Write(fn, future, deadline, committed), heavy=heavy)
+            self._pending.add(Write(fn, future, deadline, committed, self._monotonic()), heavy=heavy)
             self._condition.notify()
         return await future
 
@@ -322,11 +324,17 @@ class SqliteFile:
         return write, value, None
 
     def _attend(self, connection: sqlite3.Connection, standing: list[Write], *, apart: bool) -> list[Answer]:
-        """Asks each standing write; returns those that are over."""
+        """Asks each standing write; returns those that are over. Whose time was over before its turn is asked once."""
         over: list[Answer] = []
-        now = self._monotonic()
+        now, first = self._monotonic(), self._pending.first
+        whole = now if first is None else min(now, first.told)
         for each in standing:
+            if each.asked and each.deadline is not None and now > each.deadline:
+                over.append((each, None, None))
+                continue
             self._asked = each
+            self.behind = now - (whole if each.asked else min(whole, each.told))
+            each.asked = True
             answer = self._attempt(connection, each, apart=apart)
             if isinstance(answer[1], AskAgain) and answer[2] is None and not each.future.cancelled():
                 if each.deadline is not None and now >= each.deadline:

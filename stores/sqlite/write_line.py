@@ -39,6 +39,11 @@ class WriteLine(Generic[Write]):
         return [self._light.popleft() for _ in range(min(most, len(self._light)))]
 
     @property
+    def first(self) -> Write | None:
+        """The light one that has waited longest."""
+        return self._light[0] if self._light else None
+
+    @property
     def gives_way(self) -> bool:
         """Whether what was taken last is to be done with as soon as may be: it is heavy, and light ones wait."""
         return self._heavy_was_last and bool(self._light)

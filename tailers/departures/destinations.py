@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from ...model.backoff import STORE
 from ...model.dead_letter import DeadLetter
 from ...model.drop import Drop
 from ...model.errors import UserError
@@ -49,6 +50,7 @@ class Destinations:
         self._rows = rows
         self._done = done
         many = setup.config.order == "none"  # in order, the next one waits until the one before it is gone
+        self._pauses = STORE.within(setup.sizes.heartbeat)
         self._by_way: dict[Way, DurableWriter[Departure]] = {}
         self._queue(self._park, Way.PARK, Way.GUARD, Way.GUARD_SOONER, Way.DETACH, gathering=many)
         self._queue(self._bury, Way.BURY, gathering=many)
@@ -60,7 +62,9 @@ class Destinations:
     def _queue(self, append: Append | None, *ways: Way, gathering: bool = False) -> None:
         """The queue of one destination, and the ways that lead there; None: nothing is appended."""
         write = partial(self._deliver, append, frozenset(ways))
-        self._by_way |= dict.fromkeys(ways, DurableWriter(write, self._delivered, gathering=gathering))
+        self._by_way |= dict.fromkeys(
+            ways, DurableWriter(write, self._delivered, gathering=gathering, pauses=self._pauses)
+        )
 
     def __iter__(self) -> Iterator[Departure]:
         """All that is on its way."""

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
-from ...model.backoff import STORE, Backoff
+from ...model.backoff import STORE, Backoff, Pauses
 from ...model.errors import Unavailable
 from ..rules.together import gathers
 
@@ -27,9 +27,11 @@ BATCH_ITEMS = 1024
 BATCH_BYTES = 4 << 20
 
 
-async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[str], None]) -> T:
+async def until_available(
+    call: Callable[[], Awaitable[T]], failing: Callable[[str], None], pauses: Pauses = STORE
+) -> T:
     """The call's answer, however often it must be tried. `failing` hears why it failed, "" when it no longer does."""
-    backoff = Backoff(*STORE, random.random)
+    backoff = Backoff(*pauses, random.random)
     while True:
         try:
             answer = await call()
@@ -66,8 +68,10 @@ class DurableWriter(Generic[T]):
         done: Callable[[list[T]], None],
         *,
         gathering: bool = False,
+        pauses: Pauses = STORE,
     ) -> None:
         self._write = write
+        self._pauses = pauses
         self._done = done
         self._gathering = gathering
         self._items: deque[tuple[T, int]] = deque()
@@ -111,7 +115,7 @@ class DurableWriter(Generic[T]):
             self._wake.clear()
             while self._items:
                 self._writing = batch = self._next()
-                await until_available(partial(self._write, batch), self._failing)
+                await until_available(partial(self._write, batch), self._failing, self._pauses)
                 self._writing = []
                 self._done(batch)
                 if self._gathering:

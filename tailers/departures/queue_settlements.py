@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from ...foundation.clock import Clock
+from ...model.backoff import STORE
 from ...model.claim import Settle, State
 from ...model.dead_letter import DeadLetter
 from ...model.outcome import Outcome
@@ -25,7 +26,7 @@ from ..resources import Setup
 from ..rules.gathering import Gathering
 from ..rules.hand_back import HandBacks
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
-from .durable import until_available
+from .durable import T, until_available
 from .letters import letter_of_queued
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.
@@ -55,7 +56,7 @@ class QueueSettlements:
     """The settlements of one queue tailer. `settled` hears (items, bytes, dead letters) of each durable batch,
     `failing` why a store refuses ("" when it does not). Set `wake` after adding.
 
-    Invariant: an item that ended is in `_pending`, in the batch being written, or settled.
+    Invariant: an item that ended is in `_pending`, in `_under_way` (being written), or settled.
     """
 
     def __init__(
@@ -72,12 +73,13 @@ class QueueSettlements:
         self._source = source
         self._settled = settled
         self._failing = failing
+        self._pauses = STORE.within(setup.sizes.heartbeat)
         self._pending: dict[int, _Batch] = {}
+        self._under_way: dict[int, _Batch] = {}
         self._letters: list[DeadLetter] = []
         self._results: dict[str, bytes] = {}
         self._throttles: dict[str, int] = {}
         self._lost: dict[str, int] = {}  # how often it was lost since it was last settled
-        self._writing = False
         self._gathering = Gathering(setup.config.window.items)
         self._hurry = asyncio.Event()  # set when what gathers waits no longer
         self.hand_backs: HandBacks[str] = HandBacks()
@@ -85,7 +87,16 @@ class QueueSettlements:
     @property
     def busy(self) -> bool:
         """Whether something is on its way into a store."""
-        return self._writing or bool(self._pending)
+        return bool(self._under_way or self._pending)
+
+    def unsettled(self) -> dict[int, list[str]]:
+        """By fence, what ended and is not settled yet: it is out until it is, or somebody would run it once more."""
+        found: dict[int, list[str]] = {}
+        for fence, batch in (*self._under_way.items(), *self._pending.items()):
+            ids = found.setdefault(fence, [])
+            ids += batch.succeeded
+            ids += [each.id for each in batch.others]
+        return found
 
     def succeed(
         self,
@@ -184,20 +195,18 @@ class QueueSettlements:
             self.wake.clear()
             while self._pending:
                 await self._gather()
-                self._writing = True
                 self._hurry.clear()
                 self._gathering.written(self._clock.monotonic())
-                pending, self._pending = self._pending, {}
+                self._under_way, self._pending = self._pending, {}
                 letters, self._letters = self._letters, []
                 results, self._results = self._results, {}
                 if results:
-                    await until_available(partial(self._environment.results.put, results), self._failing)
+                    await self._until_available(partial(self._environment.results.put, results))
                 if letters:
                     await self._tell_tries(letters)
-                    await until_available(partial(self._environment.dead_letters.add, letters), self._failing)
-                await asyncio.gather(*(self._write(fence, batch) for fence, batch in pending.items()))
-                self._writing = False
-                batches = pending.values()
+                    await self._until_available(partial(self._environment.dead_letters.add, letters))
+                await asyncio.gather(*(self._write(fence, batch) for fence, batch in self._under_way.items()))
+                batches, self._under_way = self._under_way.values(), {}
                 self._settled(sum(batch.items for batch in batches), sum(batch.size for batch in batches), len(letters))
 
     async def _gather(self) -> None:
@@ -211,13 +220,16 @@ class QueueSettlements:
     async def _tell_tries(self, letters: list[DeadLetter]) -> None:
         """The queue knows how the attempts before the last one went."""
         ids = [letter.id for letter in letters]
-        before = await until_available(partial(self._environment.queue.tries, ids), self._failing)
+        before = await self._until_available(partial(self._environment.queue.tries, ids))
         for letter in letters:
             letter.tries = added(before.get(letter.id, ()), letter.died_at, letter.outcome, letter.reason)
 
     async def _write(self, fence: int, batch: _Batch) -> None:
         if batch.succeeded or batch.others:
-            await until_available(partial(self._source.settle, fence, batch.succeeded, batch.others), self._failing)
+            await self._until_available(partial(self._source.settle, fence, batch.succeeded, batch.others))
+
+    async def _until_available(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await until_available(call, self._failing, self._pauses)
 
     def _batch(self, fence: int) -> _Batch:
         batch = self._pending.get(fence)

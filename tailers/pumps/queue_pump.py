@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ...foundation.lifecycle import end_all
-from ...model.claim import Leased, State
+from ...model.claim import Leased, Renewed, State
 from ...model.demand import Cell, Demand
 from ...model.errors import TailraceError, Unavailable
 from ...model.lease import counts_of_claim, wait_for_source
@@ -59,6 +59,7 @@ class QueuePump(Pump):
         self._claims: dict[asyncio.Task[None], dict[Cell, int]] = {}
         self._all_asked: tuple[Credit, int] | None = None  # the credit, and how much of it, that claims now ask for
         self._claim_failed: BaseException | None = None
+        self._renewed = self.clock.monotonic()  # when everything was renewed last
         self._stranded: list[tuple[float, HandOut]] = []  # of lost sessions: returned at that time
         self._read_wake, self._strand_wake = self.new_wake(), asyncio.Event()
         self._settling = QueueSettlements(setup, source, self._settled, self._fails)
@@ -119,10 +120,17 @@ class QueuePump(Pump):
 
     async def _push_claimed(self, demand: Demand, sent: float) -> None:
         """One claim; what it found is pushed at once, before anything else is woken."""
-        ask = partial(self.source.lease, demand, wait_for_source(self.sizes), LEASE_WAIT)
-        leased = await unless_refused(partial(self.connecting, ask, self._reopen), self._fails, LEASE_WAIT)
+        leased = await unless_refused(partial(self._ask, demand), self._fails, LEASE_WAIT)
         if leased is not None and leased.ids:
             self._push_claim(leased, sent)
+
+    async def _ask(self, demand: Demand) -> Leased | None:
+        """Claims. After a time in which nothing could be renewed that is done first: the claim would take from this
+        tailer what it has. Raises Unavailable when the store is away."""
+        if self.clock.monotonic() - self._renewed > self.sizes.source - self.sizes.heartbeat:
+            await self._renew_all()
+        ask = partial(self.source.lease, demand, wait_for_source(self.sizes), LEASE_WAIT)
+        return await self.connecting(ask, self._reopen)
 
     def _claimed(self, task: asyncio.Task[None]) -> None:
         """A claim is over."""
@@ -207,34 +215,50 @@ class QueuePump(Pump):
     async def _heartbeat(self) -> None:
         while True:
             await asyncio.sleep(self.sizes.heartbeat)
-            limit = asyncio.Semaphore(RENEWALS)
-
-            async def one(out: HandOut, limit: asyncio.Semaphore = limit) -> None:
-                async with limit:
-                    await self._renew(out)
-
-            await asyncio.gather(*(one(out) for out in list(self.flights.values())))
+            try:
+                await self._renew_all()
+            except Unavailable as error:
+                self._fails(str(error))
             with contextlib.suppress(TailraceError):
                 self.lag = await self.source.waiting()
                 self.due = await self.source.due()
 
-    async def _renew(self, out: HandOut) -> None:
-        """Prolongs one claim. A store that is away is asked again at the next heartbeat."""
+    async def _renew_all(self) -> None:
+        """Prolongs every claim of which something is out, or has ended and is not settled. Raises Unavailable when the
+        store was away for one of them, which is asked again at the next heartbeat."""
+        began, limit, unsettled = self.clock.monotonic(), asyncio.Semaphore(RENEWALS), self._settling.unsettled()
+
+        async def one(renew: Callable[[], Awaitable[object]]) -> None:
+            async with limit:
+                await renew()
+
+        renewals: list[Callable[[], Awaitable[object]]] = []
+        renewals += [partial(self._renew, out, unsettled.pop(out.flight.fence, [])) for out in self.flights.values()]
+        renewals += [partial(self._prolong, ids, fence) for fence, ids in unsettled.items() if ids]
+        done = await asyncio.gather(*(one(each) for each in renewals), return_exceptions=True)
+        for failed in done:
+            if failed is not None:
+                raise failed
+        self._renewed = began
+
+    async def _prolong(self, ids: list[str], fence: int) -> Renewed:
+        """Prolongs the leases of these items of one claim."""
+        renewed = await self.source.renew(ids, fence, wait_for_source(self.sizes), State.PROCESSING)
+        self._fails("")
+        return renewed
+
+    async def _renew(self, out: HandOut, ended: Sequence[str]) -> None:
+        """Prolongs one claim, of which these have ended and are not settled."""
         claim: Claim = out.place
         flight = out.flight
         still = {flight.ids[index]: index for index in out.still_open() if index not in claim.gone}
-        if not still:
+        if not (still or ended):
             return
         sent = self.clock.monotonic()
-        try:
-            renewed = await self.source.renew(list(still), flight.fence, wait_for_source(self.sizes), State.PROCESSING)
-        except Unavailable as error:
-            self._fails(str(error))
-            return
-        self._fails("")
-        if len(renewed.lost) < len(still):  # else nothing of it is ours, and nothing is granted on its strength
-            claim.until = max(claim.until, sent + counts_of_claim(self.sizes, renewed.lease))
+        renewed = await self._prolong([*still, *ended], flight.fence)
         lost = [still[id_] for id_ in renewed.lost if id_ in still]
+        if len(lost) < len(still):  # else nothing of it is ours, and nothing is granted on its strength
+            claim.until = max(claim.until, sent + counts_of_claim(self.sizes, renewed.lease))
         claim.gone.update(index for index in lost if out.open[index])
         stop = {*lost, *(still[id_] for id_ in renewed.cancel if id_ in still)}
         if stop and flight.number in self.flights:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from ...foundation.clock import Clock
+from ...model.backoff import STORE
 from ...model.errors import StaleFence, TailraceError
 from ...model.lease import LeaseSizes
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
@@ -73,6 +74,7 @@ class Epoch:
         self._sizes = sizes
         self._clock = clock
         self._refused = refused
+        self._pauses = STORE.within(sizes.heartbeat)
         self._wake = asyncio.Event()
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         self._fence = 0
@@ -88,7 +90,7 @@ class Epoch:
         seen: SeenRow | None = None
         asked = 0.0
         while True:
-            row = await until_available(lambda: self._ownership.read(self._source, self.row), self._fails)
+            row = await self._asked(lambda: self._ownership.read(self._source, self.row))
             now = self._clock.monotonic()
             if row is not None and row.holder == self._holder:
                 break  # taken by a request whose answer was lost; the lease counts from the first one
@@ -104,7 +106,7 @@ class Epoch:
                 self.adopted = False
             self.left_behind = bool(seen.holder) and not self.adopted
             asked = self._clock.monotonic()
-            row = await until_available(partial(self._take, seen.version), self._fails)
+            row = await self._asked(partial(self._take, seen.version))
             if row is not None:
                 break
         self.waiting_for = ""
@@ -142,7 +144,7 @@ class Epoch:
     async def guarded(self, write: Callable[[], Awaitable[T]]) -> T:
         """A write under this epoch, tried until the store is reached; one that it refuses as stale is counted."""
         try:
-            return await until_available(write, self._fails)
+            return await self._asked(write)
         except StaleFence:
             self._refused()
             raise
@@ -227,6 +229,10 @@ class Epoch:
     def quiet(self) -> bool:
         """Whether nothing can be running that was handed out in a session that is gone."""
         return self._clock.monotonic() >= self._quiet_at
+
+    async def _asked(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The store's answer, however often it must be asked."""
+        return await until_available(call, self._fails, self._pauses)
 
     def _fails(self, why: str) -> None:
         self.failing = why

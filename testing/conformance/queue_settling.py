@@ -173,12 +173,32 @@ class SettlingLaws:
         assert await engine.queue.headers([one, other, done, "00000000000000ff", "none"]) == {one: told}
         assert await engine.queue.headers([]) == {}
 
-    async def test_when_an_item_was_due_is_told_if_at_all_rightly(self, engine: QueueEngine) -> None:
+    async def test_when_an_item_was_due_is_told(self, engine: QueueEngine) -> None:
         [one] = await put(engine, NewItem(MAIL, b"", due=engine.now() + 10))
         await engine.pass_time(15)
         leased = await take(engine)
         assert leased.ids == [one]
-        assert [*leased.dues] in ([], [pytest.approx(engine.now() - 5, abs=1.0)])
+        assert [*leased.dues] == [pytest.approx(engine.now() - 5, abs=1.0)]
+
+    async def test_when_an_item_that_failed_was_due_again_is_told(self, engine: QueueEngine) -> None:
+        [one] = await put(engine, NewItem(MAIL, b""))
+        first = await take(engine)
+        await engine.queue.settle(first.fence, [], [Settle(one, first.fence, State.RETRIABLE_FAILURE, 10.0, 1)])
+        await engine.pass_time(15)
+        assert [*(await take(engine)).dues] == [pytest.approx(engine.now() - 5, abs=1.0)]
+
+    async def test_of_many_and_of_those_that_did_not_expire_few_say_when_they_were_due(
+        self, engine: QueueEngine
+    ) -> None:
+        now = engine.now()
+        items = [
+            NewItem(MAIL, b"", due=now + number / 10, expires_at=now + 7 if number % 3 else 0.0) for number in range(90)
+        ]
+        await put(engine, *items)
+        await engine.pass_time(12)
+        leased = await take(engine)
+        assert len(leased.ids) == 30
+        assert [*leased.dues] == [pytest.approx(now + 3 * number / 10, abs=1.0) for number in range(0, 30, 2)]
 
     async def test_an_item_handed_back_costs_nothing_and_may_run_at_once(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))

@@ -157,7 +157,7 @@ class InlineFile(SqliteFile):
         if len(self._pending) >= MAX_PENDING:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._pending.add(Write(fn, future, deadline, committed), heavy=heavy)
+        self._pending.add(Write(fn, future, deadline, committed, self._monotonic()), heavy=heavy)
         self._soon()
         return await future
 

@@ -9,11 +9,12 @@ import msgspec
 
 from ....model.claim import Leased
 from ....model.demand import Cell, Demand
+from ....model.due_times import few
 from ....model.workload import FLIGHT_ITEMS, Extra
 from ..gates import ShutLanes
 from ..kinds import Kinds
 from ..turns import ReadyLane, limits_in_turn
-from .reports import ATTEMPTS, CRASHES, FLAGS, KIND, TASK
+from .reports import AT, ATTEMPTS, CRASHES, FLAGS, KIND, TASK
 from .script import EXTRA
 
 _decode = msgspec.json.Decoder(type=tuple[str, tuple[tuple[str, str], ...], float]).decode
@@ -113,13 +114,19 @@ def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> RedisClaimed
         payloads=payloads,
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
+        dues=_dues(rows),  # a task is answered as it was before the claim
     )
-    return RedisClaimed(
-        fence, position, numbers, _without(leased, set(expired)) if expired else leased, expired, unread
-    )
+    if expired:
+        gone = set(expired)
+        return RedisClaimed(fence, position, numbers, _without(leased, rows, gone), expired, unread)
+    return RedisClaimed(fence, position, numbers, leased, expired, unread)
 
 
-def _without(leased: Leased, gone: set[str]) -> Leased | None:
+def _dues(rows: Sequence[tuple[int, ...]]) -> list[float]:
+    return [row[AT] / 1e6 for row in few(rows)]
+
+
+def _without(leased: Leased, rows: Sequence[tuple[int, ...]], gone: set[str]) -> Leased | None:
     kept = [index for index, id in enumerate(leased.ids) if id not in gone]
     if not kept:
         return None
@@ -131,4 +138,5 @@ def _without(leased: Leased, gone: set[str]) -> Leased | None:
         payloads=[leased.payloads[index] for index in kept],
         attempts=[leased.attempts[index] for index in kept],
         extras={place: leased.extras[index] for place, index in enumerate(kept) if index in leased.extras},
+        dues=_dues([rows[index] for index in kept]),
     )

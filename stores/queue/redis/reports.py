@@ -28,6 +28,7 @@ FLAGS: Final = 1
 KIND: Final = 3
 ATTEMPTS: Final = 5
 CRASHES: Final = 6
+AT: Final = 9
 #: Tasks that one step of a tally counts; the server is held for so long.
 STEP = 1000
 #: Tallies that are made when the rows do not add up: a hash that shrank meanwhile shows some rows twice.

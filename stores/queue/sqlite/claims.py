@@ -72,14 +72,14 @@ def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
     return [id_text(number) for number in _decode(text)]
 
 
-def end_leases(connection: sqlite3.Connection, memory: Memory, now: int, monotonic: int) -> int:
-    """Items whose lease is over wait again, first of their kinds, or are cancelled where that was asked; their fence
-    moves on, so that the former holder is refused. Returns the time of the wall clock (as `now` is) at which the next
-    lease may end."""
-    if memory.soonest > monotonic:
+def end_leases(connection: sqlite3.Connection, memory: Memory, now: int, monotonic: int, behind: int = 0) -> int:
+    """Items whose lease was over so many µs ago wait again, first of their kinds, or are cancelled where that was
+    asked; their fence moves on, so that the former holder is refused. Returns the time of the wall clock (as `now` is)
+    at which the next lease may end."""
+    if memory.soonest > monotonic - behind:
         return now + memory.soonest - monotonic
     for fence, parts in [*memory.claims.items()]:
-        over = {number for part in parts if part.until <= monotonic for number in part.out}
+        over = {number for part in parts if part.until <= monotonic - behind for number in part.out}
         if over:
             memory.release(connection, fence, over)
             _return(connection, memory, fence, over, now)

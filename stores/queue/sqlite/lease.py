@@ -61,10 +61,12 @@ def claim(
     share: float,
     now: int,
     monotonic: int,
+    behind: int = 0,
 ) -> Leased | float:
     """Claims what is due within the demand; else seconds until something may be, at the latest. `now` is µs by the wall
-    clock."""
-    look = end_leases(connection, memory, now, monotonic)
+    clock; `behind`: for so many of them renewals and settlements may have waited that come after this, so that no lease
+    ends that was to end since."""
+    look = end_leases(connection, memory, now, monotonic, behind)
     until = monotonic + int(seconds * 1e6)
     heads, cell_of = memory.heads, memory.kinds.cells
     heads.at_gates(demand.closed)

@@ -169,7 +169,8 @@ class SqliteQueue:
         def look(connection: sqlite3.Connection) -> Leased | AskAgain:
             now, monotonic = self._keep_time(connection)
             self._collect(connection)
-            found = claim(connection, memory, demand, gates, seconds, share, now, monotonic)
+            behind = int(self._file.behind * 1e6)
+            found = claim(connection, memory, demand, gates, seconds, share, now, monotonic, behind)
             return found if isinstance(found, Leased) else AskAgain(found)
 
         return await self._file.write_when(look, wait)

@@ -99,7 +99,7 @@ def _queue_forgets_the_letter_of_what_it_buries() -> Bug:
 
 @breaks("L1", by="granted")
 def _queue_claims_are_not_renewed() -> Bug:
-    async def renew(self: QueuePump, out: Any) -> None:
+    async def renew(self: QueuePump, out: Any, ended: Any) -> None:
         out.place.until = self.clock.monotonic() + self.sizes.source
 
     return instead(QueuePump, "_renew", renew)

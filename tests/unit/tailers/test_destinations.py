@@ -16,11 +16,12 @@ from tailrace.model.audit import Fate
 from tailrace.model.backoff import Pauses
 from tailrace.model.dead_letter import DeadLetter
 from tailrace.model.errors import InvalidRequest, Unavailable
+from tailrace.model.lease import LeaseSizes
 from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.model.parked import Parked
 from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
-from tailrace.tailers.departures import durable
+from tailrace.tailers.departures import destinations
 from tailrace.tailers.departures.departure import Departure
 from tailrace.tailers.departures.destinations import Destinations
 from tailrace.tailers.ledger.remembered import Remembered
@@ -69,7 +70,12 @@ class World:
         environment = SimpleNamespace(dead_letters=stores, results=None, drops=None)
         config = SimpleNamespace(name="t", order="none")
         setup: Any = SimpleNamespace(
-            config=config, environment=environment, remembered=Remembered(), parking=stores, clock=SYSTEM_CLOCK
+            config=config,
+            environment=environment,
+            remembered=Remembered(),
+            parking=stores,
+            clock=SYSTEM_CLOCK,
+            sizes=LeaseSizes(),
         )
         rows: Any = stores
         self.to = Destinations(setup, rows, lambda batch: [self.done.put_nowait(each) for each in batch] and None)
@@ -92,7 +98,7 @@ class World:
 
 @pytest.fixture
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    monkeypatch.setattr(durable, "STORE", Pauses(0.001, 5.0))
+    monkeypatch.setattr(destinations, "STORE", Pauses(0.001, 5.0))
     world = World()
     tasks = [asyncio.create_task(step) for step in world.to.steps()]
     async with asyncio.timeout(20):

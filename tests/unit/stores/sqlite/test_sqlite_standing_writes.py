@@ -81,3 +81,45 @@ async def test_a_standing_write_that_was_given_up_takes_nothing(file: SqliteFile
         await waiting
     await file.write(add("a"))
     assert await file.read(texts) == ["a"]
+
+
+async def test_a_standing_write_whose_time_was_over_in_a_stall_is_not_asked_again(file: SqliteFile) -> None:
+    # Given a claim that was asked, and a write that holds up the writer until its time is over
+    asked = 0
+
+    def look(_: sqlite3.Connection) -> AskAgain:
+        nonlocal asked
+        asked += 1
+        return AskAgain(60.0)
+
+    waiting = asyncio.create_task(file.write_when(look, 0.05))
+    await file.write(lambda connection: None)
+    held, before = Held(file), asked
+    await held.began()
+    await asyncio.sleep(0.1)
+    # When that one is done, then the claim finds nothing, whatever there is by now
+    await held.release()
+    assert await asyncio.wait_for(waiting, SOON) is None
+    assert asked == before
+
+
+async def test_a_standing_write_knows_how_long_others_have_waited_to_be_heard(file: SqliteFile) -> None:
+    # Given a claim that stands, a writer that is held up, and writes that wait behind that
+    behind: list[float] = []
+
+    def look(_: sqlite3.Connection) -> str | AskAgain:
+        behind.append(file.behind)
+        return "found" if len(behind) > 2 else AskAgain(60.0)
+
+    waiting = asyncio.create_task(file.write_when(look, 60.0))
+    await file.write(lambda connection: None)
+    held = Held(file)
+    await held.began()
+    told = asyncio.create_task(file.write(add("a")))
+    await asyncio.sleep(0.1)
+    # When they go on: it is asked beside the first, which is behind, and beside the others, which is not
+    await held.release()
+    await told
+    assert await asyncio.wait_for(waiting, SOON) == "found"
+    assert behind[1] >= 0.1
+    assert behind[2] == 0
