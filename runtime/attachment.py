@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Protocol
 
@@ -31,12 +31,14 @@ class AttachingWorker(Protocol):
 
     def cancelled(self, keys: set[int]) -> None: ...
 
-    def session_lost(self, session: int) -> None: ...
+    def session_lost(self, session: int) -> set[int]: ...
+
+    def carried(self, keys: set[int]) -> list[pb.Carried]: ...
 
 
 class Attachment:
-    """The endpoint of a session. Invariant: `session` numbers the present one; what belongs to an earlier one is not
-    reported, since the scheduler that knew it waits for its leases to end."""
+    """The endpoint of a session. Invariant: `session` numbers the present one; how what belongs to an earlier one ends
+    is not reported, since the scheduler that knew it waits for its leases to end; that it is there is said."""
 
     def __init__(self, owner: AttachingWorker, leases: Leases, clock: Clock) -> None:
         self._owner = owner
@@ -57,6 +59,8 @@ class Attachment:
         self._wants_lease = False
         self._pools_changed = False
         self._said_draining = False
+        self._carried: set[int] = set()  # keys of earlier sessions that are not over
+        self._carried_changed = False
 
     # -- what the worker says ----------------------------------------------------------------------------------------
 
@@ -79,6 +83,17 @@ class Attachment:
         """An item waits for other work from now on, or goes on."""
         self._waits[ref] = waits
         self.notify()
+
+    def over(self, keys: Iterable[int]) -> None:
+        """Items are over, whosever they were."""
+        if not self._carried.isdisjoint(keys := set(keys)):
+            self._carried -= keys
+            self._carried_changed = True
+            self.notify()
+
+    def carries(self) -> set[int]:
+        """Keys of earlier sessions that are not over."""
+        return set(self._carried)
 
     def ask_lease(self) -> None:
         """A heartbeat."""
@@ -125,13 +140,15 @@ class Attachment:
         self._succeeded, self._ended, self._notes, self._waits = [], {}, {}, {}
         self._said_draining = False
         self._begun = False
-        self._owner.session_lost(old)
+        self._carried |= self._owner.session_lost(old)
+        self._carried_changed = True
 
     def compose(self) -> pb.WorkerFrame | None:
         """Everything pending in one frame."""
         draining = self.draining and not self._said_draining
         ends = self._succeeded or self._ended
-        if not (ends or self._wants_lease or self._pools_changed or self._notes or self._waits or draining):
+        changed = self._pools_changed or self._carried_changed
+        if not (ends or self._wants_lease or changed or self._notes or self._waits or draining):
             return None
         frame = pb.WorkerFrame()
         if ends:
@@ -153,6 +170,9 @@ class Attachment:
             frame.waits.extend(ref for ref, waits in self._waits.items() if waits)
             frame.goes_on.extend(ref for ref, waits in self._waits.items() if not waits)
             self._waits = {}
+        if self._carried_changed:
+            self._carried_changed, frame.carried_changed = False, True
+            frame.carried.extend(self._owner.carried(self._carried))
         if draining:
             self._said_draining = frame.draining = True
         return frame

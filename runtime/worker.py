@@ -22,6 +22,7 @@ from ..wire.scheduler import SchedulerSessions
 from ..wire.session import Dialer
 from ..wire.v1 import scheduler_pb2 as pb
 from .attachment import Attachment, by_session
+from .carried import CarriedRuns
 from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import REF_MASK, SESSION_BITS
@@ -82,6 +83,7 @@ class Worker:
         self._sizes = sizes
         self._clock = clock
         self._leases = Leases()
+        self._carried = CarriedRuns()
         self._last_session = 0
         self._supervisor = Supervisor(
             config,
@@ -213,6 +215,7 @@ class Worker:
         hello.name = self.name
         hello.functions.extend(function_to_wire(function.spec) for function in self._loaded.functions.values())
         hello.pools.extend(self.pools())
+        hello.carried.extend(self.carried(attachment.carries() | self._of_session(attachment.session)))
         return pb.WorkerFrame(hello=hello)
 
     async def _beat(self) -> None:
@@ -222,7 +225,9 @@ class Worker:
             look += 1
             self._stop_ending()
             if look % LOOKS == 0:
-                self._leases.keep(self._supervisor.inside())
+                inside = self._supervisor.inside()
+                self._leases.keep(inside)
+                self._carried.keep(inside)
                 self._supervisor.watch()
                 for attachment in self._attachments:
                     attachment.ask_lease()
@@ -261,6 +266,7 @@ class Worker:
 
     def assigned(self, session: int, flight: Flight, fences: list[int], pool: str) -> None:
         """A flight under a lease that `leases` knows."""
+        self._carried.assigned(session, flight)
         self._supervisor.assign(session, flight, fences, pool)
 
     def renewed(self) -> None:
@@ -271,10 +277,18 @@ class Worker:
         """Their owner wants them ended."""
         self._supervisor.stop_items(keys, Stop.CANCELLED)
 
-    def session_lost(self, session: int) -> None:
-        """Everything of that session stops; nobody wants to hear of it."""
-        keys = {key for key in self._supervisor.inside() if key >> SESSION_BITS == session}
+    def session_lost(self, session: int) -> set[int]:
+        """Everything of that session stops; nobody wants to hear how it ends. Returns what that is."""
+        keys = self._of_session(session)
         self._supervisor.stop_items(keys, Stop.LEASE)
+        return keys & self._supervisor.inside()
+
+    def carried(self, keys: set[int]) -> list[pb.Carried]:
+        """What these are, as a frame says it."""
+        return [pb.Carried(**kind._asdict(), count=count) for kind, count in self._carried.kinds(keys).items()]
+
+    def _of_session(self, session: int) -> set[int]:
+        return {key for key in self._supervisor.inside() if key >> SESSION_BITS == session}
 
     # -- what the supervisor says ------------------------------------------------------------------------------------
 
@@ -285,6 +299,9 @@ class Worker:
             for attachment in self._attachments:
                 if attachment.session == session:
                     attachment.ended(refs, ends)
+        for attachment in self._attachments:
+            if attachment.carries():
+                attachment.over((*succeeded, *ended))
         self._supervisor.set_timers(self._clock.monotonic() + self._sizes.heartbeat)
         self._idle.set()
 

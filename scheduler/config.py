@@ -81,6 +81,13 @@ class SchedulerConfig(BaseModel):
         le=300,
         description="seconds in which a worker that attaches gets its share, where a function of it calls a downstream",
     )
+    rejoin: Seconds = Field(
+        default=2.0,
+        ge=0,
+        le=60,
+        description="seconds in which the workers of a scheduler that was restarted come back, and say what they still "
+        "run, before anything starts, where a quota limits a concurrency",
+    )
     grace_heartbeats: float = Field(
         2.0, ge=0, le=100, description="heartbeats that waiting items stay when a function's last worker has gone"
     )

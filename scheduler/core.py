@@ -8,6 +8,7 @@ worker's `report` → its tailer (returns.py). An item is handed to a worker at 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..model.demand import Cell
@@ -162,6 +163,7 @@ class Core:
             self._recall.take_back(worker)
             del self.workers[worker.session]
             self.limits.now = now
+            self.limits.carry(worker, Counter(), now)
             _, items = self.returns.release(worker, list(worker.open))
             self.returns.end(items, ended(Outcome.LOST, Reason.WORKER_LOST))
             self._reroster(now)

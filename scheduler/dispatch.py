@@ -55,12 +55,16 @@ class Dispatch:
 
     @property
     def next_at(self) -> float | None:
-        """When the next limit has a token for who sleeps on it."""
+        """When the next limit has a token for who sleeps on it, or former workers had their time to come back."""
+        if self._now < self._limits.rejoining_until:
+            return self._limits.rejoining_until
         return self._sleep.next_at
 
     def turn(self, ables: list[Able], now: float, wall: float) -> set[WorkerSession]:
         """Starts all that may start. Returns the workers that have new assignments."""
         self._now, self._wall = now, wall
+        if now < self._limits.rejoining_until and self._limits.charges.bounds_running:
+            return set()
         sleep = self._sleep
         sleep.tokens(now)
         if sleep.roomy:

@@ -6,13 +6,14 @@ payloads or results; the rest follows in the next.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
 
 from ..foundation.clock import Clock
 from ..model.errors import InvalidRequest, SessionLost
 from ..model.function_spec import FunctionSpec
-from ..model.workload import FLIGHT_ITEMS, Ended, Outcomes
+from ..model.workload import FLIGHT_ITEMS, Ended, Kind, Outcomes
 from ..wire.convert import (
     KindReader,
     KindWriter,
@@ -215,6 +216,8 @@ class WorkerEnd:
             core.report(worker, read_outcomes(frame.outcomes), self._clock.monotonic(), self._clock.wall())
         if frame.waits or frame.goes_on:
             core.waits(worker, frame.waits, frame.goes_on, self._clock.monotonic())
+        if frame.carried_changed:
+            core.limits.carry(worker, read_carried(frame.carried), self._clock.monotonic())
         if frame.HasField("lease_request"):
             core.lease_requested(worker, frame.lease_request.number, self._clock.monotonic())
         if frame.pools:
@@ -279,6 +282,14 @@ def adoption_to_wire(answer: Adoption, now: float) -> pb.Adoption:
             for number, fence, part, indexes, positions in answer.flights
         ],
     )
+
+
+def read_carried(carried: Iterable[pb.Carried]) -> Counter[Kind]:
+    """Runs by kind, of sessions that this scheduler does not know."""
+    found = Counter[Kind]()
+    for each in carried:
+        found[Kind(each.function, each.priority, each.collection, each.tenant)] += each.count
+    return found
 
 
 def pools_from_wire(pools: Iterable[pb.Pool]) -> list[PoolLimits]:

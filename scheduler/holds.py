@@ -42,6 +42,8 @@ def _holds(core: Core, kind: Kind, source: str, now: float, wall: float) -> Iter
     for here, reason in ((not core.ready, Reason.NOT_READY), (core.draining, Reason.DRAINING)):
         if here:
             yield Hold(reason, SENTENCES[reason])
+    if now < (until := core.limits.rejoining_until) and core.limits.charges.bounds_running:
+        yield Hold(Reason.REJOINING, SENTENCES[Reason.REJOINING], wall + until - now)
     if (gate := core.intake.gates.of(kind, source)) is not None:
         yield Hold(Reason.PAUSED if gate.action == PAUSE else Reason.DROPPED, sentence(gate), gate.until)
     function = core.roster.functions.get(kind.function)

@@ -6,6 +6,7 @@ whose flows pay it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
@@ -36,6 +37,7 @@ class Limits:
         self.metering = False
         self.sharing = False
         self.now = 0.0
+        self.rejoining_until = -math.inf  # nothing starts until then, where a concurrency is limited (FL22)
         self._apart = self.charges.apart
         self._roster = roster
         self._workers = workers
@@ -114,7 +116,7 @@ class Limits:
         """Costs are counted from now on: what is out already is found by looking."""
         self.metering = True
         self.now = now
-        running = self._running()
+        running = self._open()
         functions: Counter[RosterFunction] = Counter()
         for flow, count in running.items():
             functions[flow.function] += count
@@ -232,8 +234,27 @@ class Limits:
                 old = item[FLOW]
                 worker.open[ref] = (*item[:FLOW], self.flow(old.function, item[KIND], now, again=old.again))
 
+    def carry(self, worker: WorkerSession, carried: Counter[Kind], now: float) -> None:
+        """A worker runs so many of sessions that this scheduler does not know: limits count them until it says that
+        they are over (FL22)."""
+        before, worker.carried = worker.carried, carried
+        for kind in before.keys() | carried.keys():
+            more = carried[kind] - before[kind]
+            flow = self.flow(self._roster.function(kind.function, now), kind, now)
+            for limit in flow.charges:
+                limit.found(more)
+                if more < 0 and limit.sleepers:
+                    self.sleep.roomy[limit] = None
+
     def _running(self) -> Counter[Flow]:
         """What is out of each flow, but for what waits for other work."""
+        found = self._open()
+        for worker in self._workers.values():
+            for kind, count in worker.carried.items():
+                found[self.flow(self._roster.function(kind.function, self.now), kind, self.now)] += count
+        return found
+
+    def _open(self) -> Counter[Flow]:
         return Counter(
             [
                 item[FLOW]

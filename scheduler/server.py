@@ -30,7 +30,7 @@ from .calls import Calls
 from .config import AUTO, SchedulerConfig
 from .core import Core
 from .delays import Delays
-from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire
+from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire, read_carried
 from .metrics import samples
 from .recorder import FRAME, MOST_RECORDERS, Recorder
 from .sessions import Adoption
@@ -78,7 +78,7 @@ class SchedulerServer:
         self._timer: asyncio.TimerHandle | None = None
         self._wake_at = 0.0
         self._tick_at = 0.0
-        self._beat_at = 0.0
+        self._beat_at = self._began = 0.0
         self._drained = asyncio.Event()
         self.duties = Duties("scheduler")
 
@@ -87,6 +87,7 @@ class SchedulerServer:
     async def start(self) -> None:
         """Listens. Ready when it has its limits: at once without a watch, else with the first snapshot."""
         self._loop, peers = asyncio.get_running_loop(), self._config.peers
+        self._began = self._clock.monotonic()
         server, self.address = await serve(self._config.listen, [serve_scheduler(self), self._health.register], peers)
         self._servers.append(server)
         self.id = f"{self.id}@{self.address}"
@@ -94,7 +95,7 @@ class SchedulerServer:
             address = f"{SCHEME}{self._config.direct_listen}"
             direct, self.direct_address = await serve_streams(address, sessions(self), peers)
             self._servers.append(direct)
-        self._beat_at = self._clock.monotonic() + self._sizes.heartbeat
+        self._beat_at = self._began + self._sizes.heartbeat
         if self._watch is not None:
             self.duties.begin(self._follow(self._watch), "scheduler-watch")
         else:
@@ -203,7 +204,8 @@ class SchedulerServer:
         served = self._known(hello, WorkerEnd)
         welcome = self._welcome(hello, served)
         if served is None:
-            worker = self.core.attach_worker(hello.session, hello.name, self._clock.monotonic())
+            worker = self.core.attach_worker(hello.session, hello.name, now := self._clock.monotonic())
+            self.core.limits.carry(worker, read_carried(hello.carried), now)
             served = self._sessions[hello.session] = Served(
                 WorkerEnd(self.core, worker, self._clock, self._soon, self.delays, self._tracing)
             )
@@ -223,6 +225,8 @@ class SchedulerServer:
         served = self._sessions.get(hello.session)
         if served is not None and hello.resume and isinstance(served.endpoint, end):
             return served
+        if hello.resume:  # from before a restart of this process, if that was just now
+            self.core.limits.rejoining_until = self._began + self._config.rejoin
         if served is None and hello.resume and hello.anew:
             hello.session = hello.anew
             return self._known(pb.Hello(session=hello.anew), end)

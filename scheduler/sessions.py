@@ -3,14 +3,14 @@ the rules do, and core.py applies them."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..model.demand import Cell, Closed
 from ..model.function_spec import FunctionSpec
 from ..model.lease import LeaseSizes
-from ..model.workload import Ended
+from ..model.workload import Ended, Kind
 from .rules.flow import Item
 from .rules.leases import Granted, HeldFlights, Requests
 from .rules.placement import WorkerPool
@@ -124,6 +124,7 @@ class WorkerSession:
         self.revoked: set[int] = set()
         self.parents: set[int] = set()  # those that wait for other work: counted neither in pools nor in limits
         self.gone_on: dict[int, float] = {}  # those that waited and go on, since when
+        self.carried: Counter[Kind] = Counter()  # runs of sessions that are not known, which limits count (FL22)
         # The outbox.
         self.assignments: deque[Assignment] = deque()
         self.grants_due = False

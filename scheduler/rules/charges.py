@@ -76,6 +76,11 @@ class Charges:
         return bool(self._quotas or self._adaptive or self._budgets)
 
     @property
+    def bounds_running(self) -> bool:
+        """Whether a quota says how many run at once."""
+        return any(quota.concurrency for quota in self._quotas.values())
+
+    @property
     def weighed(self) -> bool:
         """Whether any quota is set: turns count cost then (FL8)."""
         return bool(self._quotas)

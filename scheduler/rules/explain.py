@@ -18,6 +18,7 @@ class Reason(StrEnum):
     """The codes. They appear in outcomes, in Inspect and in Explain, and never change meaning."""
 
     NOT_READY = "not_ready"
+    REJOINING = "rejoining"
     DRAINING = "draining"
     PAUSED = "paused"
     DROPPED = "dropped"
@@ -41,6 +42,7 @@ class Reason(StrEnum):
 
 
 SENTENCES: dict[Reason, str] = {
+    Reason.REJOINING: "this scheduler was restarted, and workers that are not back yet may run what a limit counts",
     Reason.NOT_READY: "this scheduler has not received its gates and quotas yet",
     Reason.DRAINING: "this scheduler is shutting down and starts nothing more",
     Reason.PAUSED: "an operator's gate pauses it",

@@ -60,13 +60,14 @@ class Link(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., ack: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("session", "name", "resume", "functions", "pools", "through_outages", "anew")
+    __slots__ = ("session", "name", "resume", "functions", "pools", "through_outages", "carried", "anew")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     POOLS_FIELD_NUMBER: _ClassVar[int]
     THROUGH_OUTAGES_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_FIELD_NUMBER: _ClassVar[int]
     ANEW_FIELD_NUMBER: _ClassVar[int]
     session: str
     name: str
@@ -74,8 +75,9 @@ class Hello(_message.Message):
     functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
     through_outages: bool
+    carried: _containers.RepeatedCompositeFieldContainer[Carried]
     anew: str
-    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., anew: _Optional[str] = ...) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., carried: _Optional[_Iterable[_Union[Carried, _Mapping]]] = ..., anew: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts", "remembers", "session")
@@ -296,7 +298,7 @@ class ClosedCell(_message.Message):
     def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., drop: _Optional[bool] = ..., probes: _Optional[int] = ..., since: _Optional[float] = ..., priority: _Optional[int] = ..., exact: _Optional[bool] = ...) -> None: ...
 
 class WorkerFrame(_message.Message):
-    __slots__ = ("link", "hello", "outcomes", "lease_request", "pools", "draining", "progress", "waits", "goes_on")
+    __slots__ = ("link", "hello", "outcomes", "lease_request", "pools", "draining", "progress", "waits", "goes_on", "carried", "carried_changed")
     LINK_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
@@ -306,6 +308,8 @@ class WorkerFrame(_message.Message):
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
     GOES_ON_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_CHANGED_FIELD_NUMBER: _ClassVar[int]
     link: Link
     hello: Hello
     outcomes: _common_pb2.Outcomes
@@ -315,7 +319,23 @@ class WorkerFrame(_message.Message):
     progress: _containers.RepeatedCompositeFieldContainer[Progress]
     waits: _containers.RepeatedScalarFieldContainer[int]
     goes_on: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., draining: _Optional[bool] = ..., progress: _Optional[_Iterable[_Union[Progress, _Mapping]]] = ..., waits: _Optional[_Iterable[int]] = ..., goes_on: _Optional[_Iterable[int]] = ...) -> None: ...
+    carried: _containers.RepeatedCompositeFieldContainer[Carried]
+    carried_changed: bool
+    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., draining: _Optional[bool] = ..., progress: _Optional[_Iterable[_Union[Progress, _Mapping]]] = ..., waits: _Optional[_Iterable[int]] = ..., goes_on: _Optional[_Iterable[int]] = ..., carried: _Optional[_Iterable[_Union[Carried, _Mapping]]] = ..., carried_changed: _Optional[bool] = ...) -> None: ...
+
+class Carried(_message.Message):
+    __slots__ = ("function", "priority", "collection", "tenant", "count")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    priority: int
+    collection: str
+    tenant: str
+    count: int
+    def __init__(self, function: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Pool(_message.Message):
     __slots__ = ("name", "functions", "slots", "limit", "alone")

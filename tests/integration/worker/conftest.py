@@ -49,6 +49,7 @@ class FakeScheduler:
         self.pools: dict[str, pb.Pool] = {}
         self.ends: dict[int, Ended] = {}
         self.notes: dict[int, str] = {}
+        self.carried: list[dict[str, int]] = []
         self.draining = False
         self.knows_session = True
         self.resumed = 0
@@ -84,6 +85,7 @@ class FakeScheduler:
         self.resumed += known
         self.hellos.append(hello.hello)
         self.pools |= {pool.name: pool for pool in hello.hello.pools}
+        self.carried.append({each.function: each.count for each in hello.hello.carried})
         welcome = pb.WorkerReply(welcome=pb.Welcome(scheduler="fake", resumed=known, heartbeat=1, session=self.session))
         assert self.served is not None
         call = asyncio.current_task()
@@ -123,6 +125,8 @@ class FakeScheduler:
         self.ends.update(outcomes.ended)
         self.notes.update({progress.ref: progress.note for progress in frame.progress})
         self.pools |= {pool.name: pool for pool in frame.pools}
+        if frame.carried_changed:
+            self.carried.append({each.function: each.count for each in frame.carried})
         self.draining = self.draining or frame.draining
         if frame.HasField("lease_request"):
             self.requests = frame.lease_request.number

@@ -55,3 +55,25 @@ async def test_a_scheduler_that_was_replaced_stops_what_it_gave_and_nothing_else
     assert "cancelled other" not in journal.lines()
     journal.go()
     assert (await other.ended(*kept))[0].outcome == Outcome.SUCCESS
+
+
+async def test_what_runs_on_of_a_forgotten_session_is_said_until_it_is_over(start: Any, journal: Any) -> None:
+    # Given two runs that their scheduler forgets, one of which does not care that it is cancelled
+    scheduler, _ = await start()
+    scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    scheduler.assign("stays", {"journal": journal.name, "name": "m"})
+    await journal.until("start n")
+    await journal.until("start m")
+    scheduler.knows_session = False
+    scheduler.cut()
+    # When the worker comes back, Then it says with its hello what it runs, and later that it is over
+    await scheduler.until(lambda: len(scheduler.hellos) == 2)
+    assert scheduler.carried[1] == {"waits": 1, "stays": 1}
+    await scheduler.until(lambda: scheduler.carried[-1] == {"stays": 1})
+    journal.go()
+    await scheduler.until(lambda: scheduler.carried[-1] == {})
+    # And it says nothing of that any more when its next session begins
+    scheduler.knows_session = False
+    scheduler.cut()
+    await scheduler.until(lambda: len(scheduler.hellos) == 3)
+    assert list(scheduler.hellos[2].carried) == []

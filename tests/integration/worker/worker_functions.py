@@ -144,6 +144,14 @@ async def waits(journal: str, name: str = "", ctx: Context = Context()) -> str:
 
 
 @function
+def stays(journal: str, name: str) -> None:
+    """Does not care that it is cancelled."""
+    write(journal, f"start {name}")
+    while not Path(f"{journal}.go").exists():
+        time.sleep(0.01)
+
+
+@function
 def waits_plain(journal: str, name: str = "", ctx: Context = Context()) -> bool:
     write(journal, f"start {name}")
     while not Path(f"{journal}.go").exists() and not ctx.cancelled:

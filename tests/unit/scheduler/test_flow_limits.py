@@ -16,6 +16,8 @@ from tailrace.model.limits import Quota
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended, Kind, Outcomes
 from tailrace.scheduler.core import Core
+from tailrace.scheduler.holds import holds
+from tailrace.scheduler.rules.explain import Reason
 from tailrace.scheduler.sessions import TailerSession, WorkerSession
 from tailrace.scheduler.view import explain
 
@@ -287,6 +289,50 @@ def test_shares_follow_the_weights_by_the_time_that_runs_take(weights: tuple[flo
     took = [started[Kind("a")] * 0.05, started[Kind("b")] * 0.2]
     share, wanted = took[0] / sum(took), weights[0] / sum(weights)
     assert abs(share - wanted) < 0.05
+
+
+def test_what_workers_still_run_of_former_sessions_counts_until_they_say_that_it_is_over() -> None:
+    # Given a limit of four, and a worker that says that it still runs three of before a restart
+    made = core()
+    made.apply([], [Quota("a", concurrency=4)], [], 1, 0.0)
+    worker, tailer = worker_of(made, limit=100), tailer_of(made)
+    made.limits.carry(worker, Counter({Kind("a"): 3, Kind("b"): 5}), 0.0)
+    made.push(tailer, flight(1, *[Kind("a")] * 10), 0, 1e9, 0.0)
+    # Then one more starts, also when quotas change
+    made.turn(0.0, WALL)
+    assert len(sent(made, worker, 0.0)) == 1
+    made.apply([], [Quota("a", concurrency=5)], [], 2, 0.0)
+    made.turn(0.0, WALL)
+    assert len(sent(made, worker, 0.0)) == 1
+    # And as many as are over, each time
+    made.limits.carry(worker, Counter({Kind("a"): 1}), 0.0)
+    made.turn(0.0, WALL)
+    assert len(sent(made, worker, 0.0)) == 2
+    # And all the rest when its worker is gone for good
+    made.worker_away(worker, 0.0)
+    other = worker_of(made, limit=100, session="v")
+    made.tick(1e6, WALL)
+    assert worker.session not in made.workers
+    assert sum(limit.running for limit in made.limits.charges.all()) == len(other.open)
+
+
+def test_after_a_restart_nothing_starts_until_former_workers_had_their_time_where_a_concurrency_is_limited() -> None:
+    made = core()
+    worker, tailer = worker_of(made, limit=100), tailer_of(made)
+    made.limits.rejoining_until = 2.0
+    # Given no such limit, it starts at once
+    made.push(tailer, flight(1, Kind("b")), 0, 1e9, 0.0)
+    made.turn(0.0, WALL)
+    assert len(sent(made, worker, 0.0)) == 1
+    # Given one
+    made.apply([], [Quota("a", concurrency=4)], [], 1, 0.0)
+    made.push(tailer, flight(2, Kind("a"), Kind("b")), 0, 1e9, 0.0)
+    made.turn(0.5, WALL)
+    assert not sent(made, worker, 0.5) and made.next_at == 2.0
+    assert [hold.reason for hold in holds(made, Kind("a"), "", 0.5, WALL)] == [Reason.REJOINING]
+    # When the time is over, Then all start
+    made.turn(2.0, WALL)
+    assert len(sent(made, worker, 2.0)) == 2
 
 
 def test_invented_tenants_share_one_limit() -> None:
