@@ -184,6 +184,9 @@ WAIT = _histogram(
 )
 USAGE_ITEMS = _counter("usage.items", "Runs that ended, by function; `tailrace usage` tells them by tenant.")
 USAGE_TIME = Metric("tailrace.usage.slot_time", True, "s", "Slot-seconds: for how long workers had items, by function.")
+USAGE_UNITS = Metric(
+    "tailrace.usage.units", True, "{unit}", "Units of one's own that runs used, by function, downstream and unit."
+)
 ENDED = _counter("scheduler.ended", "Items by how they ended; held: handed back unstarted.")
 REASONS = _counter("scheduler.reasons", "Ends that the scheduler itself gave, by reason code.")
 
@@ -261,6 +264,7 @@ SCHEDULER = (
     WAIT,
     USAGE_ITEMS,
     USAGE_TIME,
+    USAGE_UNITS,
     ENDED,
     REASONS,
 )

@@ -14,12 +14,15 @@ MOST_KINDS, MOST_FUNCTIONS = 10_000, 1_000
 REPORT_ROWS = 1_000
 #: The tenant, or the function too, of such a sum. No name begins so.
 OTHERS = "(others)"
-#: Between the downstreams of a function, in one text.
-JOINED = ","
+#: Between the downstreams of a function, in one text; and between a downstream and a unit of one's own.
+JOINED, UNIT = ",", "#"
+#: Kinds of which units are counted apart between two reports; beyond them by function and unit, for as many.
+MOST_UNIT_KINDS = 2_000
 
 
 class UsageKind(NamedTuple):
-    """A kind of use. `hour` is counted from 1970; `downstreams` are those that the function called then, joined."""
+    """A kind of use. `hour` is counted from 1970; `downstreams` are those that the function called then, joined; or, of
+    a unit of one's own, the downstream and the unit (`of_unit`)."""
 
     hour: int
     function: str
@@ -28,7 +31,8 @@ class UsageKind(NamedTuple):
 
 
 class UsageRow(NamedTuple):
-    """One kind's use: runs that ended, and slot-time in microseconds, also of those that had not ended yet."""
+    """One kind's use: runs that ended, and slot-time in microseconds, also of those that had not ended yet. Of a unit:
+    no runs, and `micros` is how much of it was used."""
 
     hour: int
     function: str
@@ -52,6 +56,17 @@ class UsageReport(NamedTuple):
     rows: list[UsageRow]
 
 
+def of_unit(downstream: str, unit: str) -> str:
+    """What stands for the downstreams where the use of a unit is counted."""
+    return f"{downstream}{UNIT}{unit}"
+
+
+def unit_of(downstreams: str) -> tuple[str, str]:
+    """The inverse of `of_unit`: downstream and unit; the unit of anything else is empty."""
+    downstream, _, unit = downstreams.partition(UNIT)
+    return downstream, unit
+
+
 def counted_as(kind: UsageKind, known: Container[UsageKind], kinds: int) -> UsageKind:
     """What a kind is counted as where so many are known: itself, or a sum."""
     if kind in known or kinds < MOST_KINDS:
@@ -63,7 +78,7 @@ def counted_as(kind: UsageKind, known: Container[UsageKind], kinds: int) -> Usag
 
 
 class UsageSum(NamedTuple):
-    """A sum over rows; columns that were not asked for are empty."""
+    """A sum over rows; columns that were not asked for are empty. With a unit `micros` is how much of it was used."""
 
     hour: int
     function: str
@@ -71,6 +86,7 @@ class UsageSum(NamedTuple):
     downstream: str
     items: int
     micros: int
+    unit: str = ""
 
 
 #: The columns by which use is summed.
@@ -79,11 +95,11 @@ COLUMNS = ("hour", "function", "tenant", "downstream")
 
 def summed(sums: Iterable[UsageSum]) -> list[UsageSum]:
     """Sums of alike ones as one, in the order of their columns."""
-    found: dict[tuple[int, str, str, str], tuple[int, int]] = {}
+    found: dict[tuple[tuple[int, str, str, str], str], tuple[int, int]] = {}
     for each in sums:
-        items, micros = found.get(each[:4], (0, 0))
-        found[each[:4]] = (items + each.items, micros + each.micros)
-    return [UsageSum(*kind, *numbers) for kind, numbers in sorted(found.items())]
+        items, micros = found.get((each[:4], each.unit), (0, 0))
+        found[each[:4], each.unit] = (items + each.items, micros + each.micros)
+    return [UsageSum(*kind, *numbers, unit) for (kind, unit), numbers in sorted(found.items())]
 
 
 def sums_of(rows: Iterable[UsageRow], by: Collection[str], of: UsageKind) -> list[UsageSum]:
@@ -91,7 +107,8 @@ def sums_of(rows: Iterable[UsageRow], by: Collection[str], of: UsageKind) -> lis
     several downstreams is counted at each of them where they are asked for."""
     found = []
     for row in rows:
-        called = row.downstreams.split(JOINED)
+        downstreams, unit = unit_of(row.downstreams)
+        called = downstreams.split(JOINED)
         if (of.function and row.function != of.function) or (of.tenant and row.tenant != of.tenant):
             continue
         if of.downstreams and of.downstreams not in called:
@@ -104,5 +121,5 @@ def sums_of(rows: Iterable[UsageRow], by: Collection[str], of: UsageKind) -> lis
                 row.tenant if "tenant" in by else "",
                 downstream,
             )
-            found.append(UsageSum(*columns, row.items, row.micros))
+            found.append(UsageSum(*columns, row.items, row.micros, unit))
     return summed(found)

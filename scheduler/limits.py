@@ -15,8 +15,10 @@ from ..model.workload import Kind
 from .roster import Able, Roster, RosterFunction
 from .rules.adaptive import AdaptiveLimit
 from .rules.charges import Charges
-from .rules.flow import FLOW, KIND, Flow, Item
+from .rules.estimate import Charged, learn, used_of
+from .rules.flow import EXTRA, FLOW, KIND, Flow, Item
 from .rules.retry_budget import RetryBudget
+from .rules.unit_limit import UnitLimit
 from .sessions import WorkerSession
 from .sleep import Sleep
 
@@ -27,7 +29,7 @@ IDLE_FLOWS = 1 << 17
 class Limits:
     """The charges of all flows. `any`: a limit is set; without one nothing is counted. `metering`: costs are counted,
     which they are where quotas are set and something had to wait of late; else each item costs the same. `sharing`:
-    there are reserves, or opportunistic functions."""
+    there are reserves, or opportunistic functions. `measuring`: something is limited in units of one's own."""
 
     def __init__(self, roster: Roster, workers: Mapping[str, WorkerSession], sleep: Sleep) -> None:
         self.any = False
@@ -35,6 +37,7 @@ class Limits:
         self.sleep = sleep
         self.metering = False
         self.sharing = False
+        self.measuring = False
         self.now = 0.0
         self._apart = self.charges.apart
         self._roster = roster
@@ -58,6 +61,12 @@ class Limits:
                 flow.again = True
             if self.charges.anything:
                 self._resolve(flow, now)
+        return flow
+
+    def unmade(self, function: RosterFunction, kind: Kind, now: float) -> Flow:
+        """The flow that items of a kind would wait in, for whoever only asks."""
+        flow = Flow(function, kind, self.charges.resolve(kind, now))
+        flow.measured, flow.averages = _measured(flow), function.averages
         return flow
 
     def set(self, quotas: Collection[Quota], version: int, now: float) -> None:
@@ -99,6 +108,31 @@ class Limits:
                     metered.running -= count
                     metered.area += count * now
                     metered.ended += count
+
+    def unused(self, items: Iterable[Item]) -> None:
+        """Items were never started where they were to run: they used nothing."""
+        for item in items:
+            if isinstance(extra := item[EXTRA], Charged):
+                for limit, amount, since in extra.charged:
+                    self._put_right(limit, amount, 0.0, since)
+                extra.charged = ()
+
+    def used(self, item: Item, used: Collection[tuple[str, str, float]]) -> None:
+        """A run ended and said what it used; of what it did not speak of it keeps its estimate."""
+        if isinstance(extra := item[EXTRA], Charged):
+            seen = set()
+            for limit, amount, since in extra.charged:
+                if (really := used_of(limit, used)) is not None:
+                    self._put_right(limit, amount, really, since)
+                    if (key := (limit.downstream, limit.unit)) not in seen:
+                        seen.add(key)
+                        learn(item[FLOW].function.averages, limit, really)
+            extra.charged = ()
+
+    def _put_right(self, limit: UnitLimit, amount: float, really: float, since: int) -> None:
+        limit.put_right(amount, really, since, self.now)
+        if limit.sleepers:  # there is more room, or others need another average from now on
+            self.sleep.roomy[limit] = None
 
     def go_on(self, items: Iterable[Item]) -> None:
         """Items that waited for other work run again, beyond every limit if need be."""
@@ -168,7 +202,7 @@ class Limits:
 
     def _anew(self, now: float) -> None:
         """Resolves the charges of every flow, and counts what they have taken."""
-        self.any = self.charges.any
+        self.any, self.measuring = self.charges.any, self.charges.measuring
         self.sleep.clear()
         limits = list(self.charges.all())
         before = [limit.running for limit in limits]
@@ -239,6 +273,8 @@ class Limits:
 
     def _resolve(self, flow: Flow, now: float) -> None:
         flow.charges, flow.weight, flow.own = self.charges.paid(flow.kind, now)
+        flow.measured = _measured(flow)
+        flow.averages = flow.function.averages
         if self.charges.reserves or flow.reserves_of:
             flow.reserves_of = self.charges.reserved(flow.kind)
             for reserve in flow.reserves_of:
@@ -251,3 +287,8 @@ class Limits:
         """All functions, and each as far as it runs alone."""
         functions = self._roster.functions.values()
         return [*functions, *(function.alone for function in functions if function.alone is not None)]
+
+
+def _measured(flow: Flow) -> tuple[UnitLimit, ...]:
+    """The unit limits among its charges."""
+    return tuple([unit for limit in flow.charges for unit in limit.units])

@@ -185,7 +185,7 @@ def waiting_reason(core: Core, flow: Flow, now: float) -> tuple[Reason, str]:
         reason = Reason.DRAINING
     elif function.able is None:
         reason = Reason.NO_WORKER
-    elif holds := [limit for limit in flow.charges if held_by(flow, limit, now)]:
+    elif holds := [limit for limit in (*flow.charges, *flow.measured) if held_by(flow, limit, now)]:
         return limit_reason(holds[0]), "; ".join(limit_hold(flow, limit, now) for limit in holds)
     return reason, SENTENCES[reason]
 

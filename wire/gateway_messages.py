@@ -11,6 +11,7 @@ from ..model.limits import Quota, Snapshot
 from ..model.overview import TailerOverview
 from ..model.status import WorkloadStatus
 from ..model.tries import Try
+from ..model.unit_rate import UnitRate, unit_rate_to_dict
 from ..model.workload import Headers, Kind
 from .convert import function_from_wire, function_to_wire, headers_to_wire
 from .v1 import gateway_pb2 as pb
@@ -175,6 +176,7 @@ def quota_to_wire(quota: Quota) -> pb.Quota:
         keeps=not quota.lend,
         opportunistic=quota.opportunistic,
         adaptive=None if quota.adaptive is None else pb.Adaptive(**adaptive_to_dict(quota.adaptive)),
+        units=[pb.UnitRate(**unit_rate_to_dict(each)) for each in quota.units],
     )
 
 
@@ -196,6 +198,7 @@ def quota_from_wire(message: pb.Quota) -> Quota:
         not message.keeps,
         message.opportunistic,
         _adaptive(message.adaptive) if message.HasField("adaptive") else None,
+        tuple([UnitRate(each.unit, each.rate, each.burst, each.estimate) for each in message.units]),
     )
 
 

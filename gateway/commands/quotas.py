@@ -13,7 +13,10 @@ from ...foundation.terminal import GatewayAddress, Json
 from ...sdk import found_gateway
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ...model.limits import Quota, Snapshot
+    from ...model.unit_rate import UnitRate
 
 quota = typer.Typer(help="Limits of functions, tenants and downstreams.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -39,6 +42,16 @@ _COLUMNS = [
 ]
 
 
+def _rate(text: str | float) -> float:
+    from ...model.errors import InvalidRequest
+    from ...model.units import per_second
+
+    try:
+        return per_second(text)
+    except InvalidRequest as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 @quota.command("set")
 def quota_set(
     function: Function = "",
@@ -47,7 +60,9 @@ def quota_set(
     downstream: Downstream = "",
     per: Per = "",
     concurrency: Annotated[int, typer.Option("--concurrency", min=0, help="Runs at once; 0: no limit.")] = 0,
-    rate: Annotated[float, typer.Option("--rate", min=0, help="Starts per second; 0: no limit.")] = 0.0,
+    rate: Annotated[
+        float, typer.Option("--rate", parser=_rate, metavar="RATE", help="Starts per second, or such as 500/min.")
+    ] = 0.0,
     burst: Annotated[float, typer.Option("--burst", min=0, help="Starts at once after a quiet time.")] = 0.0,
     weight: Annotated[float, typer.Option("--weight", min=0, help="Share when functions or tenants compete.")] = 0.0,
     max_values: Annotated[int, typer.Option("--max-values", min=0, help="Tenants that are counted apart.")] = 0,
@@ -65,6 +80,10 @@ def quota_set(
     ] = 0.0,
     lend: Annotated[bool, typer.Option("--lend/--keep", help="Whether others may use what is left of it.")] = True,
     opportunistic: Annotated[bool, typer.Option("--opportunistic", help="It has what all others leave idle.")] = False,
+    units: Annotated[
+        list[str] | None,
+        typer.Option("--units", metavar="UNIT=RATE", help="A rate in a unit of one's own, such as tokens=90000/min."),
+    ] = None,
     why: Why = "",
     gateway: GatewayAddress = None,
 ) -> None:
@@ -91,6 +110,7 @@ def quota_set(
         lend,
         opportunistic,
         adapts,
+        _unit_rates(units or ()),
     )
     _set(gateway, wanted, why)
     terminal.say(f"{_called(wanted)}: {'no limits' if wanted.empty else 'limits set'}")
@@ -129,10 +149,11 @@ def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     quotas = [*quotas, *(Quota(downstream=name, tenant=tenant) for name, tenant in now if (name, tenant) not in whole)]
     rows = [
         {name: getattr(each, name) for name in _COLUMNS}
+        | {"units": ", ".join(one.said for one in each.units)}
         | {"now": "" if each.per or each.function else now.get((each.downstream, each.tenant), "")}
         for each in quotas
     ]
-    terminal.show(rows, [*_COLUMNS, "now"], as_json, empty="nothing has a limit")
+    terminal.show(rows, [*_COLUMNS, "units", "now"], as_json, empty="nothing has a limit")
 
 
 @quota.command("show")
@@ -154,7 +175,7 @@ def quota_show(
     ]
     if not found:
         terminal.not_found(f"{_called(wanted)} has no quota: `tailrace quota list` shows those that are set")
-    facts = asdict(found[0]) | {"downstreams": list(found[0].downstreams)}
+    facts = asdict(found[0]) | {"downstreams": list(found[0].downstreams), "units": [u.said for u in found[0].units]}
     terminal.show_facts(facts, as_json)
 
 
@@ -230,6 +251,30 @@ def quota_rollback(
     snapshot = found_gateway.ask(gateway, lambda client: client.limits())
     made = _apply(gateway, snapshot, list(found[0].quotas), why or f"rollback to version {version}")
     terminal.say(f"version {made} is in force: the quotas of version {version}")
+
+
+def _unit_rates(given: Iterable[str]) -> tuple[UnitRate, ...]:
+    """What `--units` says: UNIT=RATE, and behind commas burst and estimate. Raises InvalidRequest."""
+    from ...model.errors import InvalidRequest
+    from ...model.unit_rate import UnitRate
+    from ...model.units import per_second
+
+    found = []
+    for text in given:
+        unit, mark, rest = text.partition("=")
+        rate, *more = rest.split(",")
+        named = dict(each.partition("=")[::2] for each in more)
+        try:
+            if not mark or named.keys() - {"burst", "estimate"}:
+                raise ValueError
+            numbers = {name: float(value) for name, value in named.items()}
+        except ValueError:
+            raise InvalidRequest(
+                f"--units {text!r:.200}: expected UNIT=RATE, such as tokens=90000/min, "
+                "or tokens=90000/min,burst=9000,estimate=500"
+            ) from None
+        found.append(UnitRate(unit, per_second(rate), **numbers))
+    return tuple(sorted(found, key=lambda each: each.unit))
 
 
 def _called(quota: Quota) -> str:
