@@ -65,7 +65,7 @@ def _flights(functions: int, tenants: int, count: int) -> list[tuple[list[Kind],
 
 
 def _seconds(functions: int, flights: list[tuple[list[Kind], list[str]]], *, limited: bool) -> float:
-    core = Core(SchedulerConfig(), LeaseSizes(), ready=True)
+    core = Core(SchedulerConfig(slow_start=0.0), LeaseSizes(), ready=True)
     specs = [FunctionSpec(f"f{number}", downstreams=(f"d{number % DOWNSTREAMS}",)) for number in range(functions)]
     worker = core.attach_worker("worker", "worker", 0.0)
     pools = [PoolLimits("default", [spec.name for spec in specs], FLIGHT_ITEMS, FLIGHT_ITEMS)]

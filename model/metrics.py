@@ -182,6 +182,8 @@ WAIT = _histogram(
     ("priority", "reason"),
     WAIT_BOUNDS,
 )
+UNITS_LEFT = _gauge("units.left", "What a rate in a unit of one's own has left; below 0: a debt.", "{unit}")
+UNITS_WAITING = _gauge("units.waiting", "Kinds of items that wait for a rate in a unit of one's own.", "{kind}")
 USAGE_ITEMS = _counter("usage.items", "Runs that ended, by function; `tailrace usage` tells them by tenant.")
 USAGE_TIME = Metric("tailrace.usage.slot_time", True, "s", "Slot-seconds: for how long workers had items, by function.")
 USAGE_UNITS = Metric(
@@ -260,6 +262,8 @@ SCHEDULER = (
     DOWNSTREAM_UNKNOWN,
     RETRY_RATE,
     RETRIES_WAITING,
+    UNITS_LEFT,
+    UNITS_WAITING,
     START_DELAY,
     WAIT,
     USAGE_ITEMS,

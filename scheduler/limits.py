@@ -273,8 +273,8 @@ class Limits:
 
     def _resolve(self, flow: Flow, now: float) -> None:
         flow.charges, flow.weight, flow.own = self.charges.paid(flow.kind, now)
-        flow.measured = _measured(flow)
-        flow.averages = flow.function.averages
+        if self.measuring or flow.measured:
+            flow.measured, flow.averages = _measured(flow), flow.function.averages
         if self.charges.reserves or flow.reserves_of:
             flow.reserves_of = self.charges.reserved(flow.kind)
             for reserve in flow.reserves_of:

@@ -105,6 +105,8 @@ class Returns:
             if end.used:
                 self._limits.used(item, end.used)
                 self._usage.used(item[KIND], end.used)
+                for recorder in self.recorders:
+                    recorder.used(item[KIND], end.used)
                 end.used = ()
             elif end.outcome == Outcome.HELD and self._limits.measuring:
                 self._limits.unused([item])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import islice
 
 from ..model.workload import Kind
 from ..wire.v1 import scheduler_pb2 as pb
@@ -18,6 +19,8 @@ from .rules.placement import room_of
 NOTHING = "nothing holds it here: it starts as soon as it is pushed and has its turn"
 #: The state of a downstream that has no limit, since it throttled long ago, or only accounts, or is not to have one.
 UNLIMITED = "unlimited"
+#: Rates in units that are shown.
+MOST_UNITS_SHOWN = 1_000
 #: Said of what runs and waits for other work.
 PARENT = "it waits for other work that it submitted, and takes no place meanwhile"
 
@@ -54,6 +57,7 @@ def inspect(core: Core, scheduler: str, now: float, wall: float = 0.0) -> pb.Ins
             asking=len(core.roster.functions[name].asking),
         )
     _protected(core, reply, now, wall)
+    _measured(core, reply, now)
     for worker in core.workers.values():
         state = reply.workers.add(
             name=worker.name,
@@ -99,6 +103,22 @@ def _protected(core: Core, reply: pb.InspectReply, now: float, wall: float) -> N
         reply.retries.add(function=name, rate=budget.rate, waiting=waiting)
     for name, count in sorted(known.unknown.items()):
         reply.unknown_downstreams.add(reason=name, count=count)
+
+
+def _measured(core: Core, reply: pb.InspectReply, now: float) -> None:
+    """What rates in units have left."""
+    for (function, collection, tenant, downstream, _), limit in islice(core.limits.charges.units(), MOST_UNITS_SHOWN):
+        reply.units.add(
+            function=function,
+            collection=collection,
+            tenant=tenant,
+            downstream=downstream,
+            unit=limit.unit,
+            left=limit.holds(now),
+            burst=limit.burst,
+            rate=limit.rate,
+            waiting=sum([turns.size for turns in limit.sleepers.values()]),
+        )
 
 
 def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:

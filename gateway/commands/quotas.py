@@ -142,18 +142,30 @@ def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     from ...sdk import found_downstreams
 
     quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
-    states = terminal.call(found_downstreams.ask())
+    reply = terminal.call(found_downstreams.ask())
+    states = reply.downstreams
     wall = SYSTEM_CLOCK.wall()
     now = {(each.downstream, each.tenant): found_downstreams.sentence(each, wall) for each in states}
+    left: dict[tuple[str, str, str, str], list[str]] = {}
+    for each in reply.units:
+        place = (each.function, each.collection, each.tenant, each.downstream)
+        left.setdefault(place, []).append(found_downstreams.unit_sentence(each))
     whole = {(each.downstream, each.tenant) for each in quotas if each.downstream and not each.per}
     quotas = [*quotas, *(Quota(downstream=name, tenant=tenant) for name, tenant in now if (name, tenant) not in whole)]
     rows = [
         {name: getattr(each, name) for name in _COLUMNS}
-        | {"units": ", ".join(one.said for one in each.units)}
-        | {"now": "" if each.per or each.function else now.get((each.downstream, each.tenant), "")}
+        | {"units": ", ".join(one.said for one in each.units), "now": _now(each, now, left)}
         for each in quotas
     ]
     terminal.show(rows, [*_COLUMNS, "units", "now"], as_json, empty="nothing has a limit")
+
+
+def _now(quota: Quota, now: dict[tuple[str, str], str], left: dict[tuple[str, str, str, str], list[str]]) -> str:
+    """What a downstream was found to take, and what rates in units have left."""
+    if quota.per:
+        return ""
+    found = now.get((quota.downstream, quota.tenant), "") if not quota.function else ""
+    return "; ".join(filter(None, [found, *left.get(quota.key[:4], ())]))
 
 
 @quota.command("show")

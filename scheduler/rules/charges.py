@@ -118,6 +118,12 @@ class Charges:
             yield budget
             yield budget.firsts
 
+    def units(self) -> Iterable[tuple[QuotaKey, UnitLimit]]:
+        """The unit limits that were met, but for those of each tenant, with what they are of."""
+        for key, limit in self._limits.items():
+            for unit in limit.units:
+                yield key, unit
+
     def set(self, quotas: Iterable[Quota], version: int, now: float) -> bool:
         """Replaces all quotas; whether that changed anything. What gathered in a bucket stays; what runs is for the
         caller to count."""
@@ -296,7 +302,8 @@ class Charges:
 
     def _made(self, name: str, quota: Quota, now: float) -> Limit:
         limit = Limit(name, quota, now, self._version)
-        limit.units = self._units(name, quota, now, ())
+        if quota.units:
+            limit.units = self._units(name, quota, now, ())
         return limit
 
     def _units(self, name: str, quota: Quota, now: float, former: Iterable[UnitLimit]) -> tuple[UnitLimit, ...]:
