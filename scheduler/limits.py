@@ -15,7 +15,7 @@ from ..model.workload import Kind
 from .roster import Able, Roster, RosterFunction
 from .rules.adaptive import AdaptiveLimit
 from .rules.charges import Charges
-from .rules.estimate import Charged, learn, used_of
+from .rules.estimate import Charged, Used, learn, used_of
 from .rules.flow import EXTRA, FLOW, KIND, Flow, Item
 from .rules.retry_budget import RetryBudget
 from .rules.unit_limit import UnitLimit
@@ -39,6 +39,7 @@ class Limits:
         self.sharing = False
         self.measuring = False
         self.now = 0.0
+        self.unknown: Counter[str] = Counter()  # what runs used of downstreams that their function does not declare
         self._apart = self.charges.apart
         self._roster = roster
         self._workers = workers
@@ -117,7 +118,15 @@ class Limits:
                     self._put_right(limit, amount, 0.0, since)
                 extra.charged = ()
 
-    def used(self, item: Item, used: Collection[tuple[str, str, float]]) -> None:
+    def meant(self, function: str, used: Used) -> Used:
+        """What a run said that it used, at the downstreams that are meant (FL13): without a name the only one that its
+        function declares; a name that it does not declare is counted, and is of none."""
+        declared = self.charges.downstreams(function)
+        only = declared[0] if len(declared) == 1 else ""
+        self.unknown[function] += sum(bool(of) and of not in declared for of, _, _ in used)
+        return tuple([(of if of in declared else "" if of else only, unit, amount) for of, unit, amount in used])
+
+    def used(self, item: Item, used: Used) -> None:
         """A run ended and said what it used; of what it did not speak of it keeps its estimate."""
         if isinstance(extra := item[EXTRA], Charged):
             seen = set()

@@ -103,11 +103,11 @@ class Returns:
         used nothing; whoever said nothing keeps its estimate."""
         for item, end in zip(items, ends, strict=True):
             if end.used:
-                self._limits.used(item, end.used)
-                self._usage.used(item[KIND], end.used)
+                used, end.used = self._limits.meant(item[KIND].function, end.used), ()
+                self._limits.used(item, used)
+                self._usage.used(item[KIND], used)
                 for recorder in self.recorders:
-                    recorder.used(item[KIND], end.used)
-                end.used = ()
+                    recorder.used(item[KIND], used)
             elif end.outcome == Outcome.HELD and self._limits.measuring:
                 self._limits.unused([item])
 

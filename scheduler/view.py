@@ -101,7 +101,7 @@ def _protected(core: Core, reply: pb.InspectReply, now: float, wall: float) -> N
     for name, budget in sorted(known.budgets.items()):
         waiting = sum([len(flow.items) for flow in core.roster.functions[name].all_flows if flow.again])
         reply.retries.add(function=name, rate=budget.rate, waiting=waiting)
-    for name, count in sorted(known.unknown.items()):
+    for name, count in sorted((known.unknown + core.limits.unknown).items()):
         reply.unknown_downstreams.add(reason=name, count=count)
 
 

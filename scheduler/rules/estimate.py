@@ -14,6 +14,8 @@ from ...model.workload import Extra
 from .flow import EXTRA, Flow, Item
 from .unit_limit import Averages, UnitLimit
 
+#: What a run said that it used: downstream, unit, how much.
+Used = tuple[tuple[str, str, float], ...]
 #: The part of the way by which an average moves towards what one run used.
 PACE = 0.1
 #: Averages of one function; beyond them all are learnt anew, since quotas named that many units meanwhile.

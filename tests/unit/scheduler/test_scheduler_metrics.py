@@ -16,6 +16,7 @@ def test_everything_that_inspect_counts_has_its_name() -> None:
         clogged=[pb.Clogged(function="g", state="frozen")],
         downstreams=[pb.DownstreamState(downstream="d", state="open", rate=4.5, throttled=3, shrank=2)],
         retries=[pb.RetryState(function="f", rate=1.5, waiting=6)],
+        units=[pb.UnitState(downstream="d", unit="tokens", left=-5.0, burst=10.0, rate=2.0, waiting=1)],
         unknown_downstreams=[pb.ReasonCount(reason="f", count=9)],
         outcomes=[pb.OutcomeCount(outcome=Outcome.SUCCESS, count=7), pb.OutcomeCount(outcome=Outcome.HELD, count=1)],
         reasons=[pb.ReasonCount(reason="no_worker", count=1)],

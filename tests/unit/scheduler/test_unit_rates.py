@@ -151,9 +151,14 @@ class Measured(RuleBasedStateMachine):
 
     def end(self, ref: int, how: str, used: tuple[tuple[str, str, float], ...]) -> None:
         starts = self.out.pop(ref)
+        if ref in self.worker.open:
+            called = CALLS[self.worker.open[ref][KIND].function]
+            meant = [(called[0] if not named and len(called) == 1 else named, its, much) for named, its, much in used]
+        else:
+            meant = []
         for (number, _, unit), start in starts.items():
             of = QUOTAS[number].downstream
-            mine = [amount for named, its, amount in used if its == unit and (not of or named == of)]
+            mine = [amount for named, its, amount in meant if its == unit and (not of or named == of)]
             if how == "held":
                 start.used = 0.0
             elif how != "silent" and mine:
