@@ -8,7 +8,7 @@ from typing import NamedTuple
 #: Seconds of an hour, and how many hours are kept.
 HOUR, KEPT_HOURS = 3600, 720
 #: Kinds that are counted apart in an hour; beyond them what is new is summed by its function, for so many functions;
-#: beyond those in one sum.
+#: beyond those in one sum, and one for each unit of one's own.
 MOST_KINDS, MOST_FUNCTIONS = 10_000, 1_000
 #: Rows of one report, at most: a store is busy with it for some milliseconds.
 REPORT_ROWS = 1_000
@@ -16,8 +16,9 @@ REPORT_ROWS = 1_000
 OTHERS = "(others)"
 #: Between the downstreams of a function, in one text; and between a downstream and a unit of one's own.
 JOINED, UNIT = ",", "#"
-#: Kinds of which units are counted apart between two reports; beyond them by function and unit, for as many.
-MOST_UNIT_KINDS = 2_000
+#: Kinds of which units are counted apart between two reports; beyond them by function and unit, for as many. Names of
+#: units that one scheduler tells apart; others are one.
+MOST_UNIT_KINDS, MOST_UNIT_NAMES = 2_000, 100
 
 
 class UsageKind(NamedTuple):
@@ -67,6 +68,12 @@ def unit_of(downstreams: str) -> tuple[str, str]:
     return downstream, unit
 
 
+def beyond(downstreams: str) -> str:
+    """What is left of the downstreams in the last sum of an hour: the unit, which is not summed with anything else."""
+    _, unit = unit_of(downstreams)
+    return of_unit("", unit) if unit else ""
+
+
 def counted_as(kind: UsageKind, known: Container[UsageKind], kinds: int) -> UsageKind:
     """What a kind is counted as where so many are known: itself, or a sum."""
     if kind in known or kinds < MOST_KINDS:
@@ -74,7 +81,7 @@ def counted_as(kind: UsageKind, known: Container[UsageKind], kinds: int) -> Usag
     of_function = kind._replace(tenant=OTHERS)
     if of_function in known or kinds < MOST_KINDS + MOST_FUNCTIONS:
         return of_function
-    return UsageKind(kind.hour, OTHERS, OTHERS)
+    return UsageKind(kind.hour, OTHERS, OTHERS, beyond(kind.downstreams))
 
 
 class UsageSum(NamedTuple):

@@ -20,6 +20,7 @@ from ..model.usage import (
     JOINED,
     MOST_FUNCTIONS,
     MOST_UNIT_KINDS,
+    MOST_UNIT_NAMES,
     OTHERS,
     REPORT_ROWS,
     UsageKind,
@@ -65,6 +66,7 @@ class Usage:
         self._used: dict[UsageKind, _Used] = {}  # of no hour yet
         self._cut_at = 0.0
         self._hour = 0
+        self._unit_names: set[str] = set()
         self._units: dict[UsageKind, float] = {}  # since the last cut
         self._kept: dict[UsageKind, _Used] = {}  # cut and not in a report
         self._report: list[UsageRow] | None = None
@@ -107,7 +109,12 @@ class Usage:
     def used(self, kind: Kind, used: Iterable[tuple[str, str, float]]) -> None:
         """A run said what it used of units."""
         for downstream, unit, amount in used:
-            if 0 <= amount < math.inf and is_name(unit) and (not downstream or is_name(downstream)):
+            if unit not in self._unit_names:
+                if len(self._unit_names) >= MOST_UNIT_NAMES:
+                    unit = OTHERS
+                elif is_name(unit):
+                    self._unit_names.add(unit)
+            if 0 <= amount < math.inf and (unit in self._unit_names or unit == OTHERS):
                 place = UsageKind(0, kind.function, kind.tenant, of_unit(downstream, unit))
                 if place not in self._units and len(self._units) >= MOST_UNIT_KINDS:
                     place = UsageKind(0, kind.function, OTHERS, of_unit("", unit))
