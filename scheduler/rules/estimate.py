@@ -34,6 +34,10 @@ class Charged(Extra):
             super().__init__(*[getattr(extra, name) for name in Extra.__slots__])
         self.charged = charged
 
+    def __bool__(self) -> bool:
+        """Whether whoever runs the item has to know anything of it."""
+        return bool(self.key or self.headers or self.crashes or self.expires_at or self.alone or self.progress)
+
 
 def usual(flow: Flow) -> list[float]:
     """For each of its unit limits what an item uses that brings no estimate."""

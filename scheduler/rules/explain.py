@@ -75,7 +75,7 @@ SENTENCES: dict[Reason, str] = {
 def held_by(flow: Flow, limit: Limit, now: float) -> bool:
     """Whether a limit keeps the head of a flow waiting."""
     if isinstance(limit, UnitLimit):
-        return not limit.enough(limit.holds(now), _needed(flow, limit)) or (limit.waiting and flow.asleep is not limit)
+        return flow.asleep is limit or limit.waiting or not limit.enough(limit.holds(now), _needed(flow, limit))
     reserver = limit.reserver
     return limit.room(now) <= 0 or (reserver is not None and reserver is not flow and flow.rank >= reserver.rank)
 
@@ -123,7 +123,7 @@ def _unit_hold(flow: Flow, limit: UnitLimit, now: float) -> str:
     said = f"the limit of {limit.name} has {limit.full(now)}, and the next item is estimated at {needed:,.10g}"
     if (at := limit.has_at(needed)) is not None and at > now:
         return f"{said}; there is enough in {at - now:.2g} s"
-    return f"{said}; others are before it there" if limit.waiting and flow.asleep is not limit else said
+    return f"{said}; others are before it there"
 
 
 def _named(flow: Flow) -> str:

@@ -1,4 +1,4 @@
-"""What a run says that it used: `ctx.used`, and what a function declares of its items."""
+"""Amounts that a run says it used (`ctx.used`), and what a function declares of its items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Word(str):
 
 
 class Rude:
-    """Its number raises."""
+    """A thing whose number raises."""
 
     def __float__(self) -> float:
         raise RuntimeError("no")
