@@ -23,7 +23,7 @@ from tailrace.scheduler.rules.flow import EXTRA, KIND
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.rules.unit_limit import LONGEST_DEBT, MOST_HEIGHTS, UnitLimit
 from tailrace.scheduler.sessions import WorkerSession
-from tailrace.scheduler.view import explain
+from tailrace.scheduler.view import explain, inspect
 
 CALLS = {"a": ("d",), "b": ("d", "e"), "c": ()}
 KINDS = [Kind(name, rank, "", tenant) for name in CALLS for rank in (0, 2) for tenant in ("", "t")]
@@ -427,3 +427,87 @@ def test_a_run_that_says_what_it_used_ends_as_a_plain_success_for_its_tailer() -
 def worker_and_tailer() -> tuple[Core, WorkerSession, Any]:
     made = core()
     return made, worker_of(made), tailer_of(made)
+
+
+def test_what_was_taken_back_before_it_was_sent_used_nothing() -> None:
+    made, worker, tailer = measured(TOKENS)
+    push(made, tailer, 1, *[(Kind("a"), 400.0)] * 3)
+    # Given two that were assigned and never sent, When their worker goes away
+    made.worker_away(worker, 0.0)
+    [limit] = [each for each in made.limits.charges.all() if isinstance(each, UnitLimit)]
+    # Then they are not charged any more, and are charged once when another one has them
+    assert limit.holds(0.0) == 1000.0
+    made.limits.now = 0.0
+    made.worker_connected(worker, [FunctionSpec("a", downstreams=("openai",))], worker.pools.values(), 0.0)
+    assert len(turned(made, worker, 0.0)) == 2
+    assert limit.holds(0.0) == 200.0
+
+
+def test_each_tenant_has_its_own_and_invented_ones_evade_nothing() -> None:
+    quota = Quota(downstream="openai", per="tenant", max_values=3, units=(UnitRate("tokens", 1.0, 100.0),))
+    made, worker, tailer = measured(quota)
+    push(made, tailer, 1, *[(Kind("a", 2, "", f"t{number}"), 100.0) for number in range(20)])
+    # Then three of them have a bucket of their own, and all others one together
+    assert len(sent(made, worker, 0.0)) == 4
+
+
+def test_a_name_that_a_function_does_not_declare_moves_nothing_and_is_counted() -> None:
+    made, worker, tailer = measured(TOKENS)
+    push(made, tailer, 1, *[(Kind("a"), 100.0)] * 2)
+    first, second = sent(made, worker, 0.0)
+    ends = {
+        first: Ended(Outcome.SUCCESS, used=(("opneai", "tokens", 900.0),)),
+        second: Ended(Outcome.SUCCESS, used=(("", "tokens", 300.0),)),  # the only one that it declares
+    }
+    made.report(worker, Outcomes([], ends), 0.0, WALL)
+    [limit] = [each for each in made.limits.charges.all() if isinstance(each, UnitLimit)]
+    assert limit.holds(0.0) == 1000.0 - 100.0 - 300.0
+    [unknown] = inspect(made, "s", 0.0).unknown_downstreams
+    assert (unknown.reason, unknown.count) == ("a", 1)
+    [state] = inspect(made, "s", 0.0).units
+    assert (state.downstream, state.unit, state.left, state.burst, state.rate) == ("openai", "tokens", 600, 1000, 100)
+
+
+def test_other_labels_of_flows_lose_no_charge() -> None:
+    # Given runs that were charged
+    made, worker, tailer = measured(TOKENS)
+    push(made, tailer, 1, *[(Kind("a", 2, "", tenant), 400.0) for tenant in ("t", "u", "t", "u")])
+    running = list(sent(made, worker, 0.0))
+    # When quotas tell tenants apart from now on, and no more afterwards
+    made.apply([], [TOKENS, Quota(tenant="t", concurrency=9)], [], 2, 0.0)
+    made.apply([], [TOKENS], [], 3, 0.0)
+    # Then what they used still puts the limit right, once
+    ends = {each: Ended(Outcome.SUCCESS, used=(("openai", "tokens", 0.0),)) for each in running}
+    made.report(worker, Outcomes([], ends), 0.0, WALL)
+    assert len(turned(made, worker, 0.0)) == 2
+    [limit] = [each for each in made.limits.charges.all() if isinstance(each, UnitLimit)]
+    assert limit.holds(0.0) == 200.0
+
+
+def test_a_limit_in_items_and_one_in_units_hold_beside_each_other() -> None:
+    quota = Quota(downstream="openai", concurrency=3, rate=5.0, burst=10.0, units=(UnitRate("tokens", 100.0, 1000.0),))
+    made, worker, tailer = measured(quota)
+    push(made, tailer, 1, *[(Kind("a"), 100.0)] * 40)
+    started, now, ends = 0, 0.0, list(sent(made, worker, 0.0))
+    assert len(ends) == 3
+    while now < 20.0:
+        started += len(ends)
+        made.report(worker, Outcomes(ends, {}), now, WALL)
+        now += 0.25
+        ends = turned(made, worker, now)
+    # Then the scarcest one decides: a thousand tokens, and a hundred a second
+    assert 28 <= started <= 30
+
+
+def test_a_flow_is_closed_to_tailers_by_what_its_units_let_start_soon() -> None:
+    made, worker, _ = measured(Quota(downstream="openai", units=(UnitRate("tokens", 10.0, 10.0),)))
+    session = made.attach_tailer("s", "s", 0.0)
+    made.tailer_connected(session)
+    number = session.requests.send(0.0)
+    made.push(session, flight(1, *[Kind("a")] * 200), number, 30.0, 0.0)
+    for now in (0.0, 1.0, 2.0):
+        turned(made, worker, now)
+        made.tick(now, WALL)
+    [closed] = made.closings.closed.values()
+    assert closed.function == "a" and "openai in tokens" in closed.reason
+    assert {end.reason for end in session.ended.values()} == {"units"}
