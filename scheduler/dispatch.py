@@ -54,6 +54,7 @@ class Dispatch:
         self._pools: list[WorkerPool] = []
         self._taken: list[Item] = []
         self._contended = -1.0
+        self._measuring = False
 
     @property
     def next_at(self) -> float | None:
@@ -62,7 +63,7 @@ class Dispatch:
 
     def turn(self, ables: list[Able], now: float, wall: float) -> set[WorkerSession]:
         """Starts all that may start. Returns the workers that have new assignments."""
-        self._now, self._wall = now, wall
+        self._now, self._wall, self._measuring = now, wall, self._limits.measuring
         sleep = self._sleep
         sleep.tokens(now)
         if sleep.roomy:
@@ -139,7 +140,7 @@ class Dispatch:
         odd = [flow for flow in flows if flow.dated or flow in blocked]
         if odd:
             flows = [flow for flow in flows if not (flow.dated or flow in blocked)]
-        if limits.measuring:
+        if self._measuring:
             odd += [flow for flow in flows if flow.measured]
             flows = [flow for flow in flows if not flow.measured]
         if limits.any:
@@ -193,7 +194,8 @@ class Dispatch:
                 room = 0
             if room < count:
                 count, blocked = room, limit
-        if flow.measured and count > 0:
+        measured = self._measuring and flow.measured
+        if measured and count > 0:
             fit, lacking = self._fit(flow, count, woken)
             if lacking is not None:
                 count, blocked = fit, lacking
@@ -211,7 +213,7 @@ class Dispatch:
         if flow.dated:
             taken = self._not_expired(taken)
             flow.dated = bool(flow.items)
-        if flow.measured:
+        if measured:
             taken = charge(flow, taken, now)
         self._taken += taken
         started = len(taken)

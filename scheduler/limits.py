@@ -40,6 +40,7 @@ class Limits:
         self.measuring = False
         self.now = 0.0
         self.unknown: Counter[str] = Counter()  # what runs used of downstreams that their function does not declare
+        self._measured = False  # flows may have unit limits, or may have had them before
         self._apart = self.charges.apart
         self._roster = roster
         self._workers = workers
@@ -211,7 +212,9 @@ class Limits:
 
     def _anew(self, now: float) -> None:
         """Resolves the charges of every flow, and counts what they have taken."""
+        self._measured = self.measuring  # what flows had then goes, too
         self.any, self.measuring = self.charges.any, self.charges.measuring
+        self._measured |= self.measuring
         self.sleep.clear()
         limits = list(self.charges.all())
         before = [limit.running for limit in limits]
@@ -282,7 +285,7 @@ class Limits:
 
     def _resolve(self, flow: Flow, now: float) -> None:
         flow.charges, flow.weight, flow.own = self.charges.paid(flow.kind, now)
-        if self.measuring or flow.measured:
+        if self._measured:
             flow.measured, flow.averages = _measured(flow), flow.function.averages
         if self.charges.reserves or flow.reserves_of:
             flow.reserves_of = self.charges.reserved(flow.kind)
