@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 
 from ..model.limits import Quota
+from ..model.unit_rate import MOST_SAID
 from ..model.workload import Kind
 from .roster import Able, Roster, RosterFunction
 from .rules.adaptive import AdaptiveLimit
@@ -124,8 +125,10 @@ class Limits:
         function declares; a name that it does not declare is counted, and is of none."""
         declared = self.charges.downstreams(function)
         only = declared[0] if len(declared) == 1 else ""
-        self.unknown[function] += sum(bool(of) and of not in declared for of, _, _ in used)
-        return tuple([(of if of in declared else "" if of else only, unit, amount) for of, unit, amount in used])
+        self.unknown[function] += sum(bool(of) and of not in declared for of, _, _ in used[:MOST_SAID])
+        return tuple(
+            [(of if of in declared else "" if of else only, unit, amount) for of, unit, amount in used[:MOST_SAID]]
+        )
 
     def used(self, item: Item, used: Used) -> None:
         """A run ended and said what it used; of what it did not speak of it keeps its estimate."""

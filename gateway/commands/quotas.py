@@ -187,7 +187,8 @@ def quota_show(
     ]
     if not found:
         terminal.not_found(f"{_called(wanted)} has no quota: `tailrace quota list` shows those that are set")
-    facts = asdict(found[0]) | {"downstreams": list(found[0].downstreams), "units": [u.said for u in found[0].units]}
+    facts = asdict(found[0]) | {"downstreams": list(found[0].downstreams)}
+    facts |= {"units": [asdict(each) if as_json else each.said for each in found[0].units]}
     terminal.show_facts(facts, as_json)
 
 

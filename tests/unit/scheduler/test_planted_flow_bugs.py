@@ -16,6 +16,7 @@ from unit.scheduler import test_gates as gate_stories
 from unit.scheduler import test_protection as downstream_stories
 from unit.scheduler import test_reserve as reserve_stories
 from unit.scheduler import test_scheduler_rules as rule_stories
+from unit.scheduler import test_unit_limit as bucket_stories
 from unit.scheduler import test_unit_rates as unit_stories
 from unit.scheduler.test_scheduler_core import core
 
@@ -239,6 +240,13 @@ MISTAKES = {
         "min(amount, burst - highest)",
         "amount",
         unit_stories.test_what_is_given_back_never_makes_more_than_what_the_bucket_could_have_kept,
+    ),
+    "what came back leaves the heights of the bucket as they were": Mistake(
+        unit_limit.UnitLimit,
+        "_give_back",
+        "min(burst, height + amount)",
+        "height",
+        bucket_stories.test_what_comes_back_of_one_run_counts_where_another_one_comes_back,
     ),
     "how high the bucket was is forgotten": Mistake(
         unit_limit.UnitLimit,

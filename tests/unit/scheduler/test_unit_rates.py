@@ -141,9 +141,8 @@ class Measured(RuleBasedStateMachine):
             return
         for ref in data.draw(st.lists(st.sampled_from(sorted(self.out)), unique=True, min_size=1, max_size=6)):
             called = CALLS[self.worker.open[ref][KIND].function]
-            used = data.draw(
-                st.lists(st.tuples(st.sampled_from(["", "x", *called]), st.sampled_from(["tokens", "rows"]), amounts))
-            )
+            said = st.tuples(st.sampled_from(["", "x", *called]), st.sampled_from(["tokens", "rows"]), amounts)
+            used = data.draw(st.lists(said, max_size=5))
             self.end(ref, how, tuple(used))
         if how in ("success", "fails"):  # averages moved: what sleeps by another one is looked at with the next tick
             self.core.limits.tick(self.now)
