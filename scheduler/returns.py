@@ -19,6 +19,8 @@ from .usage import Usage
 HELD = {reason: Ended(Outcome.HELD, reason.value) for reason in Reason}
 
 
+#: How items end at a worker that never ran there.
+_NEVER_RAN = (Outcome.HELD, Outcome.EXPIRED)
 #: How a run ends that has nothing to say.
 _PLAIN = Ended(Outcome.SUCCESS)
 
@@ -108,7 +110,7 @@ class Returns:
                 self._usage.used(item[KIND], used)
                 for recorder in self.recorders:
                     recorder.used(item[KIND], used)
-            elif end.outcome == Outcome.HELD and self._limits.measuring:
+            elif end.outcome in _NEVER_RAN and self._limits.measuring:
                 self._limits.unused([item])
 
     def release(

@@ -10,7 +10,7 @@ import heapq
 import math
 
 from .rules.cost import FIRST
-from .rules.estimate import needs, sharing
+from .rules.estimate import filling, needs, sharing
 from .rules.flow import Flow
 from .rules.limit import Limit
 from .rules.turns import Turns
@@ -224,11 +224,13 @@ class Sleep:
             if now - flow.since < PATIENCE:
                 break
             if flow.reserves:
-                if now - flow.reserves >= KEEPS:
+                if now - flow.reserves >= KEEPS + filling(flow):
                     self._release(flow)
                     flow.since = now
                     self.blocked[flow] = self.blocked.pop(flow)
-            elif len(flow.charges) > 1 and all(limit.reserver is None and limit.reservable for limit in flow.charges):
+            elif max(len(flow.charges), len(flow.measured)) > 1 and all(
+                limit.reserver is None and limit.reservable for limit in flow.charges
+            ):
                 flow.reserves = now
                 for limit in flow.charges:
                     limit.reserver = flow

@@ -59,6 +59,14 @@ def needs(flow: Flow, limit: UnitLimit) -> float:
     return estimates(flow, flow.items[0], usual(flow))[flow.measured.index(limit)]
 
 
+def filling(flow: Flow) -> float:
+    """How long the buckets take, at most, to hold what the first item of a flow needs, if nobody else takes it."""
+    if not (flow.measured and flow.items):
+        return 0.0
+    amounts = estimates(flow, flow.items[0], usual(flow))
+    return max([min(need, limit.burst) / limit.rate for limit, need in zip(flow.measured, amounts, strict=True)])
+
+
 def sharing(flow: Flow, limit: UnitLimit, part: float) -> tuple[int, float]:
     """How many of the first items of a flow need at most `part` of a unit limit together, one at least; and how much
     these need."""

@@ -135,7 +135,7 @@ class Measured(RuleBasedStateMachine):
         self.core.push(self.tailer, made, 0, 1e9, self.now)
         self.step()
 
-    @rule(data=st.data(), how=st.sampled_from(["success", "fails", "silent", "held"]))
+    @rule(data=st.data(), how=st.sampled_from(["success", "fails", "silent", "held", "late"]))
     def report(self, data: st.DataObject, how: str) -> None:
         if not self.out:
             return
@@ -158,7 +158,7 @@ class Measured(RuleBasedStateMachine):
         for (number, _, unit), start in starts.items():
             of = QUOTAS[number].downstream
             mine = [amount for named, its, amount in meant if its == unit and (not of or named == of)]
-            if how == "held":
+            if how in ("held", "late"):
                 start.used = 0.0
             elif how != "silent" and mine:
                 start.used = sum(mine)
@@ -167,6 +167,7 @@ class Measured(RuleBasedStateMachine):
             "fails": Ended(Outcome.FATAL, "no", used=used),
             "silent": Ended(Outcome.FATAL, "no"),
             "held": Ended(Outcome.HELD, "handed back"),
+            "late": Ended(Outcome.EXPIRED, "too late"),
         }[how]
         outcomes = Outcomes([], {ref: ended})
         self.core.report(self.worker, outcomes, self.now, WALL)
@@ -510,3 +511,36 @@ def test_a_flow_is_closed_to_tailers_by_what_its_units_let_start_soon() -> None:
     [closed] = made.closings.closed.values()
     assert closed.function == "a" and "openai in tokens" in closed.reason
     assert {end.reason for end in session.ended.values()} == {"units"}
+
+
+@pytest.mark.parametrize(("burst", "seconds"), [(100.0, 60.0), (2000.0, 300.0)])
+def test_a_flow_that_needs_two_units_is_not_starved_by_those_that_need_one(burst: float, seconds: float) -> None:
+    # Given items of tokens alone, of rows alone, and of as much of both as there is at once
+    both = Quota(downstream="openai", units=(UnitRate("tokens", 100.0, burst), UnitRate("rows", 100.0, burst)))
+    made, worker, tailer = measured(both)
+    made.apply([], [both, Quota(per="tenant", weight=1.0)], [], 2, 0.0)
+    wants = [("t", "a", (("tokens", 60.0), ("rows", 0.0))), ("u", "a", (("tokens", 0.0), ("rows", 60.0)))]
+    wants.append(("v", "b", (("tokens", burst), ("rows", burst))))
+    for number, (tenant, name, units) in enumerate(wants, 1):
+        extras = {at: Extra(units=units) for at in range(900)}
+        made.push(tailer, flight(number, *[Kind(name, 2, "", tenant)] * 900, extras=extras), 0, 1e9, 0.0)
+    started, now = 0, 0.0
+    while now < seconds:
+        now += 0.05
+        refs = turned(made, worker, now)
+        started += sum(1 for each in refs if worker.open[each][KIND].function == "b")
+        made.report(worker, Outcomes(refs, {}), now, WALL)
+    # Then it starts again and again
+    assert started >= 6
+
+
+def test_a_lower_rank_never_goes_before_a_higher_one_at_a_units_rate() -> None:
+    made, worker, tailer = measured(TOKENS)
+    push(made, tailer, 1, *[(Kind("a", 3), 500.0)] * 10)
+    sent(made, worker, 0.0)
+    push(made, tailer, 2, *[(Kind("a", 0), 500.0)] * 4)
+    ranks, now = list[int](), 0.0
+    for _ in range(4):
+        now += 5.0
+        ranks += [worker.open[each][KIND].priority for each in turned(made, worker, now)]
+    assert ranks == [0, 0, 0, 0]
