@@ -14,9 +14,13 @@ import pytest
 
 import tailrace
 from tailrace.assembly.platform import Platform
+from tailrace.stores.log.log import Record
+from tailrace.stores.remote import RemoteLog
 
 #: Tokens a second, and at once: 90,000 a minute.
 RATE, BURST = 1500.0, 3000.0
+#: Records of the stream.
+TEXTS = 30
 
 FUNCTIONS = """
 import asyncio
@@ -28,6 +32,13 @@ JOURNAL = os.environ["TAILRACE_TEST_JOURNAL"]
 
 @tailrace.function(downstreams=["openai"], units={"tokens": {"field": "max_tokens"}})
 async def ask(max_tokens: int, tokens: int, ctx: tailrace.Context) -> None:
+    await spend(max_tokens, tokens, ctx)
+
+@tailrace.function(downstreams=["openai"])
+async def skim(tokens: int, ctx: tailrace.Context) -> None:
+    await spend(int(dict(ctx.headers)["most"]), tokens, ctx)
+
+async def spend(max_tokens: int, tokens: int, ctx: tailrace.Context) -> None:
     descriptor = os.open(JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{time.monotonic():.6f} {tokens} {max_tokens}\\n".encode())
     os.close(descriptor)
@@ -40,33 +51,45 @@ async def ask(max_tokens: int, tokens: int, ctx: tailrace.Context) -> None:
 @pytest.mark.timeout(300)
 async def test_what_runs_say_that_they_used_stays_within_the_rate_of_their_unit(tmp_path: Path) -> None:
     (tmp_path / "asking_for_tokens.py").write_text(FUNCTIONS)
+    (tmp_path / "texts.yaml").write_text(
+        "name: texts\nsource: {kind: log, stream: texts}\nfunction: skim\nunits: {tokens: {header: most}}\n"
+    )
     journal = tmp_path / "journal"
     platform = Platform(
         tmp_path / "data",
         [str(tmp_path / "asking_for_tokens.py")],
+        tailers=[tmp_path / "texts.yaml"],
         heartbeat=0.5,
         environment={"TAILRACE_TEST_JOURNAL": str(journal)},
     )
     try:
         await platform.start()
-        async with tailrace.AsyncClient(platform.gateway_address) as client:
+        async with (
+            tailrace.AsyncClient(platform.gateway_address) as client,
+            RemoteLog(platform.store_address) as log,
+        ):
             # Given 90,000 tokens a minute
             set_it = ("quota", "set", "--downstream", "openai", "--units", f"tokens=90000/min,burst={BURST:g}")
             assert (await asyncio.to_thread(command, platform, *set_it)).returncode == 0
             listed = await asyncio.to_thread(command, platform, "quota", "list", "--json")
             assert json.loads(listed.stdout)[0]["units"] == "tokens 1500/s (burst 3000)"
-            # When much more than that comes at once, of which each item is estimated too high, or too low
+            # When much more comes at once, from a queue and a stream, each item estimated right, too high, or too low
             calls = [(900, 400), (100, 300), (500, 500)] * 20
             made = [tailrace.Call("ask", max_tokens=most, tokens=used) for most, used in calls]
             handles = await client.submit_many(made)
+            record = Record(b'{"tokens": 250}', headers=(("most", "400"),))
+            await log.append("texts", 0, [record] * TEXTS)
             # Then what waits says how much of what is missing, and until when
             await explained(platform, handles[-1].id)
             for handle in handles:
                 await handle.result(timeout=120)
+            async with asyncio.timeout(120):
+                while len(journal.read_text().splitlines()) < len(calls) + TEXTS:
+                    await asyncio.sleep(0.1)
             # And in no stretch of time more was used than the rate lets, but for what ran estimated too low
             rows = [line.split() for line in journal.read_text().splitlines()]
             starts = sorted((float(at), int(used), int(most)) for at, used, most in rows)
-            assert len(starts) == len(calls)
+            assert len(starts) == len(calls) + TEXTS
             assert_within(starts)
             whole = sum(used for _, used, _ in starts)
             assert starts[-1][0] - starts[0][0] >= (whole - BURST - 1000) / RATE - 1.0
@@ -108,7 +131,7 @@ async def explained(platform: Platform, id: str) -> None:
 async def counted(platform: Platform, tokens: int) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        said = await asyncio.to_thread(command, platform, "usage", "--by", "function,downstream", "--json")
+        said = await asyncio.to_thread(command, platform, "usage", "--by", "downstream", "--json")
         units = [row["units"] for row in json.loads(said.stdout) if row["downstream"] == "openai"]
         if units == [{"tokens": tokens}]:
             return
