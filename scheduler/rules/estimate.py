@@ -60,7 +60,7 @@ def needs(flow: Flow, limit: UnitLimit) -> float:
 
 
 def filling(flow: Flow) -> float:
-    """How long the buckets take, at most, to hold what the first item of a flow needs, if nobody else takes it."""
+    """How long it takes, at most, until there is what the first item of a flow needs, if nobody else takes it."""
     if not (flow.measured and flow.items):
         return 0.0
     amounts = estimates(flow, flow.items[0], usual(flow))
