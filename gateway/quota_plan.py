@@ -65,6 +65,7 @@ def numbers(quota: Quota | None) -> str:
     usual = Quota()
     said = {name: getattr(quota, name) for name in NUMBERS if getattr(quota, name) != getattr(usual, name)}
     parts = [f"{name} {_shown(value)}" for name, value in said.items()]
+    parts += [each.said for each in quota.units]
     if (adaptive := quota.adaptive) is not None:
         others = {name: value for name, value in adaptive_to_dict(adaptive).items() if value != getattr(USUAL, name)}
         told = ", ".join(f"{name} {value:g}" for name, value in others.items() if name != "on")
@@ -123,9 +124,12 @@ def _unreachable(quota: Quota, quotas: Mapping[QuotaKey, Quota]) -> list[str]:
     whole = quotas.get((quota.function, "", "", quota.downstream, ""))
     if whole is None or whole is quota:
         return []
+    pairs = [(name, getattr(quota, name), getattr(whole, name)) for name in ("concurrency", "rate")]
+    rates = {each.unit: each.rate for each in whole.units}
+    pairs += [(f"rate of {each.unit}", each.rate, rates.get(each.unit, 0.0)) for each in quota.units]
     return [
-        f"{quota.what}: its {name} {getattr(quota, name):g} is above that of {whole.what}, {getattr(whole, name):g}, "
+        f"{quota.what}: its {name} {own:g} is above that of {whole.what}, {theirs:g}, "
         "which therefore decides: lower one, or raise the other"
-        for name in ("concurrency", "rate")
-        if 0 < getattr(whole, name) < getattr(quota, name)
+        for name, own, theirs in pairs
+        if 0 < theirs < own
     ]

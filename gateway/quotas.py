@@ -9,21 +9,82 @@
       - {downstream: smtp, concurrency: 30, rate: 90}
       - {downstream: stripe, adaptive: {floor: 5, ceiling: 400}}
       - {downstream: smtp, per: tenant, rate: 20, max_values: 5000}
+      - {downstream: openai, rate: 500/min, units: {tokens: 90000/min}}
 
 What is named here gets exactly these limits at each start; the rest keeps what `tailrace quota set` gave it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from ..foundation.config import Seconds
 from ..model.adaptive import USUAL, Adaptive
+from ..model.errors import InvalidRequest
 from ..model.limits import HIGHEST_LIMIT, Quota
+from ..model.unit_rate import HIGHEST_RATE, UnitRate
+from ..model.units import per_second
 
 Limit = Annotated[float, Field(ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)]
+UnitAmount = Annotated[float, Field(ge=0, le=HIGHEST_RATE, allow_inf_nan=False)]
+
+
+def _per_second(value: Any) -> float:
+    try:
+        return per_second(value)
+    except InvalidRequest as error:
+        raise PydanticCustomError("rate", "{reason}", {"reason": str(error)}) from None
+
+
+#: A rate in a model: so many a second, or text like "500/min".
+Rate = Annotated[
+    float,
+    Field(le=HIGHEST_RATE),
+    BeforeValidator(_per_second),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number"}, {"type": "string"}], "description": 'so many a second, or text like "500/min"'}
+    ),
+]
+
+
+class UnitRateConfig(BaseModel):
+    """A rate in a unit of one's own.
+
+    rate      so much of it a second, or text like "90000/min"
+    burst     so much of it at once after a quiet time (default: the rate, at least 1)
+    estimate  what an item is taken to use that brings no estimate while nothing is known of its function (default 1)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rate: Rate
+    burst: UnitAmount = 0.0
+    estimate: UnitAmount = 0.0
+
+
+#: The rates of a quota by unit: the rate alone, or all of it.
+UnitRates = dict[
+    str,
+    Annotated[
+        Annotated[Rate, Tag("rate")] | Annotated[UnitRateConfig, Tag("whole")],
+        Discriminator(lambda value: "whole" if isinstance(value, dict | UnitRateConfig) else "rate"),
+    ],
+]
+
+
+def _units(rates: UnitRates) -> tuple[UnitRate, ...]:
+    """As a quota has them."""
+    return tuple(
+        [
+            UnitRate(unit, each.rate, each.burst, each.estimate)
+            if isinstance(each, UnitRateConfig)
+            else UnitRate(unit, each)
+            for unit, each in sorted(rates.items())
+        ]
+    )
 
 
 class FunctionQuota(BaseModel):
@@ -36,19 +97,21 @@ class FunctionQuota(BaseModel):
     reserve      slot-seconds a minute that it is sure of (600: ten slots all the time)
     lend         whether others may have what is not used of that (default: yes)
     opportunistic  it runs only in what all others leave idle
+    units        rates in units of one's own, such as {tokens: 90000/min}
     highest      the highest priority that its workloads may be submitted with
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     concurrency: int = Field(default=0, ge=0, le=int(HIGHEST_LIMIT))
-    rate: Limit = 0.0
+    rate: Rate = 0.0
     burst: Limit = 0.0
     weight: Limit = 0.0
     downstreams: tuple[str, ...] = ()
     reserve: Limit = 0.0
     lend: bool = True
     opportunistic: bool = False
+    units: UnitRates = Field(default_factory=dict)
     highest: str = ""
 
     @model_validator(mode="after")
@@ -59,7 +122,7 @@ class FunctionQuota(BaseModel):
 
     def quota(self, function: str) -> Quota:
         """These limits, of this function."""
-        return Quota(function, **dict(self))
+        return Quota(function, **(dict(self) | {"units": _units(self.units)}))
 
 
 class AdaptiveConfig(BaseModel):
@@ -107,6 +170,7 @@ class QuotaEntry(BaseModel):
     weight       the tenant's share when tenants compete, over all functions, or in the function that is named
     reserve, lend   as for a function, of a tenant or a function's tenant
     adaptive     how the limit of a downstream adapts when that throttles
+    units        as for a function
     highest      as for a function, of a tenant or a function's tenant
     """
 
@@ -119,7 +183,7 @@ class QuotaEntry(BaseModel):
     per: str = ""
     max_values: int = 0
     concurrency: int = Field(default=0, ge=0, le=int(HIGHEST_LIMIT))
-    rate: Limit = 0.0
+    rate: Rate = 0.0
     burst: Limit = 0.0
     weight: Limit = 0.0
     downstreams: tuple[str, ...] = ()
@@ -127,6 +191,7 @@ class QuotaEntry(BaseModel):
     lend: bool = True
     opportunistic: bool = False
     adaptive: AdaptiveConfig | None = None
+    units: UnitRates = Field(default_factory=dict)
     highest: str = ""
 
     @model_validator(mode="after")
@@ -135,12 +200,13 @@ class QuotaEntry(BaseModel):
         if fault := quota.fault():
             raise ValueError(fault)
         if quota.empty:
-            raise ValueError("it says nothing: give concurrency, rate, weight, adaptive or highest")
+            raise ValueError("it says nothing: give concurrency, rate, units, weight, adaptive or highest")
         return self
 
     def quota(self) -> Quota:
         """As a quota."""
-        return Quota(**(dict(self) | {"adaptive": None if self.adaptive is None else self.adaptive.numbers()}))
+        adaptive = None if self.adaptive is None else self.adaptive.numbers()
+        return Quota(**(dict(self) | {"adaptive": adaptive, "units": _units(self.units)}))
 
 
 class QuotasConfig(BaseModel):

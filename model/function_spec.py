@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .priority import DEFAULT_PRIORITY, Priority
 from .retry import DEFAULT_RETRY, Retry
+from .unit_rate import UnitSource, sources_from_dicts
 
 DEFAULT_POOL = "default"
 ISOLATED_POOL = "isolated"
@@ -22,6 +23,7 @@ class FunctionSpec:
     results    whether what it returns is kept
     arguments  the JSON Schema of its arguments, as text; empty: any payload may fit
     downstreams  what it calls that must not be overloaded, by name: each may have limits of its own
+    units      where the estimates of its items come from, of units with a rate of their own
     former     those of the version before, of which workers may still run: the front door takes what fits either
     """
 
@@ -38,6 +40,7 @@ class FunctionSpec:
     arguments: str = ""
     former: tuple[str, ...] = ()
     downstreams: tuple[str, ...] = ()
+    units: tuple[UnitSource, ...] = ()
 
 
 def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
@@ -56,6 +59,7 @@ def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
         "arguments": spec.arguments,
         "former": list(spec.former),
         "downstreams": list(spec.downstreams),
+        "units": [asdict(each) for each in spec.units],
         "retry": {name: getattr(retry, name) for name in Retry.__slots__},
     }
 
@@ -78,4 +82,5 @@ def spec_from_dict(data: dict[str, Any]) -> FunctionSpec:
         arguments=data["arguments"],
         former=tuple(data["former"]),
         downstreams=tuple(data.get("downstreams", ())),
+        units=sources_from_dicts(data.get("units", ())),
     )

@@ -13,6 +13,7 @@ from .function_spec import MOST_DOWNSTREAMS, FunctionSpec
 from .gate import Gate
 from .name import EXPECTED, NAME_LENGTH, is_name
 from .priority import Priority
+from .unit_rate import UnitRate, fault_of_units, unit_rate_from_dict, unit_rate_to_dict
 
 #: The highest number that a quota may have.
 HIGHEST_LIMIT = 1e9
@@ -42,6 +43,7 @@ class Quota:
     opportunistic  this function runs only in what all others leave idle
     highest      the highest priority that may be asked for, of a function, a tenant or a function's tenant; empty: any
     adaptive     how the limit of this downstream adapts; None: as usual
+    units        rates in units of one's own, beside that in items
     """
 
     function: str = ""
@@ -60,6 +62,12 @@ class Quota:
     opportunistic: bool = False
     adaptive: Adaptive | None = None
     highest: str = ""
+    units: tuple[UnitRate, ...] = ()
+
+    @property
+    def limits(self) -> bool:
+        """Whether it limits anything by a number of its own."""
+        return bool(self.concurrency or self.rate or self.units)
 
     @property
     def key(self) -> QuotaKey:
@@ -69,7 +77,7 @@ class Quota:
     @property
     def empty(self) -> bool:
         """Whether it says nothing."""
-        limited = self.concurrency or self.rate or self.adaptive or self.highest
+        limited = self.limits or self.adaptive or self.highest
         return not (limited or self.weight or self.downstreams or self.reserve or self.opportunistic)
 
     @property
@@ -123,9 +131,8 @@ class Quota:
             return f"max_values is {self.max_values}: expected 1 to {MOST_VALUES:,}"
         if self.adaptive is not None and (not self.downstream or self.tenant or self.per):
             return "only a quota of a whole downstream says how its limit adapts"
-        if fault := self._fault_of_highest():
-            return fault
-        return self._fault_of_calls() or (self.adaptive.fault() if self.adaptive is not None else "")
+        fault = self._fault_of_highest() or self._fault_of_calls() or fault_of_units(self.units)
+        return fault or (self.adaptive.fault() if self.adaptive is not None else "")
 
     def _fault_of_highest(self) -> str:
         if self.highest and (self.collection or self.downstream):
@@ -167,6 +174,7 @@ def quota_to_dict(quota: Quota) -> dict[str, Any]:
     usual = {name: value for name, value in found.items() if value and name != "lend"}
     data = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
     data |= {} if quota.adaptive is None else {"adaptive": adaptive_to_dict(quota.adaptive)}
+    data |= {"units": [unit_rate_to_dict(each) for each in quota.units]} if quota.units else {}
     return data if quota.lend else data | {"lend": False}
 
 
@@ -174,7 +182,8 @@ def quota_from_dict(data: Mapping[str, Any]) -> Quota:
     """The inverse of `quota_to_dict`; what a later version says beside it is left out."""
     known = {name: value for name, value in data.items() if name in Quota.__slots__}
     adaptive = known.get("adaptive")
-    rest = {"downstreams": tuple(known.get("downstreams", ()))}
+    units = tuple([unit_rate_from_dict(each) for each in known.get("units", ())])
+    rest = {"downstreams": tuple(known.get("downstreams", ())), "units": units}
     return Quota(**(known | rest | {"adaptive": adaptive_from_dict(adaptive) if adaptive else None}))
 
 

@@ -182,8 +182,13 @@ WAIT = _histogram(
     ("priority", "reason"),
     WAIT_BOUNDS,
 )
+UNITS_LEFT = _gauge("units.left", "What a rate in a unit of one's own has left; below 0: a debt.", "{unit}")
+UNITS_WAITING = _gauge("units.waiting", "Kinds of items that wait for a rate in a unit of one's own.", "{kind}")
 USAGE_ITEMS = _counter("usage.items", "Runs that ended, by function; `tailrace usage` tells them by tenant.")
 USAGE_TIME = Metric("tailrace.usage.slot_time", True, "s", "Slot-seconds: for how long workers had items, by function.")
+USAGE_UNITS = Metric(
+    "tailrace.usage.units", True, "{unit}", "Units of one's own that runs used, by function, downstream and unit."
+)
 ENDED = _counter("scheduler.ended", "Items by how they ended; held: handed back unstarted.")
 REASONS = _counter("scheduler.reasons", "Ends that the scheduler itself gave, by reason code.")
 
@@ -257,10 +262,13 @@ SCHEDULER = (
     DOWNSTREAM_UNKNOWN,
     RETRY_RATE,
     RETRIES_WAITING,
+    UNITS_LEFT,
+    UNITS_WAITING,
     START_DELAY,
     WAIT,
     USAGE_ITEMS,
     USAGE_TIME,
+    USAGE_UNITS,
     ENDED,
     REASONS,
 )

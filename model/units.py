@@ -1,4 +1,4 @@
-"""Durations ("30s", "1h30m", 2.5) and sizes ("16MiB", 4096) as people write them, as plain numbers."""
+"""Durations ("30s", "1h30m", 2.5), rates ("500/min") and sizes ("16MiB", 4096) as people write them, as numbers."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ _BYTES = {
 }
 #: The longest duration that is taken, in seconds.
 LONGEST = 36_525 * 86_400.0
+_PER = {"s": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
+_RATE = re.compile(r"(\d[\d_]*(?:\.\d+)?)(?:\s*/\s*(s|m|min|minute|h|hour|d|day))?")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
@@ -58,6 +60,21 @@ def _shown(value: object) -> str:
         return f"{value!r:.100}"
     except ValueError:  # an int of more digits than Python writes out
         return f"a number of some {int(value).bit_length()} bits"  # type: ignore[call-overload]
+
+
+def per_second(value: float | str) -> float:
+    """A rate as so much a second: a number, or text like "500/min". Raises InvalidRequest for what is not one."""
+    found: float | None = None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+    elif isinstance(value, str) and (match := _RATE.fullmatch(value.strip().lower())):
+        found = float(match[1].replace("_", "")) / _PER[match[2] or "s"]
+    if found is None or not 0 <= found < math.inf:
+        raise InvalidRequest(f'{_shown(value)} is not a rate: expected so many a second, or text like "500/min"')
+    return found
 
 
 def size(value: int | str) -> int:

@@ -44,6 +44,7 @@ class Extra:
     alone: bool = False  # a suspect: runs in a process of its own
     progress: str = ""  # the last progress note of an earlier attempt
     again: bool = False  # it was out and was lost: it goes before what was not
+    units: tuple[tuple[str, float], ...] = ()  # what it is estimated to use of units with a rate of their own
 
 
 class Owned(NamedTuple):
@@ -119,6 +120,7 @@ class Ended(msgspec.Struct):
     dropped_by  the gate (dropped only)
     downstream  what throttled it (throttled only); whoever runs it says that, and the scheduler keeps what is declared
     scope       `tenant`: only the account of the item's tenant was throttled there
+    used        what the run said that it used, for the scheduler: downstream (empty: of none), unit, how much
     """
 
     outcome: int
@@ -130,6 +132,7 @@ class Ended(msgspec.Struct):
     dropped_by: DroppedBy | None = None
     downstream: str = ""
     scope: str = ""
+    used: tuple[tuple[str, str, float], ...] = ()
 
 
 #: How an item ends whose end cannot be written: it costs itself alone, not what leaves in the same frame.

@@ -26,7 +26,7 @@ from . import forked
 from .blame import Blame
 from .board import Board
 from .deadman import Deadman
-from .entry import Item, PreparedKind, Runner, is_late, make_context
+from .entry import Item, PreparedKind, Runner, is_late, make_context, with_used
 from .frames import Assign, Done, EndRow, StopItems, Waits, row_of
 from .notebook import Notebook
 from .observing import observing
@@ -75,17 +75,14 @@ class Engine:
     ) -> None:
         self._functions = functions
         self._slots = slots
-        self._result_bytes = result_bytes
-        self._grace = timeout_grace
+        self._result_bytes, self._grace = result_bytes, timeout_grace
         self._board = board
         self._deadman = deadman
         self._send = send
         self._clock = clock
-        self._bound = bound
-        self._spent = spent
+        self._bound, self._spent = bound, spent
         self._places = places or Places()
-        self._spender = 0
-        self._alone = slots + threads <= 2
+        self._spender, self._alone = 0, slots + threads <= 2
         self._loop = asyncio.get_running_loop()
         self._clean = contextvars.copy_context()
         self._entries: dict[int, PreparedKind] = {}
@@ -270,6 +267,8 @@ class Engine:
             if seen is not None:
                 seen.end(entry, ended, perf_counter() - began, span)
             ITEM.reset(named)
+            if entry.context:
+                ended = with_used(ended, runner.context, wanted=frame.wants_result)
             if ended is None or (ended.result is not None and not frame.wants_result):
                 self._succeeded.append(key)
                 if not self._flushing:
@@ -325,6 +324,7 @@ class Engine:
             seen.end_in_thread(entry, ended, perf_counter() - began, span, context)
         if deadline is not None:
             self.hard.pop(key, None)
+        ended = with_used(ended, run.context, wanted=frame.wants_result) if entry.context else ended
         return None if ended is not None and ended.result is not None and not frame.wants_result else ended
 
     def _raised(self, key: int, error: BaseException, stop: Stop, entry: PreparedKind) -> Ended:

@@ -6,7 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..foundation.current_run import Identity
+from ..model.outcome import Outcome
+from ..model.workload import Ended
 from ..sdk.context import Context
 from ..sdk.function import Function
 from ..sdk.opened_content import Places
@@ -83,6 +87,16 @@ def make_context(item: Item, deadline: float | None, note: Callable[[int, str], 
         payload=payload,
         places=places,
     )
+
+
+def with_used(ended: Ended | None, context: Context | None, *, wanted: bool) -> Ended | None:
+    """The end of a run with what it said that it used; `wanted`: somebody wants its result."""
+    used = context.amounts if context is not None else ()
+    if not used:
+        return ended
+    if ended is None:
+        return Ended(Outcome.SUCCESS, used=used)
+    return replace(ended, used=used, result=ended.result if wanted else None)
 
 
 def is_late(item: Item, now: float) -> bool:

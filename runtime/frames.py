@@ -21,8 +21,10 @@ REF_MASK = (1 << SESSION_BITS) - 1
 
 _LENGTH = struct.Struct("<I")
 
-#: key, outcome, reason, after, result, progress
-EndRow = tuple[int, int, str, float | None, bytes | None, str, str, str]
+#: Downstream, unit, how much.
+UsedRow = tuple[str, str, float]
+#: key, outcome, reason, after, result, progress, downstream, scope, used
+EndRow = tuple[int, int, str, float | None, bytes | None, str, str, str, tuple[UsedRow, ...]]
 #: key, headers, crashes, expires_at, progress
 ExtraRow = tuple[str, tuple[tuple[str, str], ...], int, float, str]
 
@@ -217,12 +219,12 @@ def _begins(body: bytearray) -> bool:
 def row_of(key: int, ended: Ended) -> EndRow:
     """An end as it travels."""
     e = ended
-    return (key, int(e.outcome), e.reason, e.after, e.result, e.progress, e.downstream, e.scope)
+    return (key, int(e.outcome), e.reason, e.after, e.result, e.progress, e.downstream, e.scope, e.used)
 
 
 def ended_of(row: EndRow) -> Ended:
     """The inverse of `row_of`."""
-    return Ended(row[1], row[2], row[3], row[4], False, row[5], None, row[6], row[7])
+    return Ended(row[1], row[2], row[3], row[4], False, row[5], None, row[6], row[7], row[8])
 
 
 def extra_row(extra: Extra) -> ExtraRow:

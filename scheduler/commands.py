@@ -104,7 +104,12 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
     retries = [
         {"retries_of": each.function, "per_second": each.rate, "waiting": each.waiting} for each in reply.retries
     ]
-    for rows in (lanes, clogged, downstreams, retries, workers, tailers, outcomes, reasons):
+    units = [
+        {"unit": each.unit, "left": each.left, "burst": each.burst, "per_second": each.rate, "waiting": each.waiting}
+        | {name: getattr(each, name) for name in ("function", "collection", "tenant", "downstream")}
+        for each in reply.units
+    ]
+    for rows in (lanes, clogged, downstreams, units, retries, workers, tailers, outcomes, reasons):
         if rows:
             terminal.say("")
             terminal.show(rows, list(rows[0]), False)

@@ -17,10 +17,12 @@ from ..model.workload import FLIGHT_ITEMS, INDEX_BITS
 from .limits import Limits
 from .roster import Able
 from .rules.cost import FIRST
+from .rules.estimate import charge, fitting
 from .rules.flow import FLOW, PAYLOAD, SESSION, Flow, Item, expired
 from .rules.limit import Limit, take_all
 from .rules.placement import WorkerPool, limit_of, place, room_of, slots_of, taken_of
-from .rules.turns import HALVING
+from .rules.turns import HALVING, Turns
+from .rules.unit_limit import UnitLimit
 from .sessions import Assignment, TailerSession, WorkerFlight, WorkerSession
 from .sleep import Sleep
 
@@ -52,6 +54,7 @@ class Dispatch:
         self._pools: list[WorkerPool] = []
         self._taken: list[Item] = []
         self._contended = -1.0
+        self._measuring = False
 
     @property
     def next_at(self) -> float | None:
@@ -62,7 +65,7 @@ class Dispatch:
 
     def turn(self, ables: list[Able], now: float, wall: float) -> set[WorkerSession]:
         """Starts all that may start. Returns the workers that have new assignments."""
-        self._now, self._wall = now, wall
+        self._now, self._wall, self._measuring = now, wall, self._limits.measuring
         if now < self._limits.rejoining_until and self._limits.charges.bounds_running:
             return set()
         sleep = self._sleep
@@ -138,6 +141,9 @@ class Dispatch:
         odd = [flow for flow in flows if flow.dated or flow in blocked]
         if odd:
             flows = [flow for flow in flows if not (flow.dated or flow in blocked)]
+        if self._measuring:
+            odd += [flow for flow in flows if flow.measured]
+            flows = [flow for flow in flows if not flow.measured]
         if limits.any:
             wanted = _wanted(flows)
             if lacking := take_all(wanted, self._now):
@@ -189,6 +195,11 @@ class Dispatch:
                 room = 0
             if room < count:
                 count, blocked = room, limit
+        measured = self._measuring and flow.measured
+        if measured and count > 0:
+            fit, lacking = self._fit(flow, count, woken)
+            if lacking is not None:
+                count, blocked = fit, lacking
         if count <= 0:
             if blocked is not None:
                 sleep.on(flow, blocked, now)
@@ -203,6 +214,8 @@ class Dispatch:
         if flow.dated:
             taken = self._not_expired(taken)
             flow.dated = bool(flow.items)
+        if measured:
+            taken = charge(flow, taken, now)
         self._taken += taken
         started = len(taken)
         for limit in charges:
@@ -216,6 +229,16 @@ class Dispatch:
             elif woken is not None:
                 sleep.again(flow, woken, now)
         return started
+
+    def _fit(self, flow: Flow, count: int, woken: Turns | None) -> tuple[int, UnitLimit | None]:
+        """How many of the first items its unit limits have enough for, and which of them has not. Who wakes nobody
+        waits behind those who sleep there, so that small items do not eat up what a large one waits for."""
+        if not flow.reserves and not (woken is not None and isinstance(woken.of, UnitLimit)):
+            for limit in flow.measured:
+                if limit.waiting:
+                    self._sleep.roomy[limit] = None
+                    return 0, limit
+        return fitting(flow, count, self._now)
 
     def _place_taken(self, able: Able) -> None:
         """What was taken goes to these pools, which can run it and have room for it."""

@@ -258,7 +258,7 @@ class WorkerEnd:
         assign.lease = lease
         assign.pool = made.pool.name
         _, _, ids, payloads, kinds, attempts, fences, extras, _ = zip(*made.items, strict=True)
-        few = {index: extra for index, extra in enumerate(extras) if extra is not None} if any(extras) else {}
+        few = {index: extra for index, extra in enumerate(extras) if extra} if any(extras) else {}
         write_items(assign.items, self._kinds, (kinds, ids, payloads, attempts), few)
         self._delays.assigned(made.items, self._clock.monotonic())
         if few and self._tracing is not None:

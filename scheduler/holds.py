@@ -14,12 +14,13 @@ from ..model.demand import Cell
 from ..model.workload import Kind
 from .core import Core
 from .roster import RosterFunction
-from .rules.explain import SENTENCES, Reason, held_by, limit_hold, limit_reason
+from .rules.explain import SENTENCES, Reason, ends_at, held_by, limit_hold, limit_reason
 from .rules.flow import FLOW, Flow
 from .rules.gate import PAUSE, sentence
 from .rules.limit import Limit
 from .rules.placement import limit_of, room_of, slots_of, taken_of
 from .rules.reserve import entitled
+from .rules.unit_limit import UnitLimit
 
 #: Kinds that are named of those that have a limit's room, the largest first.
 NAMED = 3
@@ -55,9 +56,9 @@ def _holds(core: Core, kind: Kind, source: str, now: float, wall: float) -> Iter
     if not core.credits.get(Cell(kind.function, kind.priority)) and core.ready and not core.draining:
         yield Hold(Reason.NO_CREDIT, "no tailer has credit for this function and priority")
     flow = _flow(core, function, kind, now)
-    for limit in flow.charges:
+    for limit in (*flow.charges, *flow.measured):
         if held_by(flow, limit, now):
-            yield Hold(limit_reason(limit), _limit(core, flow, limit, now), _ends(limit, now, wall))
+            yield Hold(limit_reason(limit), _limit(core, flow, limit, now), _ends(flow, limit, now, wall))
     if flow.closed:
         yield Hold(
             limit_reason(flow.asleep) if flow.asleep is not None else Reason.TURN,
@@ -88,7 +89,7 @@ def _kept(core: Core, function: RosterFunction, flow: Flow, now: float) -> Hold 
 def _flow(core: Core, function: RosterFunction, kind: Kind, now: float) -> Flow:
     """The flow that an item of the kind waits in, or would."""
     found = function.flows.get(core.limits.charges.kin(kind))
-    return found if found is not None else Flow(function, kind, core.limits.charges.resolve(kind, now))
+    return found if found is not None else core.limits.unmade(function, kind, now)
 
 
 def _no_worker(core: Core, name: str) -> str:
@@ -108,9 +109,13 @@ def _limit(core: Core, flow: Flow, limit: Limit, now: float) -> str:
         item[FLOW].kind
         for worker in core.workers.values()
         for ref, item in worker.open.items()
-        if ref not in worker.parents and item[FLOW] is not None and limit in item[FLOW].charges
+        if ref not in worker.parents and item[FLOW] is not None and _pays(item[FLOW], limit)
     )
     return limit_hold(flow, limit, now) + _held_by(paying)
+
+
+def _pays(flow: Flow, limit: Limit) -> bool:
+    return limit in flow.measured if isinstance(limit, UnitLimit) else limit in flow.charges
 
 
 def _held_by(kinds: Iterable[Kind]) -> str:
@@ -120,9 +125,9 @@ def _held_by(kinds: Iterable[Kind]) -> str:
     return f"; running: {', '.join(named)}" if named else ""
 
 
-def _ends(limit: Limit, now: float, wall: float) -> float:
-    """When a token comes; the end of a run cannot be known."""
-    at = limit.next_at()
+def _ends(flow: Flow, limit: Limit, now: float, wall: float) -> float:
+    """When a token comes, or enough of a unit; the end of a run cannot be known."""
+    at = ends_at(flow, limit)
     return 0.0 if at is None else wall + max(0.0, at - now)
 
 

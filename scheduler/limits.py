@@ -12,12 +12,15 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 
 from ..model.limits import Quota
+from ..model.unit_rate import MOST_SAID
 from ..model.workload import Kind
 from .roster import Able, Roster, RosterFunction
 from .rules.adaptive import AdaptiveLimit
 from .rules.charges import Charges
-from .rules.flow import FLOW, KIND, Flow, Item
+from .rules.estimate import Charged, Used, learn, used_of
+from .rules.flow import EXTRA, FLOW, KIND, Flow, Item
 from .rules.retry_budget import RetryBudget
+from .rules.unit_limit import UnitLimit
 from .sessions import WorkerSession
 from .sleep import Sleep
 
@@ -28,7 +31,7 @@ IDLE_FLOWS = 1 << 17
 class Limits:
     """The charges of all flows. `any`: a limit is set; without one nothing is counted. `metering`: costs are counted,
     which they are where quotas are set and something had to wait of late; else each item costs the same. `sharing`:
-    there are reserves, or opportunistic functions."""
+    there are reserves, or opportunistic functions. `measuring`: something is limited in units of one's own."""
 
     def __init__(self, roster: Roster, workers: Mapping[str, WorkerSession], sleep: Sleep) -> None:
         self.any = False
@@ -36,8 +39,11 @@ class Limits:
         self.sleep = sleep
         self.metering = False
         self.sharing = False
+        self.measuring = False
         self.now = 0.0
         self.rejoining_until = -math.inf  # nothing starts until then, where a concurrency is limited (FL22)
+        self.unknown: Counter[str] = Counter()  # what runs used of downstreams that their function does not declare
+        self._measured = False  # flows may have unit limits, or may have had them before
         self._apart = self.charges.apart
         self._roster = roster
         self._workers = workers
@@ -60,6 +66,12 @@ class Limits:
                 flow.again = True
             if self.charges.anything:
                 self._resolve(flow, now)
+        return flow
+
+    def unmade(self, function: RosterFunction, kind: Kind, now: float) -> Flow:
+        """The flow that items of a kind would wait in, for whoever only asks."""
+        flow = Flow(function, kind, self.charges.resolve(kind, now))
+        flow.measured, flow.averages = _measured(flow), function.averages
         return flow
 
     def set(self, quotas: Collection[Quota], version: int, now: float) -> None:
@@ -102,6 +114,41 @@ class Limits:
                     metered.running -= count
                     metered.area += count * now
                     metered.ended += count
+
+    def unused(self, items: Iterable[Item]) -> None:
+        """Items were never started where they were to run: they used nothing."""
+        for item in items:
+            if isinstance(extra := item[EXTRA], Charged):
+                for limit, amount, since in extra.charged:
+                    self._put_right(limit, amount, 0.0, since)
+                extra.charged = ()
+
+    def meant(self, function: str, used: Used) -> Used:
+        """What a run said that it used, at the downstreams that are meant (FL13): without a name the only one that its
+        function declares; a name that it does not declare is counted, and is of none."""
+        declared = self.charges.downstreams(function)
+        only = declared[0] if len(declared) == 1 else ""
+        self.unknown[function] += sum(bool(of) and of not in declared for of, _, _ in used[:MOST_SAID])
+        return tuple(
+            [(of if of in declared else "" if of else only, unit, amount) for of, unit, amount in used[:MOST_SAID]]
+        )
+
+    def used(self, item: Item, used: Used) -> None:
+        """A run ended and said what it used; of what it did not speak of it keeps its estimate."""
+        if isinstance(extra := item[EXTRA], Charged):
+            seen = set()
+            for limit, amount, since in extra.charged:
+                if (really := used_of(limit, used)) is not None:
+                    self._put_right(limit, amount, really, since)
+                    if (key := (limit.downstream, limit.unit)) not in seen:
+                        seen.add(key)
+                        learn(item[FLOW].function.averages, limit, really)
+            extra.charged = ()
+
+    def _put_right(self, limit: UnitLimit, amount: float, really: float, since: int) -> None:
+        limit.put_right(amount, really, since, self.now)
+        if limit.sleepers:  # there is more room, or others need another average from now on
+            self.sleep.roomy[limit] = None
 
     def go_on(self, items: Iterable[Item]) -> None:
         """Items that waited for other work run again, beyond every limit if need be."""
@@ -176,7 +223,9 @@ class Limits:
 
     def _anew(self, now: float) -> None:
         """Resolves the charges of every flow, and counts what they have taken."""
-        self.any = self.charges.any
+        self._measured = self.measuring  # what flows had then goes, too
+        self.any, self.measuring = self.charges.any, self.charges.measuring
+        self._measured |= self.measuring
         self.sleep.clear()
         limits = list(self.charges.all())
         before = [limit.running for limit in limits]
@@ -266,6 +315,8 @@ class Limits:
 
     def _resolve(self, flow: Flow, now: float) -> None:
         flow.charges, flow.weight, flow.own = self.charges.paid(flow.kind, now)
+        if self._measured:
+            flow.measured, flow.averages = _measured(flow), flow.function.averages
         if self.charges.reserves or flow.reserves_of:
             flow.reserves_of = self.charges.reserved(flow.kind)
             for reserve in flow.reserves_of:
@@ -278,3 +329,8 @@ class Limits:
         """All functions, and each as far as it runs alone."""
         functions = self._roster.functions.values()
         return [*functions, *(function.alone for function in functions if function.alone is not None)]
+
+
+def _measured(flow: Flow) -> tuple[UnitLimit, ...]:
+    """The unit limits among its charges."""
+    return tuple([unit for limit in flow.charges for unit in limit.units])

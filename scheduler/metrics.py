@@ -33,6 +33,10 @@ def samples(reply: pb.InspectReply) -> list[Sample]:
     for budget in reply.retries:
         of = (("function", budget.function),)
         found += [Sample(metrics.RETRY_RATE, of, budget.rate), Sample(metrics.RETRIES_WAITING, of, budget.waiting)]
+    for unit in reply.units:
+        names = ("function", "collection", "tenant", "downstream", "unit")
+        left = tuple((name, getattr(unit, name)) for name in names)
+        found += [Sample(metrics.UNITS_LEFT, left, unit.left), Sample(metrics.UNITS_WAITING, left, unit.waiting)]
     for each in reply.outcomes:
         found.append(Sample(metrics.ENDED, (("outcome", Outcome(each.outcome).name.lower()),), each.count))
     for code in reply.reasons:

@@ -8,6 +8,7 @@ one is a frame of about a second:
     in     arrivals: tick, kind, how many
     back   of those, handed back unstarted since: kind, how many; they will come again
     out    ends: kind, how many, and their time at workers together in milliseconds
+    units  what runs said that they used: kind, downstream, unit, of how many runs, and how much of it together
     lost   items that were not recorded: there were too many kinds or rows
     at     seconds since the beginning
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -47,6 +49,7 @@ class Recorder:
         self._in: dict[tuple[int, int], int] = {}
         self._back: Counter[int] = Counter()
         self._out: dict[int, list[float]] = {}
+        self._units: dict[tuple[int, str, str], list[float]] = {}
         self._lost = 0
 
     def arrived(self, kinds: Iterable[Kind], now: float) -> None:
@@ -74,6 +77,17 @@ class Recorder:
                 sums[0] += 1
                 sums[1] += max(0.0, now - flights[ref >> INDEX_BITS].at)
 
+    def used(self, kind: Kind, used: Iterable[tuple[str, str, float]]) -> None:
+        """A run said what it used of units."""
+        if (number := self._number(kind)) is None:
+            return
+        for downstream, unit, amount in used:
+            place = (number, downstream[:LONGEST], unit[:LONGEST])
+            if 0 <= amount < math.inf and (place in self._units or len(self._units) < MOST_ROWS):
+                sums = self._units.setdefault(place, [0, 0.0])
+                sums[0] += 1
+                sums[1] += amount
+
     def frame(self, workers: Iterable[WorkerSession], now: float) -> bytes:
         """What came and ended since the last one."""
         told: dict[str, Any] = {"at": round(now - self._began, 3)}
@@ -90,7 +104,9 @@ class Recorder:
         told["in"] = [[tick, number, count] for (tick, number), count in self._in.items()]
         told["back"] = [[number, count] for number, count in self._back.items()]
         told["out"] = [[number, count, round(took * 1e3, 3)] for number, (count, took) in self._out.items()]
+        told["units"] = [[*place, count, amount] for place, (count, amount) in self._units.items()]
         told["lost"] = self._lost
+        self._units = {}
         self._fresh, self._in, self._back, self._out, self._lost = [], {}, Counter(), {}, 0
         return json.dumps({name: value for name, value in told.items() if value or name == "at"}).encode()
 

@@ -38,6 +38,7 @@ class Recording:
 
     arrivals  tick → kinds and how many, rising
     runs      of each kind how long its runs took, in the order of their ends, seconds: means of some
+    units     of each kind, downstream and unit what its runs used, in the order of their ends: means of some
     lost      items that were not recorded
     cut       why it ends early; empty: it does not
     """
@@ -47,6 +48,7 @@ class Recording:
     kinds: list[Kind] = field(default_factory=list)
     arrivals: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     runs: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    units: dict[int, dict[tuple[str, str], list[tuple[int, float]]]] = field(default_factory=dict)
     pools: list[Pool] = field(default_factory=list)
     seconds: float = 0.0
     lost: int = 0
@@ -102,7 +104,13 @@ class _Reading:
         came = [(int(tick), int(kind), int(count)) for tick, kind, count in frame.get("in", ())]
         back = [(int(kind), int(count)) for kind, count in frame.get("back", ())]
         out = [(int(kind), int(count), float(took) / 1e3) for kind, count, took in frame.get("out", ())]
+        units = [
+            (int(kind), str(downstream), str(unit), int(count), float(amount))
+            for kind, downstream, unit, count, amount in frame.get("units", ())
+        ]
         at = float(frame["at"])
+        if any(not 0 <= kind < known or count < 1 for kind, _, _, count, _ in units):
+            raise ValueError("a frame tells of units of kinds that it did not tell")
         named = [kind for _, kind, _ in came] + [kind for kind, _ in back] + [kind for kind, _, _ in out]
         if any(not 0 <= kind < known for kind in named) or any(count < 0 for _, _, count in came):
             raise ValueError("a frame names kinds that it did not tell")
@@ -123,6 +131,9 @@ class _Reading:
             self._again[kind] += count
         for kind, count, took in out:
             whole.runs.setdefault(kind, []).append((count, max(0.0, took) / max(1, count)))
+        for kind, downstream, unit, count, amount in units:
+            theirs = whole.units.setdefault(kind, {}).setdefault((downstream, unit), [])
+            theirs.append((count, max(0.0, amount) / count))
         whole.seconds = max(whole.seconds, at)
         whole.lost += int(frame.get("lost", 0))
 

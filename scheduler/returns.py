@@ -19,6 +19,12 @@ from .usage import Usage
 HELD = {reason: Ended(Outcome.HELD, reason.value) for reason in Reason}
 
 
+#: How items end at a worker that never ran there.
+_NEVER_RAN = (Outcome.HELD, Outcome.EXPIRED)
+#: How a run ends that has nothing to say.
+_PLAIN = Ended(Outcome.SUCCESS)
+
+
 def ended(outcome: Outcome, reason: Reason, detail: str = "") -> Ended:
     """An end that the scheduler itself gives, with its code and a sentence for people."""
     return Ended(outcome, f"{reason.value}: {detail or SENTENCES[reason]}")
@@ -77,6 +83,8 @@ class Returns:
         if outcomes.ended:
             stopped = worker.revoked & outcomes.ended.keys()
             found, items = self.release(worker, list(outcomes.ended))
+            if self._limits.measuring or any(end.used for end in outcomes.ended.values()):
+                self._measure(items, [outcomes.ended[ref] for ref in found])
             self.evidence.ended(items, [outcomes.ended[ref] for ref in found])
             for tailer, refs, theirs in self._by_tailer(found, items):
                 ends = [outcomes.ended[ref] for ref in theirs]
@@ -85,8 +93,25 @@ class Returns:
                 self.outcomes.update([end.outcome for end in ends])
                 unwanted = self._unwanted(tailer, refs)
                 for ref, end in zip(refs, ends, strict=True):
-                    if ref >> INDEX_BITS not in unwanted:
+                    if ref >> INDEX_BITS in unwanted:
+                        continue
+                    if end == _PLAIN:  # it told what it used, and nothing else
+                        tailer.succeeded.append(ref)
+                    else:
                         tailer.ended[ref] = end
+
+    def _measure(self, items: Sequence[Item], ends: Sequence[Ended]) -> None:
+        """What runs said that they used puts their limits right, and is for nobody else. What was handed back unstarted
+        used nothing; whoever said nothing keeps its estimate."""
+        for item, end in zip(items, ends, strict=True):
+            if end.used:
+                used, end.used = self._limits.meant(item[KIND].function, end.used), ()
+                self._limits.used(item, used)
+                self._usage.used(item[KIND], used)
+                for recorder in self.recorders:
+                    recorder.used(item[KIND], used)
+            elif end.outcome in _NEVER_RAN and self._limits.measuring:
+                self._limits.unused([item])
 
     def release(
         self, worker: WorkerSession, refs: Sequence[int], *, sent: bool = True
@@ -123,6 +148,8 @@ class Returns:
         limits = self._limits
         if limits.any or limits.metering:
             limits.ended(items)
+        if limits.measuring and not sent:
+            limits.unused(items)
         return refs, items
 
     def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:

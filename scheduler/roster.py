@@ -15,6 +15,7 @@ from .rules.flow import EXTRA, Flow, Item, Room
 from .rules.placement import WorkerPool
 from .rules.share import FIRST_CHOICE
 from .rules.turns import Turns, clamp_weight
+from .rules.unit_limit import Averages
 from .sessions import WorkerSession
 
 LEVELS = len(Priority)
@@ -38,6 +39,7 @@ class RosterFunction(Metered):
         self.able: Able | None = None
         self.quota: Quota | None = None
         self.weight = 1.0
+        self.averages: Averages = {} if self.alone is None else self.alone.averages  # what its runs used of units
         self.opportunistic = False  # it has what all others leave idle (FL18)
         self.gone_since: float | None = now  # when its last worker went; None: it has one
         self.spare = 0  # how much of `capacity` is for what waits for other work

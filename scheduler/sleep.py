@@ -7,11 +7,14 @@ as many as it has room for, in turns, each with its share of the room. More are 
 from __future__ import annotations
 
 import heapq
+import math
 
 from .rules.cost import FIRST
+from .rules.estimate import filling, needs, sharing
 from .rules.flow import Flow
 from .rules.limit import Limit
 from .rules.turns import Turns
+from .rules.unit_limit import UnitLimit
 
 #: Seconds that a flow waits before it reserves its limits, that it keeps them at most, and between two looks for such.
 PATIENCE, KEEPS, LOOK = 2.0, 5.0, 0.5
@@ -66,6 +69,9 @@ class Sleep:
         if turns is None:
             turns = limit.sleepers[able] = Turns(self._share, limit)
         turns.add(flow, now)
+        if isinstance(limit, UnitLimit):
+            first = len(limit.sleepers) == 1 and turns.size == 1
+            limit.need = needs(flow, limit) if first else min(limit.need, needs(flow, limit))
         self._arm(limit)
 
     def again(self, flow: Flow, turns: Turns, now: float) -> None:
@@ -97,6 +103,9 @@ class Sleep:
         roomy, self.roomy = self.roomy, {}
         for limit in roomy:
             if not limit.sleepers:
+                continue
+            if isinstance(limit, UnitLimit):
+                woke |= self._wake_measured(limit, now)
                 continue
             room = limit.room(now)
             if room <= 0:
@@ -150,6 +159,31 @@ class Sleep:
             woke |= self._rouse(flow, turns)
         return woke
 
+    def _wake_measured(self, limit: UnitLimit, now: float) -> bool:
+        """Wakes who is next in turn at a unit limit, once there is enough of it for its first item; nobody overtakes
+        it meanwhile. As much more of its items as fits an even part, then the next."""
+        held, need, woke = limit.holds(now), math.inf, False
+        for able, turns in list(limit.sleepers.items()):
+            part, plan = held / max(1, turns.size), list[tuple[Flow, int]]()
+            while turns.size and not turns.woken:
+                node, flow, _ = turns.next()
+                if flow.items and not limit.enough(held, wanted := needs(flow, limit)):
+                    turns.give_back(node, flow)
+                    need = min(need, wanted)
+                    break
+                count, amount = sharing(flow, limit, part)
+                turns.took(node, flow, count, count * (flow.function.mean or FIRST), now)
+                held -= amount
+                plan.append((flow, count))
+            for flow, count in plan:
+                flow.share = count
+                woke |= self._rouse(flow, turns)
+            if not turns.size and not turns.woken:
+                del limit.sleepers[able]
+        limit.need = need
+        self._arm(limit)
+        return woke
+
     def _wake_despite(self, limit: Limit, turns: Turns, now: float) -> bool:
         """Of a reserved limit: who reserved it, and the ranks above."""
         reserver: Flow = limit.reserver
@@ -190,11 +224,13 @@ class Sleep:
             if now - flow.since < PATIENCE:
                 break
             if flow.reserves:
-                if now - flow.reserves >= KEEPS:
+                if now - flow.reserves >= KEEPS + filling(flow):
                     self._release(flow)
                     flow.since = now
                     self.blocked[flow] = self.blocked.pop(flow)
-            elif len(flow.charges) > 1 and all(limit.reserver is None and limit.reservable for limit in flow.charges):
+            elif max(len(flow.charges), len(flow.measured)) > 1 and all(
+                limit.reserver is None and limit.reservable for limit in flow.charges
+            ):
                 flow.reserves = now
                 for limit in flow.charges:
                     limit.reserver = flow

@@ -7,21 +7,28 @@ sixteen stands for all, so that the sums are right and shares are close.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from ..model.metrics import USAGE_ITEMS, USAGE_TIME, Sample
+from ..model.metrics import USAGE_ITEMS, USAGE_TIME, USAGE_UNITS, Sample
+from ..model.name import is_name
+from ..model.unit_rate import MOST_USED
 from ..model.usage import (
     HOUR,
     JOINED,
     MOST_FUNCTIONS,
+    MOST_UNIT_KINDS,
+    MOST_UNIT_NAMES,
     OTHERS,
     REPORT_ROWS,
     UsageKind,
     UsageReport,
     UsageRow,
     counted_as,
+    of_unit,
+    unit_of,
 )
 from ..model.workload import INDEX_BITS, Kind
 from .rules.flow import KIND, Item
@@ -29,6 +36,8 @@ from .sessions import WorkerSession
 
 #: Mixed items of a second of which each is counted; of those after them one batch in so many.
 EXACT, ONE_IN = 2_000, 16
+#: The most that one row may tell.
+MOST_MICROS = (1 << 50) - 1
 #: Kinds with other collections and priorities lead to the same place; so many are remembered.
 ROUTES = 1 << 16
 
@@ -57,10 +66,13 @@ class Usage:
         self._used: dict[UsageKind, _Used] = {}  # of no hour yet
         self._cut_at = 0.0
         self._hour = 0
+        self._unit_names: set[str] = set()
+        self._units: dict[UsageKind, float] = {}  # since the last cut
         self._kept: dict[UsageKind, _Used] = {}  # cut and not in a report
         self._report: list[UsageRow] | None = None
         self._number = 0
         self._functions: dict[str, _Used] = {}  # since this scheduler began
+        self._by_unit: dict[tuple[str, str, str], float] = {}  # likewise
         self._second, self._exact = 0, EXACT
         self._passed, self._passed_time = 0, 0.0  # of items that were not counted since a batch was
         self._skipped: list[tuple[list[Kind], Mapping[int, float], Sequence[int], float]] = []
@@ -93,6 +105,21 @@ class Usage:
         self._skipped.append((kinds, times, refs, whole))
         if len(self._skipped) >= ONE_IN:
             self._add_skipped()
+
+    def used(self, kind: Kind, used: Iterable[tuple[str, str, float]]) -> None:
+        """A run said what it used of units."""
+        for downstream, unit, amount in used:
+            if unit not in self._unit_names:
+                if len(self._unit_names) >= MOST_UNIT_NAMES:
+                    unit = OTHERS
+                elif is_name(unit):
+                    self._unit_names.add(unit)
+            if 0 <= amount < math.inf and (unit in self._unit_names or unit == OTHERS):
+                place = UsageKind(0, kind.function, kind.tenant, of_unit(downstream, unit))
+                if place not in self._units and len(self._units) >= MOST_UNIT_KINDS:
+                    place = UsageKind(0, kind.function, OTHERS, of_unit("", unit))
+                if place in self._units or len(self._units) < 2 * MOST_UNIT_KINDS:
+                    self._units[place] = self._units.get(place, 0.0) + min(amount, MOST_USED)
 
     def _add_skipped(self) -> None:
         """The last batch that was not counted stands for all such."""
@@ -145,6 +172,11 @@ class Usage:
                 called[function] = JOINED.join(self._downstreams(function))
             kind = UsageKind(self._hour, function, tenant, called[function])
             _sum(kept, counted_as(kind, kept, len(kept)), items, seconds)
+        units, self._units = self._units, {}
+        for place, amount in units.items():
+            kind = place._replace(hour=self._hour)
+            _sum(kept, counted_as(kind, kept, len(kept)), 0, amount / 1e6)
+            self._sum_units(place, amount)
         if idle > len(self._used) // 2:
             self._used, self._routes = {}, {}
 
@@ -160,7 +192,9 @@ class Usage:
                 return None
             told = [*islice(self._kept, REPORT_ROWS)]
             rows = [(kind, self._kept.pop(kind)) for kind in told]
-            self._report = [UsageRow(*kind, used.items, round(used.seconds * 1e6)) for kind, used in rows]
+            self._report = [
+                UsageRow(*kind, used.items, min(round(used.seconds * 1e6), MOST_MICROS)) for kind, used in rows
+            ]
             self._number += 1
         return UsageReport(scheduler, self._number, self._report)
 
@@ -175,7 +209,17 @@ class Usage:
         for function, used in self._functions.items():
             labels = (("function", function),)
             found += [Sample(USAGE_ITEMS, labels, used.items), Sample(USAGE_TIME, labels, used.seconds)]
+        for (function, downstream, unit), amount in self._by_unit.items():
+            of_unit = (("function", function), ("downstream", downstream), ("unit", unit))
+            found.append(Sample(USAGE_UNITS, of_unit, amount))
         return found
+
+    def _sum_units(self, place: UsageKind, amount: float) -> None:
+        """By function, downstream and unit, since this scheduler began."""
+        key = (place.function, *unit_of(place.downstreams))
+        if key not in self._by_unit and len(self._by_unit) >= MOST_FUNCTIONS:
+            key = (OTHERS, "", "")
+        self._by_unit[key] = self._by_unit.get(key, 0.0) + amount
 
     def _accrue(self, now: float) -> None:
         """The time of what is out, but for what waits for other work."""

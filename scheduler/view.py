@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import islice
 
 from ..model.workload import Kind
 from ..wire.v1 import scheduler_pb2 as pb
@@ -18,6 +19,8 @@ from .rules.placement import room_of
 NOTHING = "nothing holds it here: it starts as soon as it is pushed and has its turn"
 #: The state of a downstream that has no limit, since it throttled long ago, or only accounts, or is not to have one.
 UNLIMITED = "unlimited"
+#: Rates in units that are shown.
+MOST_UNITS_SHOWN = 1_000
 #: Said of what runs and waits for other work.
 PARENT = "it waits for other work that it submitted, and takes no place meanwhile"
 
@@ -54,6 +57,7 @@ def inspect(core: Core, scheduler: str, now: float, wall: float = 0.0) -> pb.Ins
             asking=len(core.roster.functions[name].asking),
         )
     _protected(core, reply, now, wall)
+    _measured(core, reply, now)
     _workers(core, reply)
     for tailer in core.tailers.values():
         if not tailer.patient:
@@ -115,8 +119,24 @@ def _protected(core: Core, reply: pb.InspectReply, now: float, wall: float) -> N
     for name, budget in sorted(known.budgets.items()):
         waiting = sum([len(flow.items) for flow in core.roster.functions[name].all_flows if flow.again])
         reply.retries.add(function=name, rate=budget.rate, waiting=waiting)
-    for name, count in sorted(known.unknown.items()):
+    for name, count in sorted((known.unknown + core.limits.unknown).items()):
         reply.unknown_downstreams.add(reason=name, count=count)
+
+
+def _measured(core: Core, reply: pb.InspectReply, now: float) -> None:
+    """What rates in units have left."""
+    for (function, collection, tenant, downstream, _), limit in islice(core.limits.charges.units(), MOST_UNITS_SHOWN):
+        reply.units.add(
+            function=function,
+            collection=collection,
+            tenant=tenant,
+            downstream=downstream,
+            unit=limit.unit,
+            left=limit.holds(now),
+            burst=limit.burst,
+            rate=limit.rate,
+            waiting=sum([turns.size for turns in limit.sleepers.values()]),
+        )
 
 
 def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
@@ -203,7 +223,7 @@ def waiting_reason(core: Core, flow: Flow, now: float) -> tuple[Reason, str]:
         reason = Reason.DRAINING
     elif function.able is None:
         reason = Reason.NO_WORKER
-    elif holds := [limit for limit in flow.charges if held_by(flow, limit, now)]:
+    elif holds := [limit for limit in (*flow.charges, *flow.measured) if held_by(flow, limit, now)]:
         return limit_reason(holds[0]), "; ".join(limit_hold(flow, limit, now) for limit in holds)
     return reason, SENTENCES[reason]
 

@@ -16,7 +16,8 @@ from itertools import chain, cycle, islice, repeat
 from ..model.function_spec import FunctionSpec
 from ..model.lease import LeaseSizes
 from ..model.limits import Quota
-from ..model.workload import FLIGHT_ITEMS, INDEX_BITS, Flight, Kind, Outcomes
+from ..model.outcome import Outcome
+from ..model.workload import FLIGHT_ITEMS, INDEX_BITS, Ended, Flight, Kind, Outcomes
 from .config import SchedulerConfig
 from .core import Core
 from .recording import Recording
@@ -116,6 +117,8 @@ class _Play:
         self._core = Core(config, self._sizes, ready=False)
         self._tailer = self._core.attach_tailer("recording", "recording", 0.0, patient=True)
         self._runs = [self._spans(kind) for kind in range(len(recording.kinds))]
+        self._used = [self._amounts(kind) for kind in range(len(recording.kinds))]
+        self._measuring = any(quota.units for quota in quotas)
         self._numbers = {kind: number for number, kind in enumerate(recording.kinds)}
         self._of = [Played() for _ in recording.kinds]
         self._source: dict[int, deque[tuple[int, int]]] = {}  # of each kind: tick of arrival, how many
@@ -164,6 +167,13 @@ class _Play:
         ticks = [(count, max(1, round(span / self._tick))) for count, span in runs or [(1, UNKNOWN_RUN)] if count]
         return cycle(chain.from_iterable([repeat(span, count) for count, span in ticks]))
 
+    def _amounts(self, kind: int) -> dict[tuple[str, str], Iterator[float]]:
+        """What one run after the other of a kind uses, by downstream and unit, likewise."""
+        return {
+            place: cycle(chain.from_iterable([repeat(amount, count) for count, amount in found]))
+            for place, found in self._recording.units.get(kind, {}).items()
+        }
+
     def run(self, tell: Callable[[float], None]) -> PlayResult:
         recording, tick = self._recording, self._tick
         arrivals = deque(recording.arrivals.items())
@@ -209,7 +219,14 @@ class _Play:
 
     def _end(self, ended: tuple[list[int], list[int]], now: float) -> None:
         refs, kinds = ended
-        self._core.report(self._worker, Outcomes(refs), now, now)
+        ends: dict[int, Ended] = {}
+        if self._measuring:
+            for ref, number in zip(refs, kinds, strict=True):
+                if amounts := self._used[number]:
+                    used = tuple([(*place, next(each)) for place, each in amounts.items()])
+                    ends[ref] = Ended(Outcome.SUCCESS, used=used)
+            refs = [ref for ref in refs if ref not in ends]
+        self._core.report(self._worker, Outcomes(refs, ends), now, now)
         for number in kinds:
             each = self._of[number]
             each.ended += 1

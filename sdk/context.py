@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.errors import InvalidRequest
 from ..model.plain_text import plain
 from ..model.workload import Headers
+from .used import Sums, add_used, told
 
 if TYPE_CHECKING:
     from .opened_content import Opened, Places
@@ -45,6 +46,7 @@ class Context:
         "_note",
         "_payload",
         "_places",
+        "_used",
         "attempt",
         "cancelled",
         "collection",
@@ -92,6 +94,7 @@ class Context:
         self._note = note
         self._payload = payload
         self._places = places
+        self._used: Sums = {}
 
     def open(self) -> Opened:
         """The workload's content, in pieces: `async for piece in ctx.open()`, or `for` in a `def` function. It is the
@@ -114,6 +117,17 @@ class Context:
             raise InvalidRequest(f"a progress note is text, not {type(note).__name__}")
         if self._note is not None:
             self._note(plain(note, PROGRESS_LENGTH))
+
+    def used(self, downstream: str = "", /, **units: float) -> None:
+        """Says what this run really used of units with a rate of their own: `ctx.used("openai", tokens=812)`, or
+        without a downstream. Several calls add up; it is told with the run's end, however it ends. Safe from any
+        thread. Raises InvalidRequest for what is no amount, and notes nothing of that call then."""
+        add_used(self._used, downstream, units)
+
+    @property
+    def amounts(self) -> tuple[tuple[str, str, float], ...]:
+        """What it said so far: downstream, unit, how much."""
+        return told(self._used) if self._used else ()
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -11,19 +11,19 @@ from ..wire.v1 import scheduler_pb2 as pb
 from .discovery import find_scheduler
 
 
-async def ask(scheduler: str | None = None) -> list[pb.DownstreamState]:
-    """What it says of them; nothing where none answers."""
+async def ask(scheduler: str | None = None) -> pb.InspectReply:
+    """What it says of them, and of rates in units; nothing where none answers."""
     from ..wire.scheduler import SchedulerClient
 
     try:
         found = find_scheduler(scheduler)
         client = SchedulerClient(found.addresses[0], found.reason)
     except TailraceError:
-        return []
+        return pb.InspectReply()
     try:
-        return list((await client.inspect()).downstreams)
+        return await client.inspect()
     except Unavailable:
-        return []
+        return pb.InspectReply()
     finally:
         await client.close()
 
@@ -39,6 +39,12 @@ def sentence(state: pb.DownstreamState, now: float) -> str:
     if state.HasField("rate"):
         return f"{state.rate:.4g} starts per second{since}{why}"
     return state.state
+
+
+def unit_sentence(state: pb.UnitState) -> str:
+    """What a rate in a unit has left."""
+    had = f"{state.left:,.10g} of {state.burst:,.10g}" if state.left >= 0 else f"a debt of {-state.left:,.10g}"
+    return f"{state.unit}: {had}" + (f", {state.waiting} kinds wait" if state.waiting else "")
 
 
 def rows(states: Iterable[pb.DownstreamState], now: float) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from ..model.function_spec import DEFAULT_POOL, ISOLATED_POOL, MOST_DOWNSTREAMS,
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import DEFAULT_PRIORITY, Priority
 from ..model.retry import DEFAULT_RETRY, Retry
+from ..model.unit_rate import MOST_UNITS, UnitSource
 from ..model.units import seconds
 from .context import Context
 from .payload import Arguments, RawArguments, TypedArguments
@@ -29,6 +30,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ISOLATIONS = ("shared", "process")
+#: What an item is estimated to use, by unit: a number, or where its headers or its payload say so.
+Units = Mapping[str, float | Mapping[str, Any]]
 #: Errors that are the sign of a downstream; or of which, where there are several.
 ThrottledBy = Sequence[type[BaseException]] | Mapping[str, Sequence[type[BaseException]]]
 #: Longest description kept: the first line of the docstring.
@@ -176,6 +179,7 @@ def function(
     results: bool = True,
     downstreams: Sequence[str] = (),
     throttled_by: ThrottledBy = (),
+    units: Units | None = None,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -195,6 +199,7 @@ def function(
     results: bool = True,
     downstreams: Sequence[str] = (),
     throttled_by: ThrottledBy = (),
+    units: Units | None = None,
 ) -> Any:
     """Declares a function that tailrace can run.
 
@@ -211,6 +216,8 @@ def function(
     downstreams what it calls that must not be overloaded, by name (`["stripe"]`): each has a limit for all who call it
     throttled_by  errors that say what `Throttled` does (`[ConnectionError]`), TimeoutError for its own timeout too;
                 or by downstream (`{"stripe": [ConnectionError]}`)
+    units       what an item is estimated to use of units with a rate of their own: `{"tokens": 500}`, or where it says
+                so itself: `{"tokens": {"header": "tokens"}}`, `{"tokens": {"field": "max_tokens"}}`
 
     Raises DeclarationError for what cannot be declared.
     """
@@ -255,6 +262,7 @@ def function(
             owner=str(owner)[:NAME_LENGTH],
             results=bool(results),
             downstreams=_downstreams(chosen, downstreams),
+            units=_unit_sources(chosen, units or {}),
         )
         return Function(target, spec, collection, namespace, _signs(spec, throttled_by))
 
@@ -271,6 +279,32 @@ def _downstreams(function: str, names: Sequence[str]) -> tuple[str, ...]:
             f"function {function!r} names {len(names)} downstreams: at most {MOST_DOWNSTREAMS} are taken"
         )
     return tuple(dict.fromkeys(names))
+
+
+def _unit_sources(function: str, units: Units) -> tuple[UnitSource, ...]:
+    """Where estimates come from, as the specification has it."""
+    if not isinstance(units, Mapping) or len(units) > MOST_UNITS:
+        raise DeclarationError(
+            f"function {function!r}: units is {units!r:.200}; expected at most {MOST_UNITS}, such as "
+            '{"tokens": 500} or {"tokens": {"field": "max_tokens"}}'
+        )
+    found = []
+    for unit, source in units.items():
+        _check_label("unit", unit)
+        known = {"header", "field", "default"}
+        if isinstance(source, Mapping):
+            texts = [source.get(name, "") for name in ("header", "field")]
+            right = not (source.keys() - known) and all(isinstance(text, str) for text in texts)
+            made = UnitSource(unit, source.get("default"), *texts) if right else None
+        else:
+            made = UnitSource(unit, source)
+        if made is None or (made.amount is not None and type(made.amount) not in (int, float)) or made.fault():
+            raise DeclarationError(
+                f"function {function!r}: units has {unit!r}: {source!r:.100}; expected a number, "
+                '{"header": name} or {"field": name}, with {"default": number} for items that do not say'
+            )
+        found.append(made)
+    return tuple(found)
 
 
 def _signs(spec: FunctionSpec, throttled_by: ThrottledBy) -> tuple[tuple[type[BaseException], str], ...]:

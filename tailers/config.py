@@ -29,8 +29,10 @@ from .mapping.record_values import (
     FromRecord,
     OnExpiry,
     PriorityFrom,
+    UnitsFrom,
     check_expiry,
     check_level,
+    unit_sources,
 )
 from .registry import kind_of
 from .rules.clog import OnOutage
@@ -113,6 +115,8 @@ class TailerConfig(BaseModel):
                 of OpenTelemetry is set
     allow_loss  what may be lost without anybody's word; retention: records that the source forgets before they are
                 done (else the tailer stops there)
+    units       what an item is estimated to use of units with a rate of their own: a number, a header or a field of the
+                payload (JSON), such as {tokens: {field: max_tokens, default: "500"}}
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -137,6 +141,7 @@ class TailerConfig(BaseModel):
     results: bool = False
     trace_ratio: float | None = Field(None, ge=0, le=1)
     allow_loss: tuple[Literal["retention"], ...] = ()
+    units: UnitsFrom = Field(default_factory=dict)
 
     @classmethod
     def model_validate(cls, obj: Any, **how: Any) -> Self:
@@ -215,6 +220,15 @@ class TailerConfig(BaseModel):
         elif expires is not None and expires <= 0:
             raise PydanticCustomError("expires", "expected a time above 0, such as 1h; without the key nothing expires")
         return expires
+
+    @field_validator("units")
+    @classmethod
+    def _units_can_be(cls, units: UnitsFrom) -> UnitsFrom:
+        try:
+            unit_sources(units)
+        except ValueError as error:
+            raise PydanticCustomError("units", "{reason}", {"reason": str(error)}) from None
+        return units
 
     @property
     def ranked(self) -> bool:

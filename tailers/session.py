@@ -95,6 +95,7 @@ class SchedulerSession:
     ) -> None:
         self.credit = Credit()
         self.functions: dict[str, FunctionSpec] = {}
+        self.estimating: set[str] = set()  # those that say what their items are estimated to use
         self.unreachable = ""
         self._name = name
         self._through_outages = through_outages
@@ -329,4 +330,5 @@ class SchedulerSession:
         if credit.closed_changed:
             self.credit.close(Closed(*(getattr(each, name) for name in Closed._fields)) for each in credit.closed)
         for message in credit.functions:
-            self.functions[message.name] = function_from_wire(message)
+            spec = self.functions[message.name] = function_from_wire(message)
+            (self.estimating.add if spec.units else self.estimating.discard)(spec.name)

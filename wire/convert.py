@@ -101,6 +101,7 @@ def write_items(
             alone=extra.alone,
             progress=extra.progress,
             again=extra.again,
+            units=[pb.Units(unit=unit, amount=amount) for unit, amount in extra.units] if extra.units else None,
         )
 
 
@@ -155,6 +156,7 @@ def _extra_from_wire(extra: pb.Extra) -> Extra:
         alone=extra.alone,
         progress=extra.progress,
         again=extra.again,
+        units=tuple([(each.unit, each.amount) for each in extra.units]) if extra.units else (),
     )
 
 
@@ -180,6 +182,7 @@ def _write_ended(message: pb.Outcomes, ref: int, ended: Ended) -> None:
         dropped_by=None if ended.dropped_by is None else pb.DroppedBy(**ended.dropped_by._asdict()),
         downstream=ended.downstream,
         scope=ended.scope,
+        used=[pb.Units(downstream=of, unit=unit, amount=amount) for of, unit, amount in ended.used] or None,
     )
 
 
@@ -198,6 +201,7 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
                 dropped_by=_dropped_by(ended.dropped_by) if ended.HasField("dropped_by") else None,
                 downstream=ended.downstream,
                 scope=ended.scope,
+                used=tuple([(each.downstream, each.unit, each.amount) for each in ended.used]) if ended.used else (),
             )
             for ended in message.ended
         },

@@ -12,6 +12,7 @@ from ..model.one_item import Peeked, Rescheduled
 from ..model.overview import TailerOverview
 from ..model.status import WorkloadStatus
 from ..model.tries import Try
+from ..model.unit_rate import UnitRate, unit_rate_to_dict
 from ..model.workload import Headers, Kind
 from .convert import function_from_wire, function_to_wire, headers_from_wire, headers_to_wire
 from .v1 import gateway_pb2 as pb
@@ -190,6 +191,7 @@ def quota_to_wire(quota: Quota) -> pb.Quota:
         opportunistic=quota.opportunistic,
         adaptive=None if quota.adaptive is None else pb.Adaptive(**adaptive_to_dict(quota.adaptive)),
         highest=quota.highest,
+        units=[pb.UnitRate(**unit_rate_to_dict(each)) for each in quota.units],
     )
 
 
@@ -212,6 +214,7 @@ def quota_from_wire(message: pb.Quota) -> Quota:
         message.opportunistic,
         _adaptive(message.adaptive) if message.HasField("adaptive") else None,
         message.highest,
+        tuple([UnitRate(each.unit, each.rate, each.burst, each.estimate) for each in message.units]),
     )
 
 

@@ -14,7 +14,10 @@ from ...sdk import found_gateway
 from . import confirming
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ...model.limits import Quota, Snapshot
+    from ...model.unit_rate import UnitRate
 
 quota = typer.Typer(help="Limits of functions, tenants and downstreams.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -45,6 +48,16 @@ _COLUMNS = [
 ]
 
 
+def _rate(text: str | float) -> float:
+    from ...model.errors import InvalidRequest
+    from ...model.units import per_second
+
+    try:
+        return per_second(text)
+    except InvalidRequest as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 @quota.command("set")
 def quota_set(
     function: Function = "",
@@ -53,7 +66,9 @@ def quota_set(
     downstream: Downstream = "",
     per: Per = "",
     concurrency: Annotated[int, typer.Option("--concurrency", min=0, help="Runs at once; 0: no limit.")] = 0,
-    rate: Annotated[float, typer.Option("--rate", min=0, help="Starts per second; 0: no limit.")] = 0.0,
+    rate: Annotated[
+        float, typer.Option("--rate", parser=_rate, metavar="RATE", help="Starts per second, or such as 500/min.")
+    ] = 0.0,
     burst: Annotated[float, typer.Option("--burst", min=0, help="Starts at once after a quiet time.")] = 0.0,
     weight: Annotated[float, typer.Option("--weight", min=0, help="Share when functions or tenants compete.")] = 0.0,
     max_values: Annotated[int, typer.Option("--max-values", min=0, help="Tenants that are counted apart.")] = 0,
@@ -72,6 +87,10 @@ def quota_set(
     lend: Annotated[bool, typer.Option("--lend/--keep", help="Whether others may use what is left of it.")] = True,
     opportunistic: Annotated[bool, typer.Option("--opportunistic", help="It has what all others leave idle.")] = False,
     highest: Annotated[str, typer.Option("--highest", help="The highest priority that may be asked for.")] = "",
+    units: Annotated[
+        list[str] | None,
+        typer.Option("--units", metavar="UNIT=RATE", help="A rate in a unit of one's own, such as tokens=90000/min."),
+    ] = None,
     why: Why = "",
     gateway: GatewayAddress = None,
 ) -> None:
@@ -99,6 +118,7 @@ def quota_set(
         opportunistic,
         adapts,
         highest,
+        _unit_rates(units or ()),
     )
     _set(gateway, wanted, why)
     terminal.say(f"{_called(wanted)}: {'no limits' if wanted.empty else 'limits set'}")
@@ -130,17 +150,30 @@ def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     from ...sdk import found_downstreams
 
     quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
-    states = terminal.call(found_downstreams.ask())
+    reply = terminal.call(found_downstreams.ask())
+    states = reply.downstreams
     wall = SYSTEM_CLOCK.wall()
     now = {(each.downstream, each.tenant): found_downstreams.sentence(each, wall) for each in states}
+    left: dict[tuple[str, str, str, str], list[str]] = {}
+    for each in reply.units:
+        place = (each.function, each.collection, each.tenant, each.downstream)
+        left.setdefault(place, []).append(found_downstreams.unit_sentence(each))
     whole = {(each.downstream, each.tenant) for each in quotas if each.downstream and not each.per}
     quotas = [*quotas, *(Quota(downstream=name, tenant=tenant) for name, tenant in now if (name, tenant) not in whole)]
     rows = [
         {name: getattr(each, name) for name in _COLUMNS}
-        | {"now": "" if each.per or each.function else now.get((each.downstream, each.tenant), "")}
+        | {"units": ", ".join(one.said for one in each.units), "now": _now(each, now, left)}
         for each in quotas
     ]
-    terminal.show(rows, [*_COLUMNS, "now"], as_json, empty="nothing has a limit")
+    terminal.show(rows, [*_COLUMNS, "units", "now"], as_json, empty="nothing has a limit")
+
+
+def _now(quota: Quota, now: dict[tuple[str, str], str], left: dict[tuple[str, str, str, str], list[str]]) -> str:
+    """What a downstream was found to take, and what rates in units have left."""
+    if quota.per:
+        return ""
+    found = now.get((quota.downstream, quota.tenant), "") if not quota.function else ""
+    return "; ".join(filter(None, [found, *left.get(quota.key[:4], ())]))
 
 
 @quota.command("show")
@@ -163,6 +196,7 @@ def quota_show(
     if not found:
         terminal.not_found(f"{_called(wanted)} has no quota: `tailrace quota list` shows those that are set")
     facts = asdict(found[0]) | {"downstreams": list(found[0].downstreams)}
+    facts |= {"units": [asdict(each) if as_json else each.said for each in found[0].units]}
     terminal.show_facts(facts, as_json)
 
 
@@ -277,6 +311,30 @@ def _confirmed(gateway: str | None, version: int, patience: float, what: str, ch
             terminal.complain(line)
     if patience and (missing or answers.silent):
         raise typer.Exit(terminal.FAILED)
+
+
+def _unit_rates(given: Iterable[str]) -> tuple[UnitRate, ...]:
+    """What `--units` says: UNIT=RATE, and behind commas burst and estimate. Raises InvalidRequest."""
+    from ...model.errors import InvalidRequest
+    from ...model.unit_rate import UnitRate
+    from ...model.units import per_second
+
+    found = []
+    for text in given:
+        unit, mark, rest = text.partition("=")
+        rate, *more = rest.split(",")
+        named = dict(each.partition("=")[::2] for each in more)
+        try:
+            if not mark or named.keys() - {"burst", "estimate"}:
+                raise ValueError
+            numbers = {name: float(value) for name, value in named.items()}
+        except ValueError:
+            raise InvalidRequest(
+                f"--units {text!r:.200}: expected UNIT=RATE, such as tokens=90000/min, "
+                "or tokens=90000/min,burst=9000,estimate=500"
+            ) from None
+        found.append(UnitRate(unit, per_second(rate), **numbers))
+    return tuple(sorted(found, key=lambda each: each.unit))
 
 
 def _called(quota: Quota) -> str:

@@ -49,12 +49,13 @@ def usage(
         return found
 
     rows = _rows(found_gateway.ask(gateway, ask), columns)
-    shown = [*columns, "items", "slot_seconds"]
+    shown = [*columns, "items", "slot_seconds", "units"]
     if as_csv:
         _write_csv(rows, shown)
     elif as_json:
         terminal.show_json(rows)
     else:
+        rows = [row | {"units": _units_text(row["units"])} for row in rows]
         whole = sum(row["slot_seconds"] for row in rows) or 1
         rows = [row | {"share": f"{100 * row['slot_seconds'] / whole:.1f} %"} for row in rows]
         terminal.show(rows, [*shown, "share"], False, empty="nothing was used, or no scheduler reported yet")
@@ -70,14 +71,25 @@ def _columns(by: str) -> list[str]:
 
 
 def _rows(sums: list[UsageSum], columns: list[str]) -> list[dict[str, Any]]:
-    """The largest first; by the hour: in the order of the hours."""
+    """The largest first; by the hour: in the order of the hours. What was used of units stands beside the runs."""
+    units: dict[tuple[int, str, str, str], dict[str, int]] = {}
+    for each in sums:
+        if each.unit:
+            units.setdefault(each[:4], {})[each.unit] = each.micros
+    plain = {each[:4]: each for each in sums if not each.unit}
+    whole = [*plain.values(), *(UsageSum(*place, 0, 0) for place in units if place not in plain)]
     rows = []
-    for each in sorted(sums, key=lambda each: (each.hour, -each.micros, each[:4])):
+    for each in sorted(whole, key=lambda each: (each.hour, -each.micros, each[:4])):
         row: dict[str, Any] = {name: getattr(each, name) for name in columns}
         if "hour" in row:
             row["hour"] = terminal.moment(each.hour * HOUR)
-        rows.append(row | {"items": each.items, "slot_seconds": round(each.micros / 1e6, 3)})
+        used = {"items": each.items, "slot_seconds": round(each.micros / 1e6, 3), "units": units.get(each[:4], {})}
+        rows.append(row | used)
     return rows
+
+
+def _units_text(units: dict[str, int]) -> str:
+    return ", ".join(f"{amount:,} {unit}" for unit, amount in sorted(units.items()))
 
 
 def _write_csv(rows: list[dict[str, Any]], columns: list[str]) -> None:
@@ -85,6 +97,7 @@ def _write_csv(rows: list[dict[str, Any]], columns: list[str]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
+        row = row | {"units": " ".join(f"{unit}={amount}" for unit, amount in sorted(row["units"].items()))}
         writer.writerow([_plain(row[name]) for name in columns])
 
 

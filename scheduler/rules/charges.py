@@ -8,6 +8,7 @@ What a downstream was found to take (adaptive.py) is one limit more for all who 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
+from itertools import chain
 from typing import NamedTuple
 
 from ...model.limits import USUAL_VALUES, Quota, QuotaKey
@@ -16,6 +17,7 @@ from .adaptive import REST, AdaptiveLimit
 from .limit import Limit
 from .reserve import Reserve
 from .retry_budget import RetryBudget
+from .unit_limit import UnitLimit
 
 
 class _Paid(NamedTuple):
@@ -68,7 +70,12 @@ class Charges:
     def any(self) -> bool:
         """Whether anything is limited at all."""
         found = bool(self._adaptive or self._budgets)
-        return found or any(quota.concurrency or quota.rate for quota in self._quotas.values())
+        return found or any(quota.limits for quota in self._quotas.values())
+
+    @property
+    def measuring(self) -> bool:
+        """Whether anything is limited in units of one's own."""
+        return any(quota.units for quota in self._quotas.values())
 
     @property
     def anything(self) -> bool:
@@ -112,14 +119,20 @@ class Charges:
 
     def all(self) -> Iterable[Limit]:
         """Every limit that was met."""
-        yield from self._limits.values()
-        yield from self._shared.values()
-        for values in self._per.values():
-            yield from values.values()
+        values = chain.from_iterable([each.values() for each in self._per.values()])
+        for limit in chain(self._limits.values(), self._shared.values(), values):
+            yield limit
+            yield from limit.units
         yield from self._adaptive.values()
         for budget in self._budgets.values():
             yield budget
             yield budget.firsts
+
+    def units(self) -> Iterable[tuple[QuotaKey, UnitLimit]]:
+        """The unit limits that were met, but for those of each tenant, with what they are of."""
+        for key, limit in self._limits.items():
+            for unit in limit.units:
+                yield key, unit
 
     def set(self, quotas: Iterable[Quota], version: int, now: float) -> bool:
         """Replaces all quotas; whether that changed anything. What gathered in a bucket stays; what runs is for the
@@ -138,7 +151,7 @@ class Charges:
             old, new = before.get(key), self._quotas.get(key)
             if old == new:
                 continue
-            if new is None or not (new.concurrency or new.rate):
+            if new is None or not new.limits:
                 self._limits.pop(key, None)
                 self._per.pop(key, None)
                 self._shared.pop(key, None)
@@ -146,6 +159,7 @@ class Charges:
                 continue
             for limit in self._of(key):
                 limit.change(new, now, version)
+                limit.units = self._units(limit.name, new, now, limit.units)
         return True
 
     def _reserve(self, quota: Quota, now: float) -> Reserve:
@@ -292,13 +306,32 @@ class Charges:
 
     def _limit(self, key: QuotaKey, now: float) -> Limit | None:
         limit, quota = self._limits.get(key), self._quotas[key]
-        if limit is None and (quota.concurrency or quota.rate):
-            limit = self._limits[key] = Limit(quota.what, quota, now, self._version)
+        if limit is None and quota.limits:
+            limit = self._limits[key] = self._made(quota.what, quota, now)
         return limit
+
+    def _made(self, name: str, quota: Quota, now: float) -> Limit:
+        limit = Limit(name, quota, now, self._version)
+        if quota.units:
+            limit.units = self._units(name, quota, now, ())
+        return limit
+
+    def _units(self, name: str, quota: Quota, now: float, former: Iterable[UnitLimit]) -> tuple[UnitLimit, ...]:
+        """The unit limits of a quota; those that there were before go on."""
+        known = {limit.unit: limit for limit in former}
+        found = []
+        for rate in quota.units:
+            limit = known.get(rate.unit)
+            if limit is None:
+                limit = UnitLimit(name, quota.downstream, rate, now, self._version)
+            else:
+                limit.renew(rate, now, self._version)
+            found.append(limit)
+        return tuple(found)
 
     def _value(self, key: QuotaKey, tenant: str, now: float) -> Limit | None:
         quota = self._quotas[key]
-        if not (quota.concurrency or quota.rate):
+        if not quota.limits:
             return None
         values, most = self._per.setdefault(key, {}), quota.max_values or USUAL_VALUES
         limit, shared, sharing = values.get(tenant), self._shared.get(key), self._sharing.setdefault(key, set())
@@ -308,11 +341,11 @@ class Charges:
             sharing.clear()
         if tenant and tenant not in sharing and len(sharing) < most and len(values) < most:
             what = quota.what.replace("each tenant", f"tenant {tenant}")
-            values[tenant] = limit = Limit(what, quota, now, self._version)
+            values[tenant] = limit = self._made(what, quota, now)
             return limit
         if tenant and len(sharing) < most:
             sharing.add(tenant)
         if shared is None:
             what = quota.what.replace("each tenant", "tenants beyond max_values, and none")
-            shared = self._shared[key] = Limit(what, quota, now, self._version)
+            shared = self._shared[key] = self._made(what, quota, now)
         return shared

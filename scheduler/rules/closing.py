@@ -8,6 +8,7 @@ or after a while without any reason.
 
 from __future__ import annotations
 
+from .estimate import usual
 from .flow import Flow
 from .limit import UNLIMITED
 
@@ -29,6 +30,10 @@ def kept(flow: Flow) -> int:
             most = min(most, CONCURRENCY_AHEAD * limit.concurrency)
         if limit.rate:
             most = min(most, int(limit.rate * RATE_AHEAD + limit.burst))
+    if flow.measured:
+        for unit, amount in zip(flow.measured, usual(flow), strict=True):
+            if amount > 0:
+                most = min(most, int((unit.rate * RATE_AHEAD + unit.burst) / amount))
     return max(LEAST, most)
 
 

@@ -9,9 +9,11 @@ from enum import StrEnum
 
 from ...model.outcome import EXPIRED_WHY
 from .adaptive import AdaptiveLimit
+from .estimate import needs, usual
 from .flow import Flow
 from .limit import Limit
 from .retry_budget import RetryBudget
+from .unit_limit import UnitLimit
 
 
 class Reason(StrEnum):
@@ -39,6 +41,7 @@ class Reason(StrEnum):
     RESERVE = "reserve"
     DOWNSTREAM = "downstream"
     RETRY_BUDGET = "retry_budget"
+    UNITS = "units"
 
 
 SENTENCES: dict[Reason, str] = {
@@ -66,12 +69,15 @@ SENTENCES: dict[Reason, str] = {
     Reason.RESERVE: "slots are empty, and kept for others by a reserve or a ceiling",
     Reason.DOWNSTREAM: "a downstream that it calls takes no more for now, as it said itself",
     Reason.RETRY_BUDGET: "retries of its function are a part of its first attempts, and that is used up",
+    Reason.UNITS: "a rate in a unit of one's own has not as much left as it needs",
     Reason.NOT_OWNER: "another owner asked about its source; this one has not shown that it still owns it",
 }
 
 
 def held_by(flow: Flow, limit: Limit, now: float) -> bool:
     """Whether a limit keeps the head of a flow waiting."""
+    if isinstance(limit, UnitLimit):
+        return flow.asleep is limit or limit.waiting or not limit.enough(limit.holds(now), _needed(flow, limit))
     reserver = limit.reserver
     return limit.room(now) <= 0 or (reserver is not None and reserver is not flow and flow.rank >= reserver.rank)
 
@@ -82,6 +88,8 @@ def limit_reason(limit: Limit) -> Reason:
         return Reason.DOWNSTREAM
     if isinstance(limit, RetryBudget):
         return Reason.RETRY_BUDGET
+    if isinstance(limit, UnitLimit):
+        return Reason.UNITS
     return Reason.RATE if limit.by_rate() else Reason.CONCURRENCY
 
 
@@ -89,6 +97,8 @@ def limit_hold(flow: Flow, limit: Limit, now: float) -> str:
     """What a limit that keeps a flow waiting says for people: which one, how full, and until when as far as known."""
     if isinstance(limit, AdaptiveLimit):
         return f"{limit.name} takes no more for now: {limit.full(now)}"
+    if isinstance(limit, UnitLimit):
+        return _unit_hold(flow, limit, now)
     said = f"the limit of {limit.name} is used up: {limit.full(now)}"
     if (at := limit.next_at()) is not None and at > now:
         return f"{said}; the next token comes in {at - now:.2g} s"
@@ -96,6 +106,26 @@ def limit_hold(flow: Flow, limit: Limit, now: float) -> str:
         waited = f"{_named(limit.reserver)}, which waited too long"
         return f"the limit of {limit.name} ({limit.full(now)}) is reserved for {waited}"
     return said
+
+
+def ends_at(flow: Flow, limit: Limit) -> float | None:
+    """When a limit that keeps the head of a flow waiting has room for it, if nothing else takes it; None: that is not
+    known."""
+    if isinstance(limit, UnitLimit):
+        return limit.has_at(_needed(flow, limit))
+    return limit.next_at()
+
+
+def _needed(flow: Flow, limit: UnitLimit) -> float:
+    return needs(flow, limit) if flow.items else usual(flow)[flow.measured.index(limit)]
+
+
+def _unit_hold(flow: Flow, limit: UnitLimit, now: float) -> str:
+    needed = _needed(flow, limit)
+    said = f"the limit of {limit.name} has {limit.full(now)}, and the next item is estimated at {needed:,.10g}"
+    if (at := limit.has_at(needed)) is not None and at > now:
+        return f"{said}; there is enough in {at - now:.2g} s"
+    return f"{said}; others are before it there"
 
 
 def _named(flow: Flow) -> str:

@@ -7,13 +7,14 @@ gates or expires it, which is rare and may scan.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ...model.workload import Extra, Kind
 from .cost import Metered
 from .limit import Limit
 from .reserve import Reserve
+from .unit_limit import NONE_YET, UnitLimit
 
 #: (session, ref in that session, id, payload, kind, attempt, fence, extra, flow). The session is opaque to the rules;
 #: the flow is the one that it came in by, None before that.
@@ -88,6 +89,8 @@ class Flow(Room, Metered):
     again     of retries alone, which pay their budget (FL15)
     closed    its cell is closed to the tailers (FL10)
     reserves_of  the reserves that it may use (FL18)
+    measured  the unit limits that each of its items pays (FL20)
+    averages  what the runs of its function used of units, on average
     """
 
     dated = False
@@ -103,6 +106,8 @@ class Flow(Room, Metered):
     again = False
     closed = 0.0
     reserves_of: tuple[Reserve, ...] = ()
+    measured: tuple[UnitLimit, ...] = ()
+    averages: Mapping[tuple[str, str], float] = NONE_YET
 
     def __init__(self, function: Any, kind: Kind, charges: tuple[Limit, ...] = ()) -> None:
         self.items = []

@@ -18,7 +18,7 @@ UNLIMITED = 1 << 60
 
 class Limit:
     """One limit, as one scheduler keeps it. `name` and `version` say which entry of which quotas it is, so that a
-    budget store could divide it.
+    budget store could divide it; `units` are its rates in units of one's own (unit_limit.py).
 
     Invariants: `running` is how many items are out that pay it (FL3), at most `concurrency` unless that was lowered
     below what ran, or runs went on that had waited for other work; `ended` only rises: with `running` it is how many
@@ -38,6 +38,7 @@ class Limit:
         "running",
         "sleepers",
         "tokens",
+        "units",
         "version",
     )
 
@@ -53,6 +54,7 @@ class Limit:
         self.at = now if quota.rate else math.inf
         self.reserver: Any = None
         self.sleepers: dict[Any, Any] = {}
+        self.units: tuple[Any, ...] = ()
 
     @property
     def shut(self) -> bool:
@@ -126,7 +128,9 @@ class Limit:
     def idle(self, now: float) -> bool:
         """Whether forgetting it changes nothing: nothing runs, nobody waits, and its bucket is full."""
         self.refill(now)
-        return not (self.running or self.sleepers or self.reserver) and (not self.rate or self.tokens >= self.burst)
+        used = self.running or self.sleepers or self.reserver
+        full = not self.rate or self.tokens >= self.burst
+        return full and not used and all(unit.idle(now) for unit in self.units)
 
     def refill(self, now: float) -> None:
         """The tokens that came by now. Without a rate there is nothing to come."""

@@ -256,6 +256,16 @@ class Turns:
         self.size -= 1
         return flow, bound
 
+    def give_back(self, node: Node, flow: Flow) -> None:
+        """The flow that `next` gave keeps its place: it is first of its rank again."""
+        flows = node.flows[flow.rank]
+        if not flows:
+            insort(node.waiting, flow.rank)
+        heapq.heappush(flows, (flow.v, -1, flow))
+        if flow.reserves_of:
+            self._entitled[flow] = None
+        self.size += 1
+
     def next_above(self, rank: int) -> tuple[Node, Flow, int] | None:
         """The same among the ranks above this one; None: there is none. Slow: it looks everywhere."""
         for node in self._nodes.values():

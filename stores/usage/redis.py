@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...model.usage import HOUR, KEPT_HOURS, MOST_FUNCTIONS, MOST_KINDS, OTHERS, UsageReport, UsageRow
+from ...model.usage import HOUR, KEPT_HOURS, MOST_FUNCTIONS, MOST_KINDS, OTHERS, UsageReport, UsageRow, beyond
 from ..redis.maxmemory import grows, reads
 from ..redis.order import packed, unpacked
 from ..state.redis_server import StateServer
@@ -61,7 +61,10 @@ class RedisUsage:
         arguments: list[Any] = [report.number, below, _KEPT, MOST_KINDS, MOST_FUNCTIONS]
         for row in report.rows:
             arguments += (row.hour, packed(row.function, row.tenant, row.downstreams))
-            arguments += (packed(row.function, OTHERS, row.downstreams), packed(OTHERS, OTHERS, ""))
+            arguments += (
+                packed(row.function, OTHERS, row.downstreams),
+                packed(OTHERS, OTHERS, beyond(row.downstreams)),
+            )
             arguments += (row.items, row.micros)
         keys = [self._server.key("usage", "reports", report.scheduler), self._hours]
         return bool(await self._server.run(_ADD, keys, *arguments, about="usage"))

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
-
 from ...model.demand import Cell
 from ...model.parked import Parked, parked_from
 from ...model.priority import DEFAULT_PRIORITY, Priority
@@ -21,12 +19,11 @@ from ...sdk.source import StreamBatch
 from ..config import TailerConfig
 from ..rules.expiry import Expiry, expires_at, expiry_of
 from ..rules.urgency import level_of, rank_of, value_at
+from .fields import fields_of
 from .record_values import FromField, FromHeader, FromRecord, PriorityFrom, PriorityRules
 
 #: Sets of headers remembered; forgotten whole when full, since headers that never repeat gain nothing.
 _REMEMBERED = 65_536
-#: Fields are looked for in payloads up to this size, bytes (about a millisecond of parsing); larger ones have none.
-FIELDS_WITHIN = 256 << 10
 
 
 class MappedHeaders(NamedTuple):
@@ -182,7 +179,7 @@ class FieldMapping:
     def _look(self, batch: StreamBatch, mapped: Mapped, strange: set[int]) -> None:
         """What each record says of itself by more than its headers. `strange` gets those that cannot be read."""
         for index, (headers, payload) in enumerate(zip(batch.headers, batch.payloads, strict=True)):
-            fields = _fields(payload) if self._parses else None
+            fields = fields_of(payload) if self._parses else None
             if self._in_fields and payload and self._is_strange(fields):
                 strange.add(index)
             if self._in_payload:
@@ -341,16 +338,6 @@ def _unreadable(value: Any, reads: Callable[[Any], object]) -> bool:
 
 def _path(source: FromField) -> list[str]:
     return source.field.split(".")
-
-
-def _fields(payload: bytes) -> Any:
-    """A payload that is JSON; None: it is something else, or too large."""
-    if len(payload) > FIELDS_WITHIN:
-        return None
-    try:
-        return msgspec.json.decode(payload)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
 
 
 def _value(field_: str | FromHeader | None, values: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from ...foundation.config import Seconds
 from ...model.errors import InvalidRequest
 from ...model.priority import Priority
+from ...model.unit_rate import MOST_UNITS, MOST_USED, UnitSource, amount_of
 from ..rules.expiry import expiry_of
 from ..rules.urgency import Condition, text_of
 
@@ -111,6 +112,26 @@ def check_level(level: str) -> str:
     return level
 
 
+def unit_sources(units: UnitsFrom) -> tuple[UnitSource, ...]:
+    """Where estimates come from. Raises ValueError for what cannot be."""
+    found = []
+    for unit, source in units.items():
+        if isinstance(source, float):
+            made = UnitSource(unit, source)
+        else:
+            default = amount_of(source.default) if source.default else None
+            if source.default and default is None:
+                raise ValueError(f"{unit}: default is {source.default!r}: expected a number")
+            header, field = (source.header, "") if isinstance(source, FromHeader) else ("", source.field)
+            made = UnitSource(unit, default, header, field)
+        if fault := made.fault():
+            raise ValueError(fault)
+        found.append(made)
+    if len(found) > MOST_UNITS:
+        raise ValueError(f"{len(found)} units: at most {MOST_UNITS} are taken")
+    return tuple(found)
+
+
 def check_expiry(default: str) -> str:
     """The same default of a deadline; it may be empty."""
     if default and expiry_of(default) is None:
@@ -134,6 +155,16 @@ PriorityFrom = Annotated[
     | Annotated[FromField, Tag("from_field")]
     | Annotated[PriorityRules, Tag("from_rules")],
     Discriminator(_shape),
+]
+#: Where the estimate of an item comes from, of units with a rate of their own: a number, or each record.
+UnitsFrom = dict[
+    str,
+    Annotated[
+        Annotated[float, Field(ge=0, le=MOST_USED, allow_inf_nan=False), Tag("value")]
+        | Annotated[FromHeader, Tag("from_header")]
+        | Annotated[FromField, Tag("from_field")],
+        Discriminator(lambda value: "from_header" if _shape(value) == "from_rules" else _shape(value)),
+    ],
 ]
 #: Where a deadline comes from: so long after each record's own time, or what the record says.
 ExpiresFrom = Annotated[

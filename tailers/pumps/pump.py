@@ -27,6 +27,8 @@ from ...stores import heights
 from ..counts import Counts
 from ..greeting import Greeting
 from ..hand_out import HandOut
+from ..mapping.estimating import put_estimates
+from ..mapping.record_values import unit_sources
 from ..resources import Setup
 from ..rules.clog import OnOutage, settle_in_outage
 from ..rules.reconnect import Reconnect
@@ -46,10 +48,9 @@ class Pump(ABC):
 
     def __init__(self, setup: Setup, counts: Counts) -> None:
         self.setup = setup
-        self.config = setup.config
-        self.sizes = setup.sizes
-        self.clock = setup.clock
-        self.counts = counts
+        self.config, self.sizes = setup.config, setup.sizes
+        self.clock, self.counts = setup.clock, counts
+        self.units = unit_sources(setup.config.units)
         self.window = setup.config.window.rule()
         self.greeting = Greeting(
             setup.environment.heights, heights.QUEUE if setup.kind.family == "queue" else heights.STATE
@@ -65,8 +66,7 @@ class Pump(ABC):
         )
         self.flights: dict[int, HandOut] = {}
         self.tracing = tracing_of(setup.config.name, setup.config.trace_ratio)
-        self.paused = False
-        self.draining = False
+        self.paused = self.draining = False
         self.lag = -1
         self.due: dict[str, int] | None = None  # by function, where lag also counts what is not due
         self._last_flight = 0
@@ -309,6 +309,7 @@ class Pump(ABC):
             out.traced = self.tracing.pushed(flight, place, out.pushed_at)
         if not taken:
             self.session.credit.take(counts)
+        put_estimates(flight, self.units, self.session.functions, self.session.estimating)
         self.session.push(flight)
         return out
 

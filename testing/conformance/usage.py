@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...model.usage import MOST_FUNCTIONS, MOST_KINDS, OTHERS, UsageReport, UsageRow
+from ...model.usage import MOST_FUNCTIONS, MOST_KINDS, OTHERS, UsageReport, UsageRow, of_unit
 from ...stores.usage.usage import Usage
 from .bench import MODEL, StoreBench, StoreLaws
 
@@ -125,6 +125,12 @@ class UsageLaws(StoreLaws[Usage]):
         assert len(found) == MOST_KINDS + MOST_FUNCTIONS + 1
         assert row(OTHERS, OTHERS, 4, 40) in found
         assert total(found) == total([*many, row()])
+        # And what was used of a unit is summed with that unit alone
+        units = [UsageRow(NOW, f"u{number}", "t", of_unit("openai", "tokens"), 0, 7) for number in range(3)]
+        await store.engine.add(report(10, *units), 0)
+        found = await store.engine.of_hour(NOW)
+        assert UsageRow(NOW, OTHERS, OTHERS, of_unit("", "tokens"), 0, 21) in found
+        assert row(OTHERS, OTHERS, 4, 40) in found
 
     @MODEL
     @given(story=stories)

@@ -104,6 +104,7 @@ async def test_usage_counts_once_over_restarts_and_a_recording_shows_what_quotas
             "hour",
             "tenant",
             "items",
+            "units",
             "slot_seconds",
         }
         # And the recording shows before against after

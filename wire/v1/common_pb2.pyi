@@ -29,7 +29,7 @@ class Header(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class Extra(_message.Message):
-    __slots__ = ("index", "key", "headers", "crashes", "expires_at", "alone", "progress", "again")
+    __slots__ = ("index", "key", "headers", "crashes", "expires_at", "alone", "progress", "again", "units")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,7 @@ class Extra(_message.Message):
     ALONE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     AGAIN_FIELD_NUMBER: _ClassVar[int]
+    UNITS_FIELD_NUMBER: _ClassVar[int]
     index: int
     key: str
     headers: _containers.RepeatedCompositeFieldContainer[Header]
@@ -46,7 +47,18 @@ class Extra(_message.Message):
     alone: bool
     progress: str
     again: bool
-    def __init__(self, index: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., crashes: _Optional[int] = ..., expires_at: _Optional[float] = ..., alone: _Optional[bool] = ..., progress: _Optional[str] = ..., again: _Optional[bool] = ...) -> None: ...
+    units: _containers.RepeatedCompositeFieldContainer[Units]
+    def __init__(self, index: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., crashes: _Optional[int] = ..., expires_at: _Optional[float] = ..., alone: _Optional[bool] = ..., progress: _Optional[str] = ..., again: _Optional[bool] = ..., units: _Optional[_Iterable[_Union[Units, _Mapping]]] = ...) -> None: ...
+
+class Units(_message.Message):
+    __slots__ = ("unit", "amount", "downstream")
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    DOWNSTREAM_FIELD_NUMBER: _ClassVar[int]
+    unit: str
+    amount: float
+    downstream: str
+    def __init__(self, unit: _Optional[str] = ..., amount: _Optional[float] = ..., downstream: _Optional[str] = ...) -> None: ...
 
 class Items(_message.Message):
     __slots__ = ("new_kinds", "kind", "id", "payload", "attempt", "extra", "wants_result", "waited")
@@ -87,7 +99,7 @@ class Owned(_message.Message):
     def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., epoch: _Optional[int] = ..., part: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[str]] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress", "dropped_by", "downstream", "scope")
+    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress", "dropped_by", "downstream", "scope", "used")
     REF_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +110,7 @@ class Ended(_message.Message):
     DROPPED_BY_FIELD_NUMBER: _ClassVar[int]
     DOWNSTREAM_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
     ref: int
     outcome: int
     reason: str
@@ -108,7 +121,8 @@ class Ended(_message.Message):
     dropped_by: DroppedBy
     downstream: str
     scope: str
-    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ..., dropped_by: _Optional[_Union[DroppedBy, _Mapping]] = ..., downstream: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
+    used: _containers.RepeatedCompositeFieldContainer[Units]
+    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ..., dropped_by: _Optional[_Union[DroppedBy, _Mapping]] = ..., downstream: _Optional[str] = ..., scope: _Optional[str] = ..., used: _Optional[_Iterable[_Union[Units, _Mapping]]] = ...) -> None: ...
 
 class DroppedBy(_message.Message):
     __slots__ = ("version", "who", "why")

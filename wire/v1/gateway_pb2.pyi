@@ -308,7 +308,7 @@ class Gate(_message.Message):
     def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., action: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., since: _Optional[float] = ..., version: _Optional[int] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., source: _Optional[str] = ..., until: _Optional[float] = ...) -> None: ...
 
 class Quota(_message.Message):
-    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams", "reserve", "keeps", "opportunistic", "adaptive", "highest")
+    __slots__ = ("function", "concurrency", "rate", "burst", "weight", "collection", "tenant", "downstream", "per", "max_values", "downstreams", "reserve", "keeps", "opportunistic", "adaptive", "highest", "units")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
@@ -325,6 +325,7 @@ class Quota(_message.Message):
     OPPORTUNISTIC_FIELD_NUMBER: _ClassVar[int]
     ADAPTIVE_FIELD_NUMBER: _ClassVar[int]
     HIGHEST_FIELD_NUMBER: _ClassVar[int]
+    UNITS_FIELD_NUMBER: _ClassVar[int]
     function: str
     concurrency: int
     rate: float
@@ -341,7 +342,20 @@ class Quota(_message.Message):
     opportunistic: bool
     adaptive: Adaptive
     highest: str
-    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ..., reserve: _Optional[float] = ..., keeps: _Optional[bool] = ..., opportunistic: _Optional[bool] = ..., adaptive: _Optional[_Union[Adaptive, _Mapping]] = ..., highest: _Optional[str] = ...) -> None: ...
+    units: _containers.RepeatedCompositeFieldContainer[UnitRate]
+    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., per: _Optional[str] = ..., max_values: _Optional[int] = ..., downstreams: _Optional[_Iterable[str]] = ..., reserve: _Optional[float] = ..., keeps: _Optional[bool] = ..., opportunistic: _Optional[bool] = ..., adaptive: _Optional[_Union[Adaptive, _Mapping]] = ..., highest: _Optional[str] = ..., units: _Optional[_Iterable[_Union[UnitRate, _Mapping]]] = ...) -> None: ...
+
+class UnitRate(_message.Message):
+    __slots__ = ("unit", "rate", "burst", "estimate")
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    BURST_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    unit: str
+    rate: float
+    burst: float
+    estimate: float
+    def __init__(self, unit: _Optional[str] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., estimate: _Optional[float] = ...) -> None: ...
 
 class Adaptive(_message.Message):
     __slots__ = ("on", "floor", "ceiling", "increase", "decrease", "slow_start", "probe_timeout", "retries")

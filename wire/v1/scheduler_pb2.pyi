@@ -414,7 +414,7 @@ class InspectRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InspectReply(_message.Message):
-    __slots__ = ("scheduler", "lanes", "workers", "tailers", "outcomes", "reasons", "ready", "clogged", "downstreams", "retries", "unknown_downstreams", "running")
+    __slots__ = ("scheduler", "lanes", "workers", "tailers", "outcomes", "reasons", "ready", "clogged", "downstreams", "retries", "unknown_downstreams", "running", "units")
     SCHEDULER_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
@@ -427,6 +427,7 @@ class InspectReply(_message.Message):
     RETRIES_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_DOWNSTREAMS_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
+    UNITS_FIELD_NUMBER: _ClassVar[int]
     scheduler: str
     lanes: _containers.RepeatedCompositeFieldContainer[Lane]
     workers: _containers.RepeatedCompositeFieldContainer[WorkerState]
@@ -439,7 +440,8 @@ class InspectReply(_message.Message):
     retries: _containers.RepeatedCompositeFieldContainer[RetryState]
     unknown_downstreams: _containers.RepeatedCompositeFieldContainer[ReasonCount]
     running: _containers.RepeatedCompositeFieldContainer[Running]
-    def __init__(self, scheduler: _Optional[str] = ..., lanes: _Optional[_Iterable[_Union[Lane, _Mapping]]] = ..., workers: _Optional[_Iterable[_Union[WorkerState, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerState, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[OutcomeCount, _Mapping]]] = ..., reasons: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ..., ready: _Optional[bool] = ..., clogged: _Optional[_Iterable[_Union[Clogged, _Mapping]]] = ..., downstreams: _Optional[_Iterable[_Union[DownstreamState, _Mapping]]] = ..., retries: _Optional[_Iterable[_Union[RetryState, _Mapping]]] = ..., unknown_downstreams: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ..., running: _Optional[_Iterable[_Union[Running, _Mapping]]] = ...) -> None: ...
+    units: _containers.RepeatedCompositeFieldContainer[UnitState]
+    def __init__(self, scheduler: _Optional[str] = ..., lanes: _Optional[_Iterable[_Union[Lane, _Mapping]]] = ..., workers: _Optional[_Iterable[_Union[WorkerState, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerState, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[OutcomeCount, _Mapping]]] = ..., reasons: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ..., ready: _Optional[bool] = ..., clogged: _Optional[_Iterable[_Union[Clogged, _Mapping]]] = ..., downstreams: _Optional[_Iterable[_Union[DownstreamState, _Mapping]]] = ..., retries: _Optional[_Iterable[_Union[RetryState, _Mapping]]] = ..., unknown_downstreams: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ..., running: _Optional[_Iterable[_Union[Running, _Mapping]]] = ..., units: _Optional[_Iterable[_Union[UnitState, _Mapping]]] = ...) -> None: ...
 
 class Running(_message.Message):
     __slots__ = ("function", "priority", "collection", "tenant", "items")
@@ -454,6 +456,28 @@ class Running(_message.Message):
     tenant: str
     items: int
     def __init__(self, function: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., items: _Optional[int] = ...) -> None: ...
+
+class UnitState(_message.Message):
+    __slots__ = ("function", "collection", "tenant", "downstream", "unit", "left", "burst", "rate", "waiting")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    DOWNSTREAM_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    BURST_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    collection: str
+    tenant: str
+    downstream: str
+    unit: str
+    left: float
+    burst: float
+    rate: float
+    waiting: int
+    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., downstream: _Optional[str] = ..., unit: _Optional[str] = ..., left: _Optional[float] = ..., burst: _Optional[float] = ..., rate: _Optional[float] = ..., waiting: _Optional[int] = ...) -> None: ...
 
 class DownstreamState(_message.Message):
     __slots__ = ("downstream", "tenant", "state", "rate", "running", "throttled", "shrank", "shrank_at", "probe_at", "reason")

@@ -33,7 +33,7 @@ POOLS = str(Path(__file__).with_name("worker_pools.py"))
 #: others of them.
 HEARTBEAT = 1.0
 SIZES = LeaseSizes.of_heartbeat(HEARTBEAT)
-PLACES = {"pid_alone": "isolated", "stuck_alone": "isolated", "pid_special": "special"}
+PLACES = {"pid_alone": "isolated", "stuck_alone": "isolated", "spends_alone": "isolated", "pid_special": "special"}
 
 
 class FakeScheduler:

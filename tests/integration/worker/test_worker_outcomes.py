@@ -194,3 +194,37 @@ async def test_progress_notes_reach_the_scheduler(start: Any, journal: Any) -> N
     await scheduler.until(lambda: scheduler.notes.get(item) == "waiting a")
     journal.go()
     assert (await scheduler.ended(item))[0].progress == "waiting a"
+
+
+SPENT = (("api", "tokens", 812.0), ("api", "rows", 3.0))
+
+
+@pytest.mark.parametrize("name", ["spends", "spends_plain", "spends_alone"])
+async def test_what_a_run_used_is_told_with_its_end_however_it_ends(start: Any, name: str) -> None:
+    scheduler, _ = await start()
+    refs = scheduler.assign(name, *[{"how": how} for how in ("silent", "returns", "raises", "badly", "silent")])
+    silent, returns, raises, badly, last = await scheduler.ended(*refs)
+    assert (silent.outcome, silent.result, silent.used) == (Outcome.SUCCESS, None, SPENT) == (1, None, last.used)
+    assert (returns.outcome, returns.result, returns.used) == (Outcome.SUCCESS, b'"told"', SPENT)
+    assert (raises.outcome, raises.used) == (Outcome.RETRY, SPENT) and "after it was used" in raises.reason
+    assert (badly.outcome, badly.used) == (Outcome.RETRY, SPENT) and "expected how much was used" in badly.reason
+
+
+async def test_a_result_that_nobody_wants_does_not_travel_with_what_was_used(start: Any) -> None:
+    scheduler, _ = await start()
+    [end] = await scheduler.ended(*scheduler.assign("spends", {"how": "returns"}, wants_result=False))
+    assert (end.outcome, end.result, end.used) == (Outcome.SUCCESS, None, SPENT)
+
+
+async def test_what_is_said_after_the_end_is_said_to_nobody(start: Any) -> None:
+    scheduler, _ = await start()
+    [end] = await scheduler.ended(*scheduler.assign("spends", {"how": "later"}))
+    others = await scheduler.ended(*scheduler.assign("add", *[{"a": number} for number in range(50)]))
+    assert end.used == SPENT
+    assert {other.used for other in others} == {()}
+
+
+async def test_a_run_that_its_timeout_ends_has_told_what_it_used(start: Any) -> None:
+    scheduler, _ = await start()
+    [end] = await scheduler.ended(*scheduler.assign("spends", {"how": "times_out"}))
+    assert (end.outcome, end.used) == (Outcome.RETRY, SPENT) and "timed out" in end.reason

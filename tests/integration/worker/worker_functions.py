@@ -48,6 +48,36 @@ async def pid() -> int:
     return os.getpid()
 
 
+def _spends(how: str, ctx: Context) -> str | None:
+    ctx.used("api", tokens=800)
+    ctx.used("api", tokens=12, rows=3)
+    if how == "badly":
+        ctx.used("api", tokens=float("nan"))
+    if how == "raises":
+        raise ValueError("after it was used")
+    return "told" if how == "returns" else None
+
+
+@function(downstreams=["api"], timeout=1.0)
+async def spends(how: str, ctx: Context) -> str | None:
+    if how == "later":
+        asyncio.get_running_loop().call_later(0.01, ctx.used, "api")  # nobody listens any more, and it is wrong
+    spent = _spends(how, ctx)
+    if how == "times_out":
+        await asyncio.sleep(60)
+    return spent
+
+
+@function(downstreams=["api"])
+def spends_plain(how: str, ctx: Context) -> str | None:
+    return _spends(how, ctx)
+
+
+@function(downstreams=["api"], isolation="process")
+def spends_alone(how: str, ctx: Context) -> str | None:
+    return _spends(how, ctx)
+
+
 @function
 async def facts(ctx: Context) -> dict[str, Any]:
     return {

@@ -241,3 +241,28 @@ def test_moments_and_distances() -> None:
     assert terminal.moment(0) is None
     assert str(terminal.moment(1.0))[:5] in ("1969-", "1970-")
     assert (terminal.distance(61.3), terminal.distance(0.25)) == ("1m1s", "250ms")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--rate", "5/fortnight"), 'text like "500/min"'),
+        (("--rate", "-5"), "not a rate"),
+        (("--rate", "nan"), "not a rate"),
+        (("--units", "tokens"), "expected UNIT=RATE"),
+        (("--units", "tokens=many"), "not a rate"),
+        (("--units", "tokens=5,bust=3"), "expected UNIT=RATE"),
+        (("--units", "tokens=5,burst=x"), "expected UNIT=RATE"),
+        (("--units", "tokens=5,burst=nan"), "burst of tokens is nan"),
+        (("--units", "tokens=0"), "no rate"),
+        (("--units", "a b=5"), "not a name"),
+        (("--units", "tokens=5", "--units", "tokens=6"), "two rates"),
+        (("--units", "\udcff=5"), "not a name"),
+        (("--units", "x" * 100_000), "expected UNIT=RATE"),
+    ],
+)
+def test_rates_that_cannot_be_are_refused_before_anybody_is_asked(run: Run, given: tuple[str, ...], says: str) -> None:
+    code, _, err = run("quota", "set", "--downstream", "d", *given, "--gateway", "127.0.0.1:1")
+    assert code == 2
+    assert says in " ".join(err.split()).replace("│ ", "")
+    assert "Traceback" not in err and len(err) < 3000

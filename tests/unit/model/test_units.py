@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.errors import InvalidRequest
-from tailrace.model.units import LONGEST, duration_text, seconds, size, size_text
+from tailrace.model.units import LONGEST, duration_text, per_second, seconds, size, size_text
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,27 @@ def test_any_text_is_a_value_or_a_refusal(text: str) -> None:
 )
 def test_a_size_is_told_in_three_digits(value: int, text: str) -> None:
     assert size_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (5, 5.0),
+        (0.5, 0.5),
+        ("5", 5.0),
+        ("500/min", 500 / 60),
+        ("90_000 / Minute", 1500.0),
+        ("36/h", 0.01),
+        ("1/day", 1 / 86400),
+    ],
+)
+def test_a_rate_is_read(text: float | str, value: float) -> None:
+    assert per_second(text) == value
+
+
+@pytest.mark.parametrize(
+    "value", [True, None, "", "/min", "5/", "-5", "5/week", "1e5", "nan", float("nan"), float("inf"), -1, [5], 10**400]
+)
+def test_what_is_no_rate_is_refused_and_shown(value: object) -> None:
+    with pytest.raises(InvalidRequest, match='is not a rate: expected so many a second, or text like "500/min"'):
+        per_second(value)  # type: ignore[arg-type]

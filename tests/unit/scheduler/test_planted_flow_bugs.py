@@ -17,10 +17,25 @@ from unit.scheduler import test_protection as downstream_stories
 from unit.scheduler import test_reserve as reserve_stories
 from unit.scheduler import test_scheduler_rules as rule_stories
 from unit.scheduler import test_shares as shares_stories
+from unit.scheduler import test_unit_limit as bucket_stories
+from unit.scheduler import test_unit_rates as unit_stories
 from unit.scheduler.test_scheduler_core import core
 
-from tailrace.scheduler import closings, dispatch, intake, limits, shares, sleep
-from tailrace.scheduler.rules import adaptive, charges, closing, cost, gate, limit, reserve, retry_budget, share, turns
+from tailrace.scheduler import closings, dispatch, intake, limits, returns, shares, sleep
+from tailrace.scheduler.rules import (
+    adaptive,
+    charges,
+    closing,
+    cost,
+    estimate,
+    gate,
+    limit,
+    reserve,
+    retry_budget,
+    share,
+    turns,
+    unit_limit,
+)
 
 
 def history(machine: type[RuleBasedStateMachine]) -> Callable[[], None]:
@@ -220,6 +235,88 @@ MISTAKES = {
         "self._used < USED",
         "False",
         adaptive_rule.test_what_is_not_used_does_not_grow,
+    ),
+    "an estimate that was too low is not put right": Mistake(
+        unit_limit.UnitLimit,
+        "put_right",
+        "self._fall(used - estimate, now)",
+        "pass",
+        history(unit_stories.Measured),
+    ),
+    "an estimate that was too high is not put right": Mistake(
+        unit_limit.UnitLimit,
+        "put_right",
+        "self._give_back(estimate - used, since, now)",
+        "pass",
+        unit_stories.test_what_a_run_used_puts_the_limit_right_both_ways,
+    ),
+    "what was not used comes back beyond the burst": Mistake(
+        unit_limit.UnitLimit,
+        "_give_back",
+        "min(burst, held + max(0.0, min(amount, burst - highest)))",
+        "held + amount",
+        history(unit_stories.Measured),
+    ),
+    "what was not used comes back although it would have run over": Mistake(
+        unit_limit.UnitLimit,
+        "_give_back",
+        "min(amount, burst - highest)",
+        "amount",
+        unit_stories.test_what_is_given_back_never_makes_more_than_what_the_bucket_could_have_kept,
+    ),
+    "what came back leaves the heights of the bucket as they were": Mistake(
+        unit_limit.UnitLimit,
+        "_give_back",
+        "min(burst, height + amount)",
+        "height",
+        bucket_stories.test_what_comes_back_of_one_run_counts_where_another_one_comes_back,
+    ),
+    "how high the bucket was is forgotten": Mistake(
+        unit_limit.UnitLimit,
+        "_note",
+        "heights.append((self._falls, height))",
+        "pass",
+        unit_stories.test_what_is_given_back_never_makes_more_than_what_the_bucket_could_have_kept,
+    ),
+    "units of lost runs are given back": Mistake(
+        returns.Returns,
+        "release",
+        "if limits.measuring and not sent:",
+        "if limits.measuring:",
+        history(unit_stories.Measured),
+    ),
+    "a run that used more pays only once it is asked for": Mistake(
+        limits.Limits, "used", "really, since)", "min(amount, really), since)", history(unit_stories.Measured)
+    ),
+    "an item starts with less than it is estimated to use": Mistake(
+        unit_limit.UnitLimit, "enough", "held >= min(amount, self.burst)", "held >= 0", history(unit_stories.Measured)
+    ),
+    "a batch pays for its first item": Mistake(
+        estimate, "fitting", "held[index] -= amount", "held[index] -= 0", history(unit_stories.Measured)
+    ),
+    "small items overtake a large one": Mistake(
+        dispatch.Dispatch,
+        "_fit",
+        "if limit.waiting:",
+        "if False:",
+        unit_stories.test_a_large_item_is_not_overtaken_for_ever_by_small_ones,
+    ),
+    "nobody learns what runs use": Mistake(
+        limits.Limits,
+        "used",
+        "learn(item[FLOW].function.averages, limit, really)",
+        "pass",
+        unit_stories.test_an_estimate_is_what_the_item_says_else_the_average_else_what_is_declared,
+    ),
+    "a debt has no end": Mistake(
+        unit_limit.UnitLimit,
+        "_fall",
+        "max(self.tokens - amount, -max(self.burst, LONGEST_DEBT * self.rate))",
+        "self.tokens - amount",
+        unit_stories.test_one_wrong_number_shuts_nobody_out_for_longer_than_an_hour,
+    ),
+    "who has enough is woken by nobody": Mistake(
+        sleep.Sleep, "_wake_measured", "woke |= self._rouse(flow, turns)", "pass", history(unit_stories.Measured)
     ),
     "retries have no budget": Mistake(
         retry_budget.RetryBudget,

@@ -1,7 +1,7 @@
 """A scheduler's numbers: what Inspect says, under the names of the catalogue."""
 
 from tailrace.model.exposition import prometheus_text
-from tailrace.model.metrics import SCHEDULER, START_DELAY, USAGE_ITEMS, USAGE_TIME, WAIT
+from tailrace.model.metrics import SCHEDULER, START_DELAY, USAGE_ITEMS, USAGE_TIME, USAGE_UNITS, WAIT
 from tailrace.model.outcome import Outcome
 from tailrace.scheduler.metrics import samples
 from tailrace.wire.v1 import scheduler_pb2 as pb
@@ -16,12 +16,14 @@ def test_everything_that_inspect_counts_has_its_name() -> None:
         clogged=[pb.Clogged(function="g", state="frozen")],
         downstreams=[pb.DownstreamState(downstream="d", state="open", rate=4.5, throttled=3, shrank=2)],
         retries=[pb.RetryState(function="f", rate=1.5, waiting=6)],
+        units=[pb.UnitState(downstream="d", unit="tokens", left=-5.0, burst=10.0, rate=2.0, waiting=1)],
         unknown_downstreams=[pb.ReasonCount(reason="f", count=9)],
         outcomes=[pb.OutcomeCount(outcome=Outcome.SUCCESS, count=7), pb.OutcomeCount(outcome=Outcome.HELD, count=1)],
         reasons=[pb.ReasonCount(reason="no_worker", count=1)],
     )
     found = samples(reply)
-    assert {sample.metric for sample in found} == set(SCHEDULER) - {START_DELAY, WAIT, USAGE_ITEMS, USAGE_TIME}
+    usage = {USAGE_ITEMS, USAGE_TIME, USAGE_UNITS}
+    assert {sample.metric for sample in found} == set(SCHEDULER) - {START_DELAY, WAIT} - usage
     assert prometheus_text(found).splitlines()[2::3][:3] == [
         "tailrace_scheduler_ready 1",
         "tailrace_scheduler_workers 1",

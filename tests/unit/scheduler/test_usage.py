@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tailrace.gateway.commands.usage import _rows
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.lease import LeaseSizes
-from tailrace.model.usage import HOUR, MOST_FUNCTIONS, MOST_KINDS, OTHERS, UsageRow
+from tailrace.model.metrics import USAGE_UNITS
+from tailrace.model.usage import (
+    HOUR,
+    MOST_FUNCTIONS,
+    MOST_KINDS,
+    MOST_UNIT_KINDS,
+    MOST_UNIT_NAMES,
+    OTHERS,
+    UsageKind,
+    UsageRow,
+    of_unit,
+    sums_of,
+)
 from tailrace.model.workload import INDEX_BITS, Ended, Flight, Kind, Outcomes
 from tailrace.scheduler import usage as counting
 from tailrace.scheduler.config import SchedulerConfig
@@ -58,6 +72,10 @@ class Place:
     def end(self, *refs: int) -> None:
         self.core.report(self.worker, Outcomes(list(refs), {}), self.now, self.wall)
 
+    def spend(self, used: dict[int, tuple[tuple[str, str, float], ...]]) -> None:
+        ends = {ref: Ended(1, used=each) for ref, each in used.items()}
+        self.core.report(self.worker, Outcomes([], ends), self.now, self.wall)
+
     def fail(self, *refs: int) -> None:
         self.core.report(self.worker, Outcomes([], {ref: Ended(2, "no") for ref in refs}), self.now, self.wall)
 
@@ -100,6 +118,62 @@ def test_what_runs_long_is_counted_while_it_runs_and_each_hour_has_its_own() -> 
     rows = place.told()
     assert sum(each.micros for each in rows) == round((HOUR - 50) * 1e6)
     assert [each.items for each in rows if each.items] == [1]
+
+
+def test_what_runs_said_that_they_used_is_counted_by_downstream_and_unit() -> None:
+    place = Place()
+    refs = place.push(Kind("g", tenant="a"), Kind("g", tenant="a"), Kind("f", tenant="b"))
+    place.now += 1
+    place.spend({refs[0]: (("smtp", "bytes", 7.0), ("", "rows", 2.0)), refs[1]: (("", "bytes", 5.0),)})
+    place.spend({refs[2]: (("elsewhere", "bytes", 1.0), ("", "bytes", math.nan), ("", "no name", 3.0))})
+    # Then each is where it was used: without a name at the only downstream, with an unknown one at none
+    found = {(each.function, each.tenant, each.downstreams): each for each in place.told()}
+    assert found["g", "a", "smtp#bytes"].micros == 12
+    assert found["g", "a", "smtp#rows"].micros == 2
+    assert found["f", "b", "#bytes"].micros == 1
+    assert len(found) == 5 and all(each.items == 0 for key, each in found.items() if "#" in key[2])
+    assert place.core.limits.unknown["f"] == 1
+    # And the numbers of this scheduler have it by function
+    samples = {sample.labels: sample.value for sample in place.core.usage.samples() if sample.metric is USAGE_UNITS}
+    assert samples[("function", "g"), ("downstream", "smtp"), ("unit", "bytes")] == 12
+
+
+def test_invented_units_and_tenants_take_bounded_room() -> None:
+    place = Place()
+    for number in range(3):
+        refs = place.push(*[Kind("f", tenant=f"t{number}-{each}") for each in range(1000)])
+        place.spend({ref: (("", f"u{number}-{at}", 1.0), ("", "rows", 1.0)) for at, ref in enumerate(refs)})
+    usage = place.core.usage
+    assert len(usage._units) <= 2 * MOST_UNIT_KINDS and len(usage._unit_names) == MOST_UNIT_NAMES
+    units = [each for each in place.told() if "#" in each.downstreams]
+    assert sum(each.micros for each in units if each.downstreams == "#rows") == 3000
+    assert len(list(usage.samples())) < 300
+
+
+def test_units_stand_beside_the_runs_of_who_used_them() -> None:
+    rows = [
+        UsageRow(1, "f", "a", "smtp,openai", 3, 9_000_000),
+        UsageRow(1, "f", "a", of_unit("openai", "tokens"), 0, 812),
+        UsageRow(2, "f", "a", of_unit("openai", "tokens"), 0, 8),
+        UsageRow(1, "f", "b", of_unit("", "rows"), 0, 5),
+    ]
+    everything = UsageKind(0, "")
+    by_function = sums_of(rows, ["function"], everything)
+    assert _rows(by_function, ["function"]) == [
+        {"function": "f", "items": 3, "slot_seconds": 9.0, "units": {"tokens": 820, "rows": 5}}
+    ]
+    by_downstream = {
+        each["downstream"]: each for each in _rows(sums_of(rows, ["downstream"], everything), ["downstream"])
+    }
+    assert by_downstream["openai"] == {
+        "downstream": "openai",
+        "items": 3,
+        "slot_seconds": 9.0,
+        "units": {"tokens": 820},
+    }
+    assert by_downstream["smtp"]["units"] == {} and by_downstream[""]["units"] == {"rows": 5}
+    narrowed = sums_of(rows, ["tenant"], UsageKind(0, "", "", "openai"))
+    assert _rows(narrowed, ["tenant"]) == [{"tenant": "a", "items": 3, "slot_seconds": 9.0, "units": {"tokens": 820}}]
 
 
 def test_what_waits_for_other_work_takes_no_time() -> None:

@@ -15,6 +15,7 @@ from tailrace.model.errors import InvalidRequest
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota
 from tailrace.model.outcome import Outcome
+from tailrace.model.unit_rate import UnitRate
 from tailrace.model.workload import Kind
 from tailrace.scheduler.recorder import MOST_KINDS, TICK, Recorder
 from tailrace.scheduler.recording import Pool, Recording, RecordingFile, read_recording
@@ -74,6 +75,47 @@ def test_what_never_drains_is_said_to_be_left() -> None:
     result = played(recorded(2, {A: 1000}), [Quota("f", rate=0.5, burst=1.0)], [])
     a = result.by["f", "a"]
     assert 0 < a.ended < 2000 == a.arrived
+
+
+def test_a_rate_in_a_unit_counts_what_runs_were_recorded_to_use() -> None:
+    # Given items that used thirty tokens each, two hundred of them in ten seconds
+    recording = recorded(10, {A: 20, B: 5})
+    recording.units = {0: {("openai", "tokens"): [(1, 30.0)]}}
+    quotas = [Quota("f", downstreams=("openai",))]
+    quotas.append(Quota(downstream="openai", units=(UnitRate("tokens", 300.0, 300.0),)))
+    result = played(recording, quotas, [])
+    # Then they take as long as that many tokens do: those of whom nothing is recorded are taken for the average
+    a = result.by["f", "a"]
+    assert a.ended == 200
+    assert a.last_end == pytest.approx(250 * 30 / 300, rel=0.2)
+    assert a.limited > 0
+    # And without a recorded use each is taken for one
+    recording.units = {}
+    assert played(recording, quotas, []).by["f", "a"].last_end < 10.0
+
+
+def test_what_runs_used_is_recorded_and_read_back(tmp_path: Path) -> None:
+    place = Place()
+    recorder = Recorder("s", place.now, place.wall)
+    place.core.returns.recorders.append(recorder)
+    refs = place.push(Kind("g", tenant="a"), Kind("g", tenant="a"), Kind("f"))
+    place.now += 0.5
+    place.spend({refs[0]: (("", "bytes", 7.0),), refs[1]: (("smtp", "bytes", 5.0),), refs[2]: (("", "rows", 1.0),)})
+    found = read_recording(written(tmp_path / "r", lines_of(place, recorder)))
+    g, f = found.kinds.index(Kind("g", tenant="a")), found.kinds.index(Kind("f"))
+    assert found.units == {g: {("smtp", "bytes"): [(2, 6.0)]}, f: {("", "rows"): [(1, 1.0)]}}
+
+
+@pytest.mark.parametrize(
+    "row", [[9, "", "tokens", 1, 5], [0, "", "tokens", 0, 5], [0, "tokens"], [0, "", "t", 1, None], 7]
+)
+def test_a_frame_with_strange_units_ends_what_is_read(tmp_path: Path, row: object) -> None:
+    place = Place()
+    recorder = Recorder("s", place.now, place.wall)
+    place.core.returns.recorders.append(recorder)
+    place.push(Kind("f"))
+    lines = [*lines_of(place, recorder), json.dumps({"at": 2.0, "units": [row]}).encode()]
+    assert read_recording(written(tmp_path / "r", lines)).cut
 
 
 def test_a_limit_of_a_downstream_counts_for_who_calls_it() -> None:

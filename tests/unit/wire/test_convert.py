@@ -34,7 +34,8 @@ small = st.integers(0, (1 << 32) - 1)
 kinds = st.builds(Kind, texts, st.integers(0, 3), texts, texts)
 headers = st.lists(st.tuples(texts, texts), max_size=3).map(tuple)
 numbers = st.floats(allow_nan=False)
-extras = st.builds(Extra, texts, headers, small, numbers, st.booleans(), texts)
+amounts = st.lists(st.tuples(texts, numbers), max_size=3).map(tuple)
+extras = st.builds(Extra, texts, headers, small, numbers, st.booleans(), texts, st.booleans(), amounts)
 
 
 @st.composite
@@ -122,6 +123,7 @@ ended = st.builds(
     st.none() | st.binary(max_size=10),
     st.booleans(),
     texts,
+    used=st.lists(st.tuples(texts, texts, numbers), max_size=3).map(tuple),
 )
 refs = st.integers(0, (1 << 64) - 1)
 

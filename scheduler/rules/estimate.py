@@ -1,0 +1,130 @@
+"""Estimates: what items are taken to use of units while nobody knows, and what their runs said instead (FL20).
+
+An item's own estimate goes first (its tailer put it beside it), then the average of what runs of its function used,
+then what the quota says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ...model.unit_rate import MOST_USED
+from ...model.workload import Extra
+from .flow import EXTRA, Flow, Item
+from .unit_limit import Averages, UnitLimit
+
+#: What a run said that it used: downstream, unit, how much.
+Used = tuple[tuple[str, str, float], ...]
+#: The part of the way by which an average moves towards what one run used.
+PACE = 0.1
+#: Averages of one function; beyond them all are learnt anew, since quotas named that many units meanwhile.
+MOST_AVERAGES = 256
+
+
+class Charged(Extra):
+    """The extra of an item that started, with what it was charged: each limit, its estimate, and what `take` said."""
+
+    __slots__ = ("charged",)
+
+    def __init__(self, extra: Extra | None, charged: Sequence[tuple[UnitLimit, float, int]]) -> None:
+        if extra is None:
+            super().__init__()
+        else:
+            super().__init__(*[getattr(extra, name) for name in Extra.__slots__])
+        self.charged = charged
+
+    def __bool__(self) -> bool:
+        """Whether whoever runs the item has to know anything of it."""
+        return bool(self.key or self.headers or self.crashes or self.expires_at or self.alone or self.progress)
+
+
+def usual(flow: Flow) -> list[float]:
+    """For each of its unit limits what an item uses that brings no estimate."""
+    averages = flow.averages
+    return [averages.get((limit.downstream, limit.unit), limit.usual) for limit in flow.measured]
+
+
+def estimates(flow: Flow, item: Item, others: list[float]) -> list[float]:
+    """For each of the flow's unit limits what one item is estimated to use; `others` is what `usual` said."""
+    extra = item[EXTRA]
+    if extra is None or not extra.units:
+        return others
+    said = {unit: amount for unit, amount in extra.units if 0 <= amount < math.inf}
+    return [min(said.get(limit.unit, other), MOST_USED) for limit, other in zip(flow.measured, others, strict=True)]
+
+
+def needs(flow: Flow, limit: UnitLimit) -> float:
+    """What the first item of a flow needs of one of its unit limits."""
+    return estimates(flow, flow.items[0], usual(flow))[flow.measured.index(limit)]
+
+
+def filling(flow: Flow) -> float:
+    """How long it takes, at most, until there is what the first item of a flow needs, if nobody else takes it."""
+    if not (flow.measured and flow.items):
+        return 0.0
+    amounts = estimates(flow, flow.items[0], usual(flow))
+    return max([min(need, limit.burst) / limit.rate for limit, need in zip(flow.measured, amounts, strict=True)])
+
+
+def sharing(flow: Flow, limit: UnitLimit, part: float) -> tuple[int, float]:
+    """How many of the first items of a flow need at most `part` of a unit limit together, one at least; and how much
+    these need."""
+    others, index = usual(flow), flow.measured.index(limit)
+    count, whole = 0, 0.0
+    for item in flow.items:
+        amount = estimates(flow, item, others)[index]
+        if count and whole + amount > part:
+            break
+        count, whole = count + 1, whole + amount
+    return count, whole
+
+
+def fitting(flow: Flow, count: int, now: float) -> tuple[int, UnitLimit | None]:
+    """How many of the first `count` items all unit limits have enough for, one after the other, and which has not."""
+    measured, others = flow.measured, usual(flow)
+    held = [limit.holds(now) for limit in measured]
+    for number, item in enumerate(flow.items[:count]):
+        for index, amount in enumerate(estimates(flow, item, others)):
+            if not measured[index].enough(held[index], amount):
+                return number, measured[index]
+            held[index] -= amount
+    return count, None
+
+
+def charge(flow: Flow, items: list[Item], now: float) -> list[Item]:
+    """Items start: they are charged, and carry what."""
+    others = usual(flow)
+    return [
+        (
+            *item[:EXTRA],
+            Charged(
+                item[EXTRA],
+                [
+                    (limit, amount, limit.take(amount, now))
+                    for limit, amount in zip(flow.measured, estimates(flow, item, others), strict=True)
+                ],
+            ),
+            *item[EXTRA + 1 :],
+        )
+        for item in items
+    ]
+
+
+def used_of(limit: UnitLimit, used: Iterable[tuple[str, str, float]]) -> float | None:
+    """What a run said that it used of what a limit counts: of a downstream, or of all together; None: nothing."""
+    said = [
+        amount
+        for of, unit, amount in used
+        if unit == limit.unit and (not limit.downstream or of == limit.downstream) and 0 <= amount < math.inf
+    ]
+    return min(sum(said), MOST_USED) if said else None
+
+
+def learn(averages: Averages, limit: UnitLimit, used: float) -> None:
+    """One more run used so much."""
+    key = (limit.downstream, limit.unit)
+    known = averages.get(key)
+    if known is None and len(averages) >= MOST_AVERAGES:
+        averages.clear()
+    averages[key] = used if known is None else known + PACE * (used - known)
