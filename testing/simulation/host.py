@@ -72,6 +72,7 @@ class Host:
         self.silent = False  # its machine goes with it: nobody is told
         self.orphans: float | None = None  # seconds that what it started runs on without it; None: hardly any
         self.incarnation = 0
+        self.started = 0.0  # true seconds
         self.frozen = False
         self.frozen_since = 0.0
         self.loop: SimLoop | None = None
@@ -101,6 +102,7 @@ class Host:
         if self.loop is not None:
             return
         self.incarnation += 1
+        self.started = self.world.now
         self.frozen = False
         self.world.turning = None
         loop = self.loop = SimLoop(self.clock, self.latency)

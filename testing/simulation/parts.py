@@ -22,7 +22,7 @@ from ...gateway.config import GatewayConfig
 from ...gateway.server import GatewayServer
 from ...model.gate import Gate
 from ...model.lease import LeaseSizes
-from ...model.limits import Snapshot
+from ...model.limits import Quota, Snapshot
 from ...model.retry import Retry
 from ...runtime.config import WorkerConfig
 from ...runtime.loader import LoadedFunctions
@@ -44,7 +44,7 @@ from .executor import SimExecutor
 from .host import here
 from .inside import play, play_plainly
 from .overtime import GRACE as GRACE_AFTER_TIMEOUT
-from .plan import Fault, Plan
+from .plan import Fault, LimitApplied, Plan
 from .sqlite_disk import Disk, InlineFile
 from .sqlite_shop import SHOP
 
@@ -240,21 +240,23 @@ def tailer_configs(plan: Plan) -> list[TailerConfig]:
 
 
 def scheduler(plan: Plan) -> Part:
-    """A scheduler without quotas, and with the gates that are in the plan."""
+    """A scheduler with the quotas and the gates that are in the plan."""
     gates = [fault for fault in plan.faults if fault.kind == "pause"]
-    watch = partial(_watch, gates) if gates else None
+    watch = partial(_watch, gates, plan.limits) if gates or plan.limits else None
     return SchedulerServer(SchedulerConfig(listen=f"{here().name}:1"), SIZES, watch, clock=here().clock)
 
 
-async def _watch(gates: Sequence[Fault], apply: Callable[[Snapshot], None]) -> None:
-    """What a watch on the gateway says: the gates as they are, then again whenever they change."""
+async def _watch(gates: Sequence[Fault], limits: Sequence[LimitApplied], apply: Callable[[Snapshot], None]) -> None:
+    """What a watch on the gateway says: gates and quotas as they are, then again whenever they change."""
     version = 0
-    times = sorted({time for fault in gates for time in (fault.at, fault.at + fault.seconds)})
+    changes = {time for fault in gates for time in (fault.at, fault.at + fault.seconds)}
+    times = sorted(changes | {limit.at for limit in limits})
     while True:
         version += 1
         now = here().world.now
         shut = any(fault.at <= now < fault.at + fault.seconds for fault in gates)
-        apply(Snapshot(version, [Gate(FUNCTION, "", "pause", "ann", "month end")] if shut else []))
+        quotas = [Quota(FUNCTION, concurrency=limit.concurrency) for limit in limits if limit.at <= now][-1:]
+        apply(Snapshot(version, [Gate(FUNCTION, "", "pause", "ann", "month end")] if shut else [], quotas))
         await asyncio.sleep(next((time - now for time in times if time > now), 3600.0) + 0.001)
 
 

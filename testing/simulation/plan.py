@@ -108,6 +108,14 @@ class Redrive:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitApplied:
+    """A quota of the function from `at` on, true seconds: so many runs at once."""
+
+    at: float
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A fault: something goes wrong `at` true seconds, for so many `seconds`.
 
@@ -172,6 +180,7 @@ class Plan:
     redrives    what an operator asks a gateway for; there is one then
     spools      gateways keep what the store cannot take while it is away
     orders      what an application takes and leaves in its outbox; their numbers are above all others
+    limits  quotas of the function, one after the other; none: it has none
     rates   seconds that a machine's clock counts in a true one
     """
 
@@ -196,6 +205,7 @@ class Plan:
     redrives: tuple[Redrive, ...] = ()
     orders: tuple[ShopOrder, ...] = ()
     spools: bool = False
+    limits: tuple[LimitApplied, ...] = ()
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0
     patience: float = 300.0

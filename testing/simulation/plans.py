@@ -11,6 +11,7 @@ from .plan import DETACH_AFTER, Deed, Fault, Item, Plan
 from .plans_blinks import blinking
 from .plans_blocks import blocking
 from .plans_files import with_files
+from .plans_limits import limited
 from .plans_outbox import with_outbox
 from .plans_parents import parental
 from .plans_redrives import redriven
@@ -94,7 +95,7 @@ def plan_of(seed: int) -> Plan:
     plan = rough(_put_back(scheduled(several(plan, STRIKE, _rate)), names[0]), STRIKE, names[0])
     plan = with_files(spooling(threaded(timed_out(plan)), STRIKE, names[0]), STRIKE, names[0])
     plan = with_outbox(redriven(plan, names[0]), STRIKE, names[0])
-    return blocking(parental(blinking(plan, STRIKE, names[0])))
+    return limited(blocking(parental(blinking(plan, STRIKE, names[0]))), STRIKE)
 
 
 def _put_back(plan: Plan, stores: str) -> Plan:

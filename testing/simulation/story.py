@@ -8,6 +8,7 @@ from functools import partial
 from ...gateway import spooling
 from ...tailers.sources import outbox as outbox_source
 from .audit import StoreAudit
+from .bounded import Bounded
 from .chance import seeded
 from .client import WorldClient
 from .clock import MachineClock
@@ -137,6 +138,8 @@ class Story:
 
     def _guests(self) -> None:
         """Has come what this world has beside what all have."""
+        if self.plan.limits:
+            Bounded(self.plan, self.journal, lambda: self.hosts["scheduler1"].started)
         if self.plan.redrives:
             self._redrives()
         if self.plan.orders:
