@@ -34,6 +34,7 @@ class FickleQueue:
             raise InvalidRequest("such a payload is not taken here")
         # Whoever does not wait for the answer any more stops nothing: a server goes on.
         self._storing = asyncio.create_task(self._store(items))
+        self._storing.add_done_callback(lambda task: task.cancelled() or task.exception())
         answers = await asyncio.shield(self._storing)
         if self.trouble == "cut":
             raise NotConnected("the store's answer was lost")
