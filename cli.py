@@ -21,6 +21,7 @@ from .bench.commands import bench
 from .demo.commands import demo
 from .foundation import terminal
 from .gateway.commands.alerts import alerts, queue
+from .gateway.commands.auth import auth
 from .gateway.commands.files import reload
 from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate
@@ -357,6 +358,7 @@ for name, group in (
     ("outbox", outbox),
     ("schedule", schedule),
     ("store", store),
+    ("auth", auth),
 ):
     app.add_typer(group, name=name, rich_help_panel=OPERATE)
 

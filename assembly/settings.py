@@ -38,11 +38,15 @@ class AccessConfig(BaseModel):
 
     group   a group of this machine whose members may: operators, who then set TAILRACE_RUN_DIR to the run directory
             (default: nobody else)
+    tls     a folder with tls.crt, tls.key and ca.crt, as `tailrace auth init` and cert-manager make: who this process
+            is beyond its machine, and whose certificates it takes there (default: TAILRACE_TLS, else nothing listens
+            beyond loopback). Files that change are in force for the next connection
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     group: str = ""
+    tls: Path | None = None
 
 
 class LeasesConfig(BaseModel):

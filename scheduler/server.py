@@ -17,6 +17,7 @@ from ..model.lease import LeaseSizes
 from ..model.metrics import Sample, sorted_samples
 from ..model.usage import UsageReport
 from ..model.workload import Kind
+from ..wire.callers import CALLER
 from ..wire.carriers import serve_streams
 from ..wire.channel import serve
 from ..wire.convert import function_from_wire
@@ -189,7 +190,7 @@ class SchedulerServer:
             now = self._clock.monotonic()
             tailer = self.core.attach_tailer(hello.session, hello.name, now, through_outages=hello.through_outages)
             served = self._sessions[hello.session] = Served(
-                TailerEnd(self.core, tailer, self._clock, self._soon, self.delays, self._tracing)
+                TailerEnd(self.core, tailer, self._clock, self._soon, self.delays, self._tracing), CALLER.get()
             )
         await self._serve(served, connection, first, pb.TailerReply(welcome=welcome), pb.TailerReply)
 
@@ -205,7 +206,7 @@ class SchedulerServer:
         if served is None:
             worker = self.core.attach_worker(hello.session, hello.name, self._clock.monotonic())
             served = self._sessions[hello.session] = Served(
-                WorkerEnd(self.core, worker, self._clock, self._soon, self.delays, self._tracing)
+                WorkerEnd(self.core, worker, self._clock, self._soon, self.delays, self._tracing), CALLER.get()
             )
         assert isinstance(served.endpoint, WorkerEnd)
         served.endpoint.announced = (specs, pools_from_wire(hello.pools))
@@ -221,6 +222,11 @@ class SchedulerServer:
         """The session that a hello resumes; one that starts anew under a known name replaces the old one. One that is
         not known any more begins under the name that this hello gives it for that."""
         served = self._sessions.get(hello.session)
+        if served is not None and served.caller != (caller := CALLER.get()):
+            raise InvalidRequest(
+                f"session {hello.session} was begun by {served.caller or 'this machine'}, not by {caller or 'it'}: a "
+                "session goes on under the same role and name only"
+            )
         if served is not None and hello.resume and isinstance(served.endpoint, end):
             return served
         if served is None and hello.resume and hello.anew:

@@ -1,4 +1,4 @@
-"""Channels and servers of gRPC with this platform's bounds: loopback only, message sizes, keep-alive.
+"""Channels and servers of gRPC with this platform's bounds: TLS beyond loopback, message sizes, keep-alive.
 
 Sessions know only `stream.py`: `carriers.py` dials those."""
 
@@ -10,12 +10,14 @@ from typing import Any, Protocol, cast
 
 import grpc
 
-from ..model.address import listening_address
-from ..model.errors import AlreadyInUse, ConfigError, TailraceError
+from ..model.address import SECURED, listening_address
+from ..model.errors import AlreadyInUse, ConfigError, NotConnected, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
+from .callers import FleetCheck
 from .direct import SCHEME
 from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
+from .secured import RenewedChannel, bare, meaning, securing, server_credentials
 from .statuses import CallStatus, error_of_status, status_of
 from .unread import UnreadAnswers
 
@@ -84,14 +86,26 @@ def dial(address: str) -> grpc.aio.Channel:
     if network is not None:
         return network.dial(address)
     _for_calls(address)
-    channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+    channel: Any
+    if (found := securing(address)) is not None:
+        found.now()  # bad files are told at once
+        channel = RenewedChannel(found, lambda given: grpc.aio.secure_channel(bare(address), given, options=_OPTIONS))
+    else:
+        channel = grpc.aio.insecure_channel(bare(address), options=_OPTIONS)
     return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address), RefusedCall))
 
 
 def dial_blocking(address: str) -> grpc.Channel:
     """The same for blocking calls, which also work in a process forked from one that made some."""
     _for_calls(address)
-    channel = grpc.insecure_channel(address, options=_OPTIONS)
+    channel: Any
+    if (found := securing(address)) is not None:
+        found.now()
+        channel = RenewedChannel(
+            found, lambda given: grpc.secure_channel(bare(address), given, options=_OPTIONS), awaited=False
+        )
+    else:
+        channel = grpc.insecure_channel(bare(address), options=_OPTIONS)
     return cast(grpc.Channel, ProvenChannel(channel, Proof(address), raised))
 
 
@@ -104,31 +118,37 @@ async def serve(
     """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address. What it refuses or
     ends at these bounds is noted in `endings`.
 
-    Raises ConfigError beyond loopback (until authentication can be configured), AlreadyInUse for a taken port.
+    Beyond loopback it speaks TLS and admits the fleet of its certificates, each to what its role may call. Raises
+    ConfigError there without certificates, AlreadyInUse for a taken port.
     """
     network = NETWORK.get()
     if network is not None:
         return await network.serve(address, register)
     bounds = bounds.within_files()
-    host = listening_address(address).host
+    found = securing(address)
+    host = listening_address(address, secured=found is not None).host
+    fleet = None if found is None else FleetCheck(found)
     server = grpc.aio.server(
         options=[*_OPTIONS, *_SERVER_OPTIONS, *_bounded(bounds)], maximum_concurrent_rpcs=_CALLS_IN_ALL
     )
-    methods = Methods(server, UnreadAnswers(bounds, endings or Endings()), ENTRY.get())
+    methods = Methods(server, UnreadAnswers(bounds, endings or Endings()), ENTRY.get(), fleet)
     for add in register:
         add(cast(grpc.aio.Server, methods))
     try:
-        bound = server.add_insecure_port(address)
+        if found is None:
+            bound = server.add_insecure_port(address)
+        else:
+            bound = server.add_secure_port(bare(address), server_credentials(found))
     except RuntimeError:
         raise taken(address) from None
     await server.start()
-    return server, f"{host}:{bound}"
+    return server, f"{SECURED if address.startswith(SECURED) else ''}{host}:{bound}"
 
 
 def check_listen(address: str) -> None:
     """Raises ConfigError for what `serve` could not listen on whoever has the port, before anything is waited for."""
     if NETWORK.get() is None:
-        listening_address(address)
+        listening_address(address, secured=securing(address) is not None)
 
 
 def taken(address: str) -> AlreadyInUse:
@@ -151,5 +171,7 @@ async def abort(context: Any, error: TailraceError) -> None:
 def error_of(error: Any, address: str, reason: str = "") -> TailraceError:
     """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio). `reason`:
     why this address was asked, behind what is said of its silence."""
+    if said := meaning(error.details() or "", address):
+        return NotConnected(f"{address} is not connected: {said}{reason}")
     metadata = tuple((key, str(value)) for key, value in error.trailing_metadata() or ())
     return error_of_status(CallStatus(error.code(), error.details() or "", metadata), address, reason)

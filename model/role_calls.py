@@ -1,0 +1,59 @@
+"""Calls of each role: which part of a fleet may make which call to another one. What stands nowhere is for nobody."""
+
+from __future__ import annotations
+
+from .caller import Caller
+
+_CLIENTS = frozenset({"client", "operator", "worker"})
+_OPERATORS = frozenset({"operator"})
+_SOURCES = frozenset({"node", "tailer"})
+_PARTS = frozenset({"gateway", "node", "scheduler", "tailer", "worker"})
+_ALL = _PARTS | _CLIENTS
+
+#: Service and method, of services of operators and stores with `PORT.METHOD` behind it, → the roles that may. A service
+#: alone stands for its other methods.
+CALLS: dict[str, frozenset[str]] = {
+    "Scheduler/AttachWorker": frozenset({"worker"}),
+    "Scheduler/AttachTailer": _SOURCES,
+    "Scheduler/Adopt": _SOURCES,
+    "Scheduler/Execute": frozenset({"client", "operator"}),
+    "Scheduler/Inspect": _OPERATORS | {"gateway", "node"},
+    "Scheduler/Explain": frozenset({"client", "operator", "gateway", "node"}),
+    "Scheduler/Record": _OPERATORS,
+    "Gateway/Submit": _CLIENTS,
+    "Gateway/Submissions": _CLIENTS,
+    "Gateway/Status": _CLIENTS,
+    "Gateway/Result": _CLIENTS,
+    "Gateway/Cancel": _CLIENTS,
+    "Gateway/Find": _CLIENTS,
+    "Gateway/RegisterFunctions": frozenset({"worker"}),
+    "Gateway/ListFunctions": _ALL,
+    "Gateway/Watch": _ALL,
+    "Gateway/PutSchedule": _CLIENTS,
+    "Gateway/ListSchedules": _CLIENTS,
+    "Gateway/ChangeSchedule": _CLIENTS,
+    "Delay/Park": _SOURCES,
+    "Delay/Depth": _SOURCES | _OPERATORS,
+    "Stores": _SOURCES | {"gateway"},
+    "Operators": _OPERATORS,
+    "Operators/Call overview.tell_failure": _PARTS,
+    "Operators/Call overview.tell_start_delays": frozenset({"scheduler"}),
+    "Operators/Call usage.tell_usage": frozenset({"scheduler"}),
+}
+
+
+def refusal(caller: Caller, call: str) -> str:
+    """Why a caller may not make a call (`Scheduler/AttachWorker`, `Operators/Call limits.set_gate`); empty: it may."""
+    service = call.partition("/")[0]
+    method = call.partition(" ")[0]
+    may = next((CALLS[name] for name in (call, method, service) if name in CALLS), frozenset())
+    if caller.role in may:
+        return ""
+    who = f"only {_listed(sorted(may))} may" if may else "nobody may"
+    return (
+        f"{caller} may not call {call}: {who}. Its certificate says the role; `tailrace auth issue` makes another one"
+    )
+
+
+def _listed(roles: list[str]) -> str:
+    return roles[0] if len(roles) == 1 else f"{', '.join(roles[:-1])} and {roles[-1]}"
