@@ -29,6 +29,7 @@ from ..wire.v1 import gateway_pb2 as pb
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
 from .quota_plan import NUMBERS, check_quotas, checked_quota, reserved_slots, with_changes
+from .rules.tokens import KnownTokens
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
@@ -56,7 +57,9 @@ class ControlDesk:
         spool: RememberedFunctions | None,
         duties: Duties,
         capacity: float = 0.0,
+        tokens: KnownTokens | None = None,
     ) -> None:
+        self._tokens = tokens or KnownTokens()
         self._capacity = capacity
         self._duties = duties
         self._control = control
@@ -107,7 +110,7 @@ class ControlDesk:
         for quota in quotas:
             checked_quota(quota)
         await self._change_quotas(quotas, FILE, "applied when the gateway started")
-        await self._refresh()
+        await self.refresh()
 
     async def declare(self, before: Sequence[Quota], now: Sequence[Quota]) -> None:
         """Sets what a file says now, beside the others; a quota that it said before and says no more is removed."""
@@ -118,7 +121,7 @@ class ControlDesk:
         numbers = {name: getattr(nothing, name) for name in NUMBERS}
         gone = [replace(each, **numbers) for each in before if each.key not in keys]
         await self._change_quotas([*gone, *now], FILE, "the file was changed")
-        await self._refresh()
+        await self.refresh()
 
     def gates(self) -> Sequence[Gate]:
         """Those that there are, as it last heard."""
@@ -151,7 +154,7 @@ class ControlDesk:
             _check_name("function", spec.name)
             specs.append(self._followed(spec))
         await self._control.register(specs)
-        await self._refresh()
+        await self.refresh()
         return pb.RegisterFunctionsReply()
 
     def _followed(self, spec: FunctionSpec) -> FunctionSpec:
@@ -176,7 +179,7 @@ class ControlDesk:
         if gate.action != "resume":
             self._check_new(gate)
         version = await self._control.put_gate(replace(gate, since=self._clock.wall()))
-        await self._refresh()
+        await self.refresh()
         return version
 
     def _check_new(self, gate: Gate) -> None:
@@ -195,7 +198,7 @@ class ControlDesk:
         if not checked_quota(quota).empty and quota.function:
             self._functions.check(quota.function)
         version = await self._change_quotas([quota], "", "")
-        await self._refresh()
+        await self.refresh()
         return version
 
     async def apply_quotas(self, change: QuotaChange) -> int:
@@ -205,7 +208,7 @@ class ControlDesk:
         _check_texts(("who", change.who), ("why", change.why))
         change = replace(change, at=self._clock.wall())
         version = await self._control.put_quotas(change, change.version)
-        await self._refresh()
+        await self.refresh()
         if not version:
             raise Conflict(
                 f"the quotas are of version {self._snapshot.quotas_version}, not {change.version}: somebody changed "
@@ -259,7 +262,7 @@ class ControlDesk:
         finally:
             self._free += 1
 
-    async def _refresh(self) -> None:
+    async def refresh(self) -> None:
         """After a write, so that whoever made it finds it in whatever they ask next."""
         self._take(await self._control.snapshot())
         await self._remember()
@@ -282,6 +285,7 @@ class ControlDesk:
             return
         self._snapshot = snapshot
         self._functions.replace(snapshot.functions)
+        self._tokens.replace(snapshot.tokens)
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()

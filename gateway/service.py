@@ -20,11 +20,13 @@ from .file_desk import FileDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
+from .rules.tokens import KnownTokens
 from .schedule_desk import ScheduleDesk
 from .spooling import Spooler, spool_rule
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
+from .tokens import TokenDesk
 from .usage import UsageDesk
 
 
@@ -46,7 +48,10 @@ class GatewayService:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler, attention.submissions)
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
-        control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties, config.capacity)
+        self.tokens = KnownTokens()
+        control = ControlDesk(
+            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, self.tokens
+        )
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
         overview = OverviewDesk(
             attention,
@@ -74,6 +79,7 @@ class GatewayService:
             "overview": overview,
             "replays": ReplayDesk(beside.replays),
             "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control.set_gate),
+            "tokens": TokenDesk(stores.control, control.refresh, clock),
             "usage": UsageDesk(stores.usage, clock),
         }
 

@@ -10,6 +10,9 @@ _SOURCES = frozenset({"node", "tailer"})
 _PARTS = frozenset({"gateway", "node", "scheduler", "tailer", "worker"})
 _ALL = _PARTS | _CLIENTS
 
+#: The changes of a control store, which only gateways make.
+_CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "remove_token")
+
 #: Service and method, of services of operators and stores with `PORT.METHOD` behind it, → the roles that may. A service
 #: alone stands for its other methods.
 CALLS: dict[str, frozenset[str]] = {
@@ -35,6 +38,7 @@ CALLS: dict[str, frozenset[str]] = {
     "Delay/Park": _SOURCES,
     "Delay/Depth": _SOURCES | _OPERATORS,
     "Stores": _SOURCES | {"gateway"},
+    **{f"Stores/Call control.{name}": frozenset({"gateway", "node"}) for name in _CHANGES},
     "Operators": _OPERATORS,
     "Operators/Call overview.tell_failure": _PARTS,
     "Operators/Call overview.tell_start_delays": frozenset({"scheduler"}),

@@ -12,7 +12,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import grpc
 
@@ -20,12 +20,16 @@ from ..foundation.certificates import Certificates
 from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.x509_checks import PeerCertificate, out_of_time, parsed, peer_of
 from ..model.caller import Caller
-from ..model.errors import ConfigError, InvalidRequest
+from ..model.errors import ConfigError, InvalidRequest, Unavailable
+from ..model.rights import ANY, Need, Right, missing, sentence
 from ..model.role_calls import refusal
-from .statuses import CallStatus, refused
+from ..model.token import Token
+from ..model.token_calls import CALLS
+from .entry import AUTHORIZATION, BEARER
+from .statuses import CallStatus, refused, status_of
 
 #: Seconds between looks at calls that last.
-LOOK = 0.5
+LOOK = 0.25
 #: Certificates of peers whose content is remembered, and refusals that the log says of each kind of caller.
 REMEMBERED = 1024
 #: What anybody of the fleet may call, whatever its role.
@@ -35,22 +39,72 @@ _PACKAGE = "/tailrace.v1."
 _LOG = logging.getLogger("tailrace.wire")
 
 
+class Granted(NamedTuple):
+    """The rights of a token."""
+
+    name: str
+    rights: tuple[Right, ...]
+
+    def may(self, need: Need) -> bool:
+        """Whether they are enough."""
+        return missing(self.rights, [need]) is None
+
+    def may_some(self, action: str, function: str = "") -> bool:
+        """Whether there is something on which they are enough: of this function, if one is named."""
+        return any(
+            right.action == action
+            and (not function or right._replace(collection=ANY, tenant=ANY).covers(Need(action, function)))
+            for right in self.rights
+        )
+
+
 class Admitted(NamedTuple):
     """A caller, and why it is not to be admitted any longer: asked with the wall clock, answered empty while it is."""
 
     caller: Caller
     ended: Callable[[float], str]
+    granted: Granted | None = None
+
+
+class Tokens(Protocol):
+    """The tokens that a server knows."""
+
+    def shown(self, secret: str, now: float) -> Token:
+        """The token that somebody shows. Raises InvalidRequest, and Unavailable while none is known yet."""
+
+    def ended(self, token: Token, now: float) -> str:
+        """Why a token is not to be taken any longer; empty: it is."""
+
+
+class TokenDoor:
+    """A second address of a server, for whoever has a token and no certificate. `address`: the actual one, once it is
+    served."""
+
+    def __init__(self, listen: str, tokens: Tokens) -> None:
+        self.listen = listen
+        self.tokens = tokens
+        self.address = ""
 
 
 #: Who makes the call that is being answered; None: somebody of this machine, who showed its secret.
 CALLER: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("tailrace-caller", default=None)
+#: The rights of who makes it; None: it has no token, and may do what its role may.
+RIGHTS: contextvars.ContextVar[Granted | None] = contextvars.ContextVar("tailrace-rights", default=None)
+
+
+def require(needs: Iterable[Need]) -> None:
+    """Raises InvalidRequest where who makes the call that is being answered lacks a right."""
+    granted = RIGHTS.get()
+    if granted is not None and (need := missing(granted.rights, needs)) is not None:
+        raise InvalidRequest(sentence(f"the token {granted.name}", granted.rights, need))
 
 
 class FleetCheck:
     """The check of the callers of a server that speaks TLS: by the certificates of its own fleet."""
 
-    def __init__(self, certificates: Certificates, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, certificates: Certificates, tokens: Tokens | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._certificates = certificates
+        self._tokens = tokens
         self._clock = clock
         self._open: dict[asyncio.Task[Any], tuple[Admitted, str]] = {}
         self._ended: dict[asyncio.Task[Any], str] = {}
@@ -59,6 +113,8 @@ class FleetCheck:
 
     def admit(self, context: Any, path: str, request: Any) -> Admitted:
         """Who makes a call. Raises InvalidRequest for one that may not be made."""
+        if (shown := _shown(context.invocation_metadata())) is not None:
+            return self._with_token(shown, path, request)
         found = self._peer(context)
         admitted = Admitted(found.caller, functools.partial(out_of_time, found))
         if why := admitted.ended(self._clock.wall()):
@@ -76,7 +132,27 @@ class FleetCheck:
         shown: Iterable[bytes] = context.auth_context().get("x509_pem_cert", ())
         for each in shown:
             return _read(each)
-        raise InvalidRequest("the call was made without a certificate")
+        raise InvalidRequest(
+            "the call shows neither a certificate nor a token: TAILRACE_TOKEN_FILE names a file with one, TAILRACE_TLS "
+            "a folder of certificates"
+        )
+
+    def _with_token(self, secret: str, path: str, request: Any) -> Admitted:
+        if self._tokens is None:
+            raise InvalidRequest("no token is taken here, only certificates: ask the gateway")
+        token = self._tokens.shown(secret, self._clock.wall())
+        granted = Granted(token.name, token.rights)
+        if not path.startswith(FOR_ALL):
+            name = call_name(path, request)
+            call = CALLS.get(name)
+            if call is None:
+                raise InvalidRequest(f"no token may call {name}: that is for parts, by their certificates")
+            need = Need(call.action)
+            if not (granted.may_some(call.action) if call.scoped else granted.may(need)):
+                raise InvalidRequest(sentence(f"the token {token.name}", token.rights, need))
+        mine = self._certificates.now().caller
+        caller = Caller("" if mine is None else mine.fleet, "client", token.name)
+        return Admitted(caller, functools.partial(self._tokens.ended, token), granted)
 
     def refuse(self, why: str, path: str) -> CallStatus:
         """What is answered to a call that may not be made; the log says the first ones, and then seldom."""
@@ -144,10 +220,14 @@ class FleetCheck:
         async def method(request: Any, context: Any) -> Any:
             try:
                 admitted = self.admit(context, path, request if one else None)
+            except Unavailable as error:
+                await context.abort(*status_of(error))
+                raise
             except (InvalidRequest, ConfigError) as error:
                 await context.abort(*self.refuse(str(error), path))
                 raise
             CALLER.set(admitted.caller)
+            RIGHTS.set(admitted.granted)
             task = self.lasts(admitted, path)
             try:
                 return await inner(request, context)
@@ -167,6 +247,9 @@ class FleetCheck:
         async def method(request: Any, context: Any) -> Any:
             try:
                 admitted = self.admit(context, path, request if one else None)
+            except Unavailable as error:
+                await context.abort(*status_of(error))
+                raise
             except (InvalidRequest, ConfigError) as error:
                 await context.abort(*self.refuse(str(error), path))
                 raise
@@ -184,6 +267,15 @@ def call_name(path: str, request: Any) -> str:
     """A call as the rule of roles names it: its service and method, and of a call by name (`wire/stores.py`) that."""
     name = path.removeprefix(_PACKAGE)
     return f"{name} {request.store}.{request.method}" if name in ("Operators/Call", "Stores/Call") else name
+
+
+def _shown(metadata: Any) -> str | None:
+    """The token that a call shows, if it does."""
+    for key, value in metadata or ():
+        if key == AUTHORIZATION:
+            text = value if isinstance(value, str) else value.decode(errors="replace")
+            return text.removeprefix(BEARER).strip()
+    return None
 
 
 @functools.lru_cache(maxsize=REMEMBERED)

@@ -10,14 +10,15 @@ from typing import Any, Protocol, cast
 
 import grpc
 
+from ..foundation.certificates import Certificates
 from ..model.address import SECURED, listening_address
 from ..model.errors import AlreadyInUse, ConfigError, NotConnected, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
-from .callers import FleetCheck
+from .callers import FleetCheck, TokenDoor
 from .direct import SCHEME
 from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
-from .secured import RenewedChannel, bare, meaning, securing, server_credentials
+from .secured import RenewedChannel, bare, meaning, securing, server_credentials, token_credentials
 from .statuses import CallStatus, error_of_status, status_of
 from .unread import UnreadAnswers
 
@@ -114,9 +115,10 @@ async def serve(
     register: Sequence[Callable[[grpc.aio.Server], None]],
     bounds: PeerBounds = USUAL,
     endings: Endings | None = None,
+    door: TokenDoor | None = None,
 ) -> tuple[grpc.aio.Server, str]:
     """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address. What it refuses or
-    ends at these bounds is noted in `endings`.
+    ends at these bounds is noted in `endings`. By the `door` whoever has a token gets in.
 
     Beyond loopback it speaks TLS and admits the fleet of its certificates, each to what its role may call. Raises
     ConfigError there without certificates, AlreadyInUse for a taken port.
@@ -127,7 +129,8 @@ async def serve(
     bounds = bounds.within_files()
     found = securing(address)
     host = listening_address(address, secured=found is not None).host
-    fleet = None if found is None else FleetCheck(found)
+    tokens = None if door is None else door.tokens
+    fleet = None if found is None else FleetCheck(found, tokens)
     server = grpc.aio.server(
         options=[*_OPTIONS, *_SERVER_OPTIONS, *_bounded(bounds)], maximum_concurrent_rpcs=_CALLS_IN_ALL
     )
@@ -141,8 +144,25 @@ async def serve(
             bound = server.add_secure_port(bare(address), server_credentials(found))
     except RuntimeError:
         raise taken(address) from None
+    if door is not None:
+        _open(door, server, found)
     await server.start()
     return server, f"{SECURED if address.startswith(SECURED) else ''}{host}:{bound}"
+
+
+def _open(door: TokenDoor, server: grpc.aio.Server, found: Certificates | None) -> None:
+    """The address of whoever has a token: TLS without their certificates."""
+    if found is None:
+        raise ConfigError(
+            f"tokens are taken at {door.listen} only beside a listener with certificates: `listen` beyond loopback, or "
+            "tls:HOST:PORT"
+        )
+    host = listening_address(door.listen, secured=True).host
+    try:
+        bound = server.add_secure_port(bare(door.listen), token_credentials(found))
+    except RuntimeError:
+        raise taken(door.listen) from None
+    door.address = f"{SECURED}{host}:{bound}"
 
 
 def check_listen(address: str) -> None:

@@ -24,8 +24,17 @@ def bare(address: str) -> str:
 
 
 def server_credentials(found: Certificates) -> grpc.ServerCredentials:
-    """Credentials of a server that asks for a certificate of its fleet, and shows its own as it is then. gRPC speaks
-    TLS 1.2 or newer."""
+    """Credentials of a server that asks for a certificate of its fleet."""
+    return _credentials(found, certified=True)
+
+
+def token_credentials(found: Certificates) -> grpc.ServerCredentials:
+    """Credentials of one that asks for none: there one shows a token."""
+    return _credentials(found, certified=False)
+
+
+def _credentials(found: Certificates, *, certified: bool) -> grpc.ServerCredentials:
+    """They show the certificate as it is when somebody connects. gRPC speaks TLS 1.2 or newer."""
     shown = found.serving().number
 
     def changed() -> grpc.ServerCertificateConfiguration | None:
@@ -38,7 +47,7 @@ def server_credentials(found: Certificates) -> grpc.ServerCredentials:
         return _shown(now)
 
     first = _shown(found.serving())
-    return grpc.dynamic_ssl_server_credentials(first, changed, require_client_authentication=True)  # type: ignore[arg-type]
+    return grpc.dynamic_ssl_server_credentials(first, changed, require_client_authentication=certified)  # type: ignore[arg-type]
 
 
 def _shown(identity: Identity) -> grpc.ServerCertificateConfiguration:
@@ -87,7 +96,7 @@ def meaning(details: str, address: str) -> str:
         folder=found.folder,
         me=f"the certificate of {me} ({found.folder})"
         if me is not None
-        else f"a caller without a certificate ({found.folder})",
+        else f"a caller without a certificate ({found.folder}); with a token one calls a gateway's `token_listen`",
     )
 
 

@@ -1,20 +1,28 @@
-"""The commands `tailrace auth …`: who is who beyond one machine, by certificates."""
+"""The commands `tailrace auth …`: who is who beyond one machine, by certificates and tokens."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...foundation import terminal
-from ...foundation.terminal import Json
+from ...foundation.terminal import GatewayAddress, Json
 from ...model.caller import ROLES
 from ...model.errors import ConfigError
+from ...sdk import found_gateway
+
+if TYPE_CHECKING:
+    from ...wire.ports.tokens import TokenView
 
 auth = typer.Typer(
-    help="Who is who beyond one machine: certificates of a fleet.", no_args_is_help=True, rich_markup_mode=None
+    help="Who is who beyond one machine: certificates of a fleet, tokens.", no_args_is_help=True, rich_markup_mode=None
 )
+token = typer.Typer(
+    help="Tokens of people and programs, and what they may do.", no_args_is_help=True, rich_markup_mode=None
+)
+auth.add_typer(token, name="token")
 #: What serves in most fleets; the others call.
 SERVING = ("gateway", "node", "scheduler")
 COLUMNS = ["folder", "fleet", "role", "name", "hosts", "until", "wrong"]
@@ -73,6 +81,54 @@ def show(
 ) -> None:
     """Show whose the certificates in a folder are, where they may serve, until when, and what is wrong with them."""
     _show(folder, as_json)
+
+
+@token.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, by which it is revoked.")],
+    may: Annotated[
+        list[str],
+        typer.Option(
+            "--may",
+            metavar="RIGHT",
+            help="ACTION[:FUNCTION][#COLLECTION][@TENANT], such as submit:send_email@acme or read:mail.*; an action is "
+            "submit, read, run, operate or administer. May be repeated.",
+        ),
+    ],
+    lasts: Annotated[str, typer.Option("--for", metavar="TIME", help="How long it is valid, such as 12h.")] = "90d",
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Make a token, which is shown once. Whoever has it may do what its rights say, and nothing else."""
+    from ...model.units import seconds
+    from ...wire.ports.tokens import TokenOrder
+
+    order = TokenOrder(name, tuple(may), seconds(lasts))
+    made = found_gateway.ask(gateway, lambda client: client.create_token(order))
+    terminal.show_facts({"token": made.secret, **_token_row(made.view, as_json)}, as_json)
+
+
+@token.command("list")
+def token_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Tokens by name, with their rights and their ends."""
+    found = found_gateway.ask(gateway, lambda client: client.tokens())
+    rows = [_token_row(view, as_json) for view in found]
+    terminal.show(rows, ["name", "may", "until", "created", "created_by"], as_json, empty="there are no tokens")
+
+
+@token.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")], gateway: GatewayAddress = None
+) -> None:
+    """Revoke a token: whoever uses it just now is cut off within a second."""
+    found_gateway.ask(gateway, lambda client: client.revoke_token(name))
+    terminal.say(f"{name}: revoked")
+
+
+def _token_row(view: TokenView, as_json: bool) -> dict[str, Any]:
+    times = {"until": terminal.moment(view.until), "created": terminal.moment(view.created)}
+    may = {"may": view.rights if as_json else ", ".join(view.rights)}
+    return {"name": view.name, **may, **times, "created_by": view.created_by}
 
 
 def _issuing() -> Any:

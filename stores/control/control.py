@@ -1,4 +1,4 @@
-"""The control store's protocol: gates, quotas and the function registry, versioned as one."""
+"""The control store's protocol: gates, quotas, the function registry and tokens, versioned as one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 from ...model.function_spec import FunctionSpec
 from ...model.gate import Gate
 from ...model.limits import Quota, QuotaChange, Snapshot
+from ...model.token import Token
 
 
 class Control(Protocol):
@@ -34,6 +35,12 @@ class Control(Protocol):
 
     async def register(self, functions: Sequence[FunctionSpec]) -> int:
         """Adds functions or replaces those of the same name; no new version when nothing changed."""
+
+    async def put_token(self, token: Token) -> int:
+        """Keeps a token; no new version where one of its name is kept already."""
+
+    async def remove_token(self, name: str) -> int:
+        """Removes a token; no new version where there is none of the name."""
 
 
 __all__ = ["Control", "Gate", "Quota", "QuotaChange", "Snapshot"]

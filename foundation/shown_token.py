@@ -1,0 +1,47 @@
+"""The token that this process shows where it has no certificate: in a file that TAILRACE_TOKEN_FILE names, read again
+when it changes, or in TAILRACE_TOKEN."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..model.errors import ConfigError
+
+FILE_VARIABLE = "TAILRACE_TOKEN_FILE"
+VARIABLE = "TAILRACE_TOKEN"
+#: The most bytes of a file that are read.
+FILE_BYTES = 4096
+
+
+def shown_token(environment: Mapping[str, str] | None = None) -> str:
+    """The token; empty: there is none. Raises ConfigError for a file that has none."""
+    environment = os.environ if environment is None else environment
+    if not (named := environment.get(FILE_VARIABLE)):
+        return _plain(environment.get(VARIABLE, ""), VARIABLE)
+    try:
+        facts = Path(named).stat()
+    except OSError as error:
+        raise ConfigError(f"{FILE_VARIABLE} is {named}: {error.strerror}; expected a file with a token") from None
+    return _read(named, (facts.st_mtime_ns, facts.st_ino))
+
+
+@functools.lru_cache(maxsize=4)
+def _read(path: str, stamp: tuple[int, int]) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            found = file.read(FILE_BYTES).decode(errors="replace").strip()
+    except OSError as error:
+        raise ConfigError(f"{FILE_VARIABLE} is {path}: {error.strerror}; expected a file with a token") from None
+    if not found:
+        raise ConfigError(f"{FILE_VARIABLE} is {path}, which is empty; expected a token")
+    return _plain(found, f"{FILE_VARIABLE} ({path})")
+
+
+def _plain(token: str, where: str) -> str:
+    """A token that can stand in a header; what it is is not repeated."""
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise ConfigError(f"{where} holds what is no token; expected what `tailrace auth token create` said")
+    return token
