@@ -11,7 +11,7 @@ from .errors import InvalidRequest
 from .plain_text import plain
 
 SCHEME = "tailrace://"
-#: The roles. A node is whoever holds stores or the delay service, with the gateway and the tailers beside them.
+#: The roles. A node is whoever holds stores or the delay service, and what runs beside them.
 ROLES = ("client", "gateway", "node", "operator", "scheduler", "tailer", "worker")
 #: Characters of a URI that are shown, and of a fleet's or a caller's name.
 SHOWN = 200

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from .caller import Caller
 
-_CLIENTS = frozenset({"client", "operator", "worker"})
+#: A node may be a whole platform (`tailrace up`), with a scheduler and a worker that have its certificate.
+_CLIENTS = frozenset({"client", "node", "operator", "worker"})
+_WORKERS = frozenset({"node", "worker"})
+_SCHEDULERS = frozenset({"node", "scheduler"})
 _OPERATORS = frozenset({"operator"})
 _SOURCES = frozenset({"node", "tailer"})
 _PARTS = frozenset({"gateway", "node", "scheduler", "tailer", "worker"})
@@ -16,7 +19,7 @@ _CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "rem
 #: Service and method, of services of operators and stores with `PORT.METHOD` behind it, → the roles that may. A service
 #: alone stands for its other methods.
 CALLS: dict[str, frozenset[str]] = {
-    "Scheduler/AttachWorker": frozenset({"worker"}),
+    "Scheduler/AttachWorker": _WORKERS,
     "Scheduler/AttachTailer": _SOURCES,
     "Scheduler/Adopt": _SOURCES,
     "Scheduler/Execute": frozenset({"client", "operator"}),
@@ -29,7 +32,7 @@ CALLS: dict[str, frozenset[str]] = {
     "Gateway/Result": _CLIENTS,
     "Gateway/Cancel": _CLIENTS,
     "Gateway/Find": _CLIENTS,
-    "Gateway/RegisterFunctions": frozenset({"worker"}),
+    "Gateway/RegisterFunctions": _WORKERS,
     "Gateway/ListFunctions": _ALL,
     "Gateway/Watch": _ALL,
     "Gateway/PutSchedule": _CLIENTS,
@@ -41,8 +44,8 @@ CALLS: dict[str, frozenset[str]] = {
     **{f"Stores/Call control.{name}": frozenset({"gateway", "node"}) for name in _CHANGES},
     "Operators": _OPERATORS,
     "Operators/Call overview.tell_failure": _PARTS,
-    "Operators/Call overview.tell_start_delays": frozenset({"scheduler"}),
-    "Operators/Call usage.tell_usage": frozenset({"scheduler"}),
+    "Operators/Call overview.tell_start_delays": _SCHEDULERS,
+    "Operators/Call usage.tell_usage": _SCHEDULERS,
 }
 
 

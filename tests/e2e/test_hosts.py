@@ -167,10 +167,8 @@ def site(hosts: tuple[Host, Host], tmp_path: Path) -> Iterator[Site]:
         running.append(Running(host, tmp_path, tmp_path / fleet / role, words))
         return running[-1]
 
-    def port(number: int) -> str:
-        return f"{one.listen}:{free_port() if not one.within else number}"
-
-    gateway, scheduler, store, delay = (port(number) for number in (8786, 8788, 8790, 8789))
+    ports = (8786, 8788, 8790, 8789)
+    gateway, scheduler, store, delay = (f"{one.listen}:{port_of(one, each)}" for each in ports)
     site = Site(tmp_path, one, two, start, gateway, scheduler)
     made = site.tell(one, None, "auth", "init", str(tmp_path / "fleet"), "--host", one.address)
     assert made.returncode == 0, made.stderr
@@ -213,7 +211,44 @@ def test_who_is_no_worker_of_the_fleet_gets_no_work_and_is_told_why(site: Site) 
     made = site.tell(site.two, None, "auth", "init", str(site.folder / "other"), "--fleet", "other")
     assert made.returncode == 0
     words = ("worker", "tasks.py", "--gateway", site.gateway, "--scheduler", site.scheduler)
-    site.start(site.two, "tailer", *words).said("may not call Gateway/RegisterFunctions: only worker may")
+    site.start(site.two, "tailer", *words).said("may not call Gateway/RegisterFunctions: only node and worker may")
     site.start(site.two, "worker", *words, fleet="other").said("its certificate is of another fleet")
     inspected = site.tell(site.one, "operator", "inspect", "--scheduler", site.scheduler, "--json")
     assert json.loads(inspected.stdout)["workers"] == []
+
+
+def test_a_platform_of_one_machine_gets_workers_of_another_one(hosts: tuple[Host, Host], tmp_path: Path) -> None:
+    """As the guide has it: docs/guides/hosts.md."""
+    one, two = hosts
+    (tmp_path / "tasks.py").write_text(FUNCTIONS)
+    site = Site(tmp_path, one, two, lambda: None, *(f"{one.listen}:{port_of(one, each)}" for each in (8786, 8788)))  # type: ignore[arg-type, return-value]
+    assert site.tell(one, None, "auth", "init", "fleet", "--host", one.address).returncode == 0
+    # Given a platform whose gateway and scheduler listen for others
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "access.yaml").write_text(f"tls: {tmp_path}/fleet/node\n")
+    (tmp_path / "configs" / "gateway.yaml").write_text(f"listen: {site.gateway}\n")
+    (tmp_path / "configs" / "scheduler.yaml").write_text(f"listen: {site.scheduler}\n")
+    running = [Running(one, tmp_path, None, ("up", "--config", "configs", "--data", "data"))]
+    try:
+        running[0].said("tailrace  ready")
+        # When a worker of another host attaches
+        words = ("worker", "tasks.py", "--gateway", site.gateway, "--scheduler", site.scheduler)
+        running.append(Running(two, tmp_path, tmp_path / "fleet" / "worker", words))
+        running[1].said("ready")
+        # Then it runs what is submitted, here or there
+        for host in (one, two):
+            submitted = site.tell(host, "client", "submit", "where", "--gateway", site.gateway, "--json")
+            assert submitted.returncode == 0, submitted.stderr
+            id = json.loads(submitted.stdout)[0]["id"]
+            result = site.tell(host, "client", "result", id, "--gateway", site.gateway)
+            assert json.loads(result.stdout) == two.name, result.stderr
+        # And whoever knows the machine's secret finds the platform without being told where
+        found = site.tell(one, "operator", "inspect", "--json")
+        assert [each["connected"] for each in json.loads(found.stdout)["workers"]] == [True], found.stderr
+    finally:
+        for part in reversed(running):
+            part.end()
+
+
+def port_of(host: Host, number: int) -> int:
+    return number if host.within else free_port()

@@ -93,7 +93,7 @@ async def test_a_role_calls_what_it_may_and_is_told_who_may_call_the_rest(fleet:
         fleet.as_(fleet.issue("scheduler", "s1")),
         pytest.raises(
             InvalidRequest,
-            match="scheduler s1 of fleet f1 may not call Gateway/Submit: only client, operator and worker may",
+            match="scheduler s1 of fleet f1 may not call Gateway/Submit: only client, node, operator and worker may",
         ),
     ):
         await asked(address)
