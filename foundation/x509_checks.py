@@ -56,6 +56,13 @@ def peer_of(certificate: Certificate) -> PeerCertificate:
     return PeerCertificate(caller_of(uris), since, until)
 
 
+def peer_of_der(data: bytes) -> PeerCertificate:
+    """The same of a certificate in DER."""
+    from cryptography import x509
+
+    return peer_of(x509.load_der_x509_certificate(data))
+
+
 def usable(certificate: Certificate, where: str, now: float) -> PeerCertificate:
     """The same of one that is valid now. Raises ConfigError."""
     try:

@@ -38,6 +38,7 @@ CALLS: dict[str, frozenset[str]] = {
     "Gateway/PutSchedule": _CLIENTS,
     "Gateway/ListSchedules": _CLIENTS,
     "Gateway/ChangeSchedule": _CLIENTS,
+    "Metrics/Scrape": frozenset({"client", "node", "operator"}),
     "Delay/Park": _SOURCES,
     "Delay/Depth": _SOURCES | _OPERATORS,
     "Stores": _SOURCES | {"gateway"},
