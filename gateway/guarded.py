@@ -4,13 +4,18 @@ somebody of this machine, or a part by its certificate, and pass."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+from ..model.caller import Caller
 from ..model.rights import Need
 from ..model.token_calls import CALLS, need_of
-from ..wire.callers import RIGHTS, require
+from ..wire.callers import CALLER, RIGHTS, require
 from ..wire.gateway import WorkloadPort
 from ..wire.v1 import gateway_pb2 as pb
+
+#: Characters of what a caller says of itself.
+WHO_LENGTH = 200
 
 
 class GuardedWorkloads:
@@ -49,6 +54,8 @@ class GuardedWorkloads:
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
         """Of what the caller may operate."""
         await self._require_of("operate", request.ids)
+        if (caller := CALLER.get()) is not None:
+            request.who = f"{request.who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
         return await self._inner.cancel(request)
 
     async def find(self, request: pb.FindRequest) -> pb.FindReply:
@@ -100,12 +107,20 @@ class GuardedSchedules:
 
 
 def check_operation(port: str, method: str, arguments: dict[str, Any]) -> None:
-    """Raises InvalidRequest where an operator lacks the right to what a call is about."""
+    """Raises InvalidRequest where an operator lacks the right to what a call is about. Who says so is, of a caller from
+    beyond this machine, what it says and who it is."""
+    if (caller := CALLER.get()) is not None:
+        arguments |= {name: _signed(value, caller) for name, value in arguments.items() if hasattr(value, "who")}
     call = CALLS.get(f"Operators/Call {port}.{method}")
     if RIGHTS.get() is None or call is None or not call.scoped:
         return
     subject = next((value for value in arguments.values() if hasattr(value, "function")), None)
     require([need_of(call.action, subject)])
+
+
+def _signed(value: Any, caller: Caller) -> Any:
+    who = f"{value.who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
+    return value._replace(who=who) if isinstance(value, tuple) else replace(value, who=who)
 
 
 def needs_of(action: str, subjects: Iterable[Any]) -> list[Need]:

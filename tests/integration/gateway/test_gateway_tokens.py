@@ -151,7 +151,9 @@ async def test_a_token_of_a_tenant_submits_and_reads_for_no_other(door: Door) ->
             with pytest.raises(InvalidRequest, match="needs the right submit:add@other"):
                 await client.submit_many(calls)
         async with GatewayClient(address) as caller:
-            await caller.set_gate(Gate("add", "", "pause", tenant="acme"))
+            await caller.set_gate(Gate("add", "", "pause", "ann", tenant="acme"))
+            [gate] = (await door.stores.control.snapshot()).gates
+            assert gate.who == "ann as client ci"
             for gate in (
                 Gate("add", "", "pause"),
                 Gate("", "", "pause", tenant="acme"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 import socket
 import ssl
@@ -258,3 +259,17 @@ async def test_a_servers_changed_certificate_is_shown_to_who_connects_next(fleet
 def served_certificate(address: str, authority: Path) -> str:
     host, port = address.removeprefix("tls:").split(":")
     return ssl.get_server_certificate((host, int(port)), ca_certs=str(authority))
+
+
+async def test_whatever_strangers_send_the_fleet_goes_on(fleet: Fleet, serving: Serve) -> None:
+    address = await serving(fleet.issue("gateway"))
+    chance, port = random.Random(7), int(address.rpartition(":")[2])
+    hello = bytes.fromhex("16030100a5010000a10303")  # how a handshake begins
+    for number in range(100):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write((hello if number % 2 else b"") + chance.randbytes(chance.randrange(2000)))
+        if number % 3:
+            writer.write_eof()
+        writer.close()
+    with fleet.as_(fleet.issue("client", "ann")):
+        assert await asked(address) == "client ann of fleet f1"
