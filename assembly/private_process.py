@@ -8,6 +8,8 @@ import resource
 
 from ..foundation.certificates import VARIABLE, certificates
 from ..foundation.run_dir import RunDir
+from ..model.grants import read_grants
+from ..wire.callers import GRANTS
 from ..wire.entry import ENTRY, CallerCheck
 from .settings import AccessConfig, ConfigDirectory
 
@@ -35,9 +37,11 @@ def enter(part: str, directory: ConfigDirectory) -> None:
 
 
 def use_certificates(directory: ConfigDirectory) -> None:
-    """Takes the certificates that the configuration names, for this process and those that it starts. Raises
-    ConfigError for what cannot be used."""
-    if (folder := directory.read("access.yaml", AccessConfig).tls) is not None:
+    """Takes the certificates that the configuration names, for this process and those that it starts, and the rights
+    of others. Raises ConfigError for what cannot be used."""
+    config = directory.read("access.yaml", AccessConfig)
+    GRANTS.set(read_grants(config.rights))
+    if (folder := config.tls) is not None:
         os.environ[VARIABLE] = str(folder.absolute())
     if (found := certificates()) is not None:
         found.now()

@@ -120,7 +120,7 @@ def check_operation(port: str, method: str, arguments: dict[str, Any]) -> None:
 
 def _signed(value: Any, caller: Caller) -> Any:
     who = f"{value.who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
-    return value._replace(who=who) if isinstance(value, tuple) else replace(value, who=who)
+    return value._replace(who=who) if hasattr(value, "_replace") else replace(value, who=who)
 
 
 def needs_of(action: str, subjects: Iterable[Any]) -> list[Need]:

@@ -1,4 +1,4 @@
-"""Calls of people and programs that show a token: which right each needs. What stands nowhere is for no token."""
+"""Calls of whoever has rights of its own, as a token has: which right each needs. What stands nowhere is for none."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ class TokenCall(NamedTuple):
 
 
 CALLS: dict[str, TokenCall] = {
+    "Scheduler/Execute": TokenCall("submit", scoped=True),
+    "Scheduler/Explain": TokenCall("read"),
+    "Scheduler/Inspect": TokenCall("read"),
+    "Scheduler/Record": TokenCall("administer"),
     "Gateway/Submit": TokenCall("submit", scoped=True),
     "Gateway/Status": TokenCall("read", scoped=True),
     "Gateway/Result": TokenCall("read", scoped=True),

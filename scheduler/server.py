@@ -15,9 +15,10 @@ from ..foundation.duties import Duties
 from ..model.errors import InvalidRequest, Overloaded, TailraceError
 from ..model.lease import LeaseSizes
 from ..model.metrics import Sample, sorted_samples
+from ..model.rights import Need
 from ..model.usage import UsageReport
 from ..model.workload import Kind
-from ..wire.callers import CALLER
+from ..wire.callers import CALLER, require
 from ..wire.carriers import serve_streams
 from ..wire.channel import serve
 from ..wire.convert import function_from_wire
@@ -130,6 +131,7 @@ class SchedulerServer:
     # ---- what callers ask (wire/scheduler.SchedulerCalls)
 
     async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply:
+        require([Need("submit", request.function, request.collection, request.tenant)])
         return await self._calls.run(request)
 
     async def adopt(self, request: pb.AdoptRequest) -> pb.Adoption:
@@ -201,6 +203,7 @@ class SchedulerServer:
             specs = [function_from_wire(function) for function in hello.functions]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"worker {hello.name!r} announced a function that cannot be read: {error}") from None
+        require(Need("run", spec.name) for spec in specs)
         served = self._known(hello, WorkerEnd)
         welcome = self._welcome(hello, served)
         if served is None:

@@ -12,6 +12,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterable
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import grpc
@@ -21,6 +22,7 @@ from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.x509_checks import PeerCertificate, out_of_time, parsed, peer_of
 from ..model.caller import Caller
 from ..model.errors import ConfigError, InvalidRequest, Unavailable
+from ..model.grants import Grants, rights_of
 from ..model.rights import ANY, Need, Right, missing, sentence
 from ..model.role_calls import refusal
 from ..model.token import Token
@@ -34,13 +36,15 @@ LOOK = 0.25
 REMEMBERED = 1024
 #: What anybody of the fleet may call, whatever its role.
 FOR_ALL = ("/grpc.health.v1.Health/", "/grpc.reflection.")
+#: Roles that do nothing but what rights are about, so that whoever has rights may call nothing else.
+_LIMITED = ("client", "operator")
 _PACKAGE = "/tailrace.v1."
 
 _LOG = logging.getLogger("tailrace.wire")
 
 
 class Granted(NamedTuple):
-    """The rights of a token."""
+    """The rights of a caller, who is called so in refusals."""
 
     name: str
     rights: tuple[Right, ...]
@@ -56,6 +60,10 @@ class Granted(NamedTuple):
             and (not function or right._replace(collection=ANY, tenant=ANY).covers(Need(action, function)))
             for right in self.rights
         )
+
+
+#: The grants of the servers that the running code starts; empty: callers may do what their roles may.
+GRANTS: contextvars.ContextVar[Grants] = contextvars.ContextVar("tailrace-grants", default=MappingProxyType({}))
 
 
 class Admitted(NamedTuple):
@@ -88,7 +96,7 @@ class TokenDoor:
 
 #: Who makes the call that is being answered; None: somebody of this machine, who showed its secret.
 CALLER: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("tailrace-caller", default=None)
-#: The rights of who makes it; None: it has no token, and may do what its role may.
+#: The rights of who makes it; None: nobody gave it any of its own, and it may do what its role may.
 RIGHTS: contextvars.ContextVar[Granted | None] = contextvars.ContextVar("tailrace-rights", default=None)
 
 
@@ -96,7 +104,17 @@ def require(needs: Iterable[Need]) -> None:
     """Raises InvalidRequest where who makes the call that is being answered lacks a right."""
     granted = RIGHTS.get()
     if granted is not None and (need := missing(granted.rights, needs)) is not None:
-        raise InvalidRequest(sentence(f"the token {granted.name}", granted.rights, need))
+        raise InvalidRequest(sentence(granted.name, granted.rights, need))
+
+
+def _check(granted: Granted, name: str) -> None:
+    """Raises InvalidRequest for a call that these rights are not enough for, whatever it is about."""
+    call = CALLS.get(name)
+    if call is None:
+        raise InvalidRequest(f"{granted.name} may not call {name}: that is for parts of the fleet")
+    need = Need(call.action)
+    if not (granted.may_some(call.action) if call.scoped else granted.may(need)):
+        raise InvalidRequest(sentence(granted.name, granted.rights, need))
 
 
 class FleetCheck:
@@ -105,6 +123,7 @@ class FleetCheck:
     def __init__(self, certificates: Certificates, tokens: Tokens | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._certificates = certificates
         self._tokens = tokens
+        self._grants = GRANTS.get()
         self._clock = clock
         self._open: dict[asyncio.Task[Any], tuple[Admitted, str]] = {}
         self._ended: dict[asyncio.Task[Any], str] = {}
@@ -124,9 +143,18 @@ class FleetCheck:
             raise InvalidRequest(
                 f"{found.caller} is of another fleet: this is {mine}. Each fleet has certificates of its own"
             )
-        if not path.startswith(FOR_ALL) and (why := refusal(found.caller, call_name(path, request))):
+        if path.startswith(FOR_ALL):
+            return admitted
+        name = call_name(path, request)
+        if why := refusal(found.caller, name):
             raise InvalidRequest(why)
-        return admitted
+        rights = rights_of(self._grants, found.caller)
+        if rights is None:
+            return admitted
+        granted = Granted(str(found.caller), rights)
+        if found.caller.role in _LIMITED or name in CALLS:
+            _check(granted, name)
+        return admitted._replace(granted=granted)
 
     def _peer(self, context: Any) -> PeerCertificate:
         shown: Iterable[bytes] = context.auth_context().get("x509_pem_cert", ())
@@ -141,15 +169,9 @@ class FleetCheck:
         if self._tokens is None:
             raise InvalidRequest("no token is taken here, only certificates: ask the gateway")
         token = self._tokens.shown(secret, self._clock.wall())
-        granted = Granted(token.name, token.rights)
+        granted = Granted(f"the token {token.name}", token.rights)
         if not path.startswith(FOR_ALL):
-            name = call_name(path, request)
-            call = CALLS.get(name)
-            if call is None:
-                raise InvalidRequest(f"no token may call {name}: that is for parts, by their certificates")
-            need = Need(call.action)
-            if not (granted.may_some(call.action) if call.scoped else granted.may(need)):
-                raise InvalidRequest(sentence(f"the token {token.name}", token.rights, need))
+            _check(granted, call_name(path, request))
         mine = self._certificates.now().caller
         caller = Caller("" if mine is None else mine.fleet, "client", token.name)
         return Admitted(caller, functools.partial(self._tokens.ended, token), granted)

@@ -121,7 +121,9 @@ async def test_a_program_submits_and_reads_what_it_may(door: Door) -> None:
             ):
                 with pytest.raises(InvalidRequest, match=f"it needs the right {right}, and has|may not do this"):
                     await call
-            with pytest.raises(InvalidRequest, match=r"no token may call Operators/Call overview\.tell_failure"):
+            with pytest.raises(
+                InvalidRequest, match=r"the token ci may not call Operators/Call overview\.tell_failure"
+            ):
                 await caller.tell_failure("worker", "no", 1)
 
 
