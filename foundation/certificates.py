@@ -141,7 +141,12 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
-@functools.lru_cache(maxsize=8)
+def certificates_in(folder: Path) -> Certificates:
+    """The certificates in a folder."""
+    return _in(str(folder.expanduser().absolute()))
+
+
+@functools.lru_cache(maxsize=32)
 def _in(folder: str) -> Certificates:
     """Those of a folder, once for all that a process dials and serves."""
     return Certificates(Path(folder))

@@ -6,9 +6,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..model.errors import ConfigError
+from .certificates import Certificates, certificates, certificates_in
 
 FILE_VARIABLE = "TAILRACE_TOKEN_FILE"
 VARIABLE = "TAILRACE_TOKEN"
@@ -45,3 +47,23 @@ def _plain(token: str, where: str) -> str:
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(f"{where} holds what is no token; expected what `tailrace auth token create` said")
     return token
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The credentials that a caller shows beyond this machine, where they are not those of its process. An empty `token`
+    is that of its environment, where it has no certificate."""
+
+    certificates: Certificates | None
+    token: str = field(default="", repr=False)
+
+    @classmethod
+    def given(cls, tls: str | Path | None, token: str | None) -> Credentials | None:
+        """Those of the folder and the token that somebody gives; None: of the process. Raises ConfigError for what
+        cannot be shown."""
+        if tls is None and token is None:
+            return None
+        found = certificates() if tls is None else certificates_in(Path(tls))
+        if found is None:
+            raise ConfigError("a token is shown over TLS only: tls is to name a folder with the fleet's ca.crt")
+        return cls(found, _plain(token or "", "token"))

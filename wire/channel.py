@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 import grpc
 
 from ..foundation.certificates import Certificates
+from ..foundation.shown_token import Credentials
 from ..model.address import SECURED, listening_address
 from ..model.errors import AlreadyInUse, ConfigError, NotConnected, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
@@ -81,33 +82,34 @@ class Network(Protocol):
 NETWORK: contextvars.ContextVar[Network | None] = contextvars.ContextVar("tailrace-network", default=None)
 
 
-def dial(address: str) -> grpc.aio.Channel:
-    """A channel to a part of the platform. Connecting happens by itself, and again after a break."""
+def dial(address: str, shown: Credentials | None = None) -> grpc.aio.Channel:
+    """A channel to a part of the platform. Connecting happens by itself, and again after a break. `shown`: what its
+    calls show beyond this machine; by default what the process has."""
     network = NETWORK.get()
     if network is not None:
         return network.dial(address)
     _for_calls(address)
     channel: Any
-    if (found := securing(address)) is not None:
+    if (found := securing(address, shown)) is not None:
         found.now()  # bad files are told at once
         channel = RenewedChannel(found, lambda given: grpc.aio.secure_channel(bare(address), given, options=_OPTIONS))
     else:
         channel = grpc.aio.insecure_channel(bare(address), options=_OPTIONS)
-    return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address), RefusedCall))
+    return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address, shown), RefusedCall))
 
 
-def dial_blocking(address: str) -> grpc.Channel:
+def dial_blocking(address: str, shown: Credentials | None = None) -> grpc.Channel:
     """The same for blocking calls, which also work in a process forked from one that made some."""
     _for_calls(address)
     channel: Any
-    if (found := securing(address)) is not None:
+    if (found := securing(address, shown)) is not None:
         found.now()
         channel = RenewedChannel(
             found, lambda given: grpc.secure_channel(bare(address), given, options=_OPTIONS), awaited=False
         )
     else:
         channel = grpc.insecure_channel(bare(address), options=_OPTIONS)
-    return cast(grpc.Channel, ProvenChannel(channel, Proof(address), raised))
+    return cast(grpc.Channel, ProvenChannel(channel, Proof(address, shown), raised))
 
 
 async def serve(
@@ -188,10 +190,10 @@ async def abort(context: Any, error: TailraceError) -> None:
     await context.abort(*status_of(error))
 
 
-def error_of(error: Any, address: str, reason: str = "") -> TailraceError:
+def error_of(error: Any, address: str, reason: str = "", shown: Credentials | None = None) -> TailraceError:
     """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio). `reason`:
     why this address was asked, behind what is said of its silence."""
-    if said := meaning(error.details() or "", address):
+    if said := meaning(error.details() or "", address, shown):
         return NotConnected(f"{address} is not connected: {said}{reason}")
     metadata = tuple((key, str(value)) for key, value in error.trailing_metadata() or ())
     return error_of_status(CallStatus(error.code(), error.details() or "", metadata), address, reason)

@@ -24,7 +24,7 @@ from grpc.aio import AioRpcError, Metadata
 from ..foundation.certificates import certificates
 from ..foundation.listening import listeners
 from ..foundation.run_dir import VARIABLE, Card, cards, user_name
-from ..foundation.shown_token import shown_token
+from ..foundation.shown_token import Credentials, shown_token
 from ..model.address import read_address, wants_tls
 
 #: The metadata that shows a secret.
@@ -80,12 +80,14 @@ class Proof:
     each call until it is found, since a part may be there before its platform is; and again a second later, since that
     may be another one by then."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, shown: Credentials | None = None) -> None:
         self._address = address
+        self._token = "" if shown is None else shown.token
         there = read_address(address.removeprefix("direct:"))
         self._host = "" if there is None else there.host
         self._port = there.port if there is not None and there.loopback else 0
-        self._certificates = certificates() if wants_tls(address) else None
+        given = None if shown is None else shown.certificates
+        self._certificates = (given or certificates()) if wants_tls(address) else None
         self._found: tuple[tuple[str, str], ...] | None = None
         self._again = 0.0
 
@@ -97,7 +99,8 @@ class Proof:
         """What a call over gRPC shows: to another machine a token, where it has no certificate. Raises what a call to
         nobody raises, where a stranger listens."""
         if self._certificates is not None:
-            token = "" if self._certificates.now().caller is not None else shown_token()
+            certified = self._certificates.now().caller is not None
+            token = self._token or ("" if certified else shown_token())
             return ((AUTHORIZATION, f"{BEARER}{token}"),) if token else None
         if self._port and (not self._found or time.monotonic() >= self._again):
             self._found = None

@@ -10,12 +10,15 @@ from typing import Any
 import grpc
 
 from ..foundation.certificates import Certificates, Identity, certificates
+from ..foundation.shown_token import Credentials
 from ..model.address import SECURED, read_address, wants_tls
 
 
-def securing(address: str) -> Certificates | None:
+def securing(address: str, shown: Credentials | None = None) -> Certificates | None:
     """The certificates with which an address is dialed or served; None: there TLS is not spoken."""
-    return certificates() if wants_tls(address) else None
+    if not wants_tls(address):
+        return None
+    return certificates() if shown is None else shown.certificates
 
 
 def bare(address: str) -> str:
@@ -79,14 +82,14 @@ _UNKNOWN = (
 )
 
 
-def meaning(details: str, address: str) -> str:
+def meaning(details: str, address: str, shown: Credentials | None = None) -> str:
     """What it means that no connection over TLS could be made, by what gRPC says of it; empty: it is nothing of TLS."""
     if not details.startswith("failed to connect") or not wants_tls(address):
         return ""
     said = next((each for each in _MEANING if each[0] in details), None)
     if said is None:
         return ""
-    found = certificates()
+    found = securing(address, shown)
     if found is None:
         return _UNKNOWN
     me = found.now().caller

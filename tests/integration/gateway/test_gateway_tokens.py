@@ -127,6 +127,25 @@ async def test_a_program_submits_and_reads_what_it_may(door: Door) -> None:
                 await caller.tell_failure("worker", "no", 1)
 
 
+async def test_a_client_may_be_given_its_token_and_folder(door: Door, tmp_path: Path) -> None:
+    secret = await door.made("submit:add")
+    (tmp_path / "bare").mkdir()
+    shutil.copy(door.fleet.folder / "ca.crt", tmp_path / "bare")
+    address = door.server.token_address
+    with door.fleet.as_(None):
+        async with AsyncClient(address, tls=tmp_path / "bare", token=secret) as client:
+            await client.submit("add", a=1)
+            assert secret not in repr(client) and secret not in repr(vars(client))
+        with tailrace.Client(address, tls=str(tmp_path / "bare"), token=secret) as blocking:
+            await asyncio.to_thread(blocking.submit, "add", a=1)
+        with tailrace.Client(door.server.address, tls=door.fleet.issue("client")) as certified:
+            await asyncio.to_thread(certified.submit, "send_email", to="ann")
+        with pytest.raises(ConfigError, match="a token is shown over TLS only"):
+            tailrace.Client(address, token=secret)
+        with pytest.raises(ConfigError, match="token holds what is no token"):
+            tailrace.Client(address, tls=tmp_path / "bare", token="a b")
+
+
 async def test_what_a_token_may_not_read_is_not_known_to_it(door: Door) -> None:
     secret = await door.made("read:add")
     with door.fleet.as_(door.fleet.issue("client")):
