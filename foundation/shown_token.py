@@ -51,8 +51,8 @@ def _plain(token: str, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The credentials that a caller shows beyond this machine, where they are not those of its process. An empty `token`
-    is that of its environment, where it has no certificate."""
+    """The credentials that a caller shows beyond this machine, where they are not those of its process. An empty
+    `token` is that of its environment, where it has no certificate."""
 
     certificates: Certificates | None
     token: str = field(default="", repr=False)
