@@ -27,7 +27,7 @@ from ..model.rights import ANY, Need, Right, missing, sentence
 from ..model.role_calls import refusal
 from ..model.token import Token
 from ..model.token_calls import CALLS
-from .entry import AUTHORIZATION, BEARER
+from .entry import AUTHORIZATION, BEARER, OPEN
 from .statuses import CallStatus, refused, status_of
 
 #: Seconds between looks at calls that last.
@@ -118,10 +118,18 @@ def _check(granted: Granted, name: str) -> None:
 
 
 class FleetCheck:
-    """The check of the callers of a server that speaks TLS: by the certificates of its own fleet."""
+    """The check of the callers of a server that speaks TLS: by the certificates of its own fleet, or by `tokens`.
+    `hold` is told of each call that is refused."""
 
-    def __init__(self, certificates: Certificates, tokens: Tokens | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        certificates: Certificates,
+        tokens: Tokens | None = None,
+        hold: Callable[[Any], None] = lambda context: None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._certificates = certificates
+        self._hold = hold
         self._tokens = tokens
         self._grants = GRANTS.get()
         self._clock = clock
@@ -176,7 +184,20 @@ class FleetCheck:
         caller = Caller("" if mine is None else mine.fleet, "client", token.name)
         return Admitted(caller, functools.partial(self._tokens.ended, token), granted)
 
-    def refuse(self, why: str, path: str) -> CallStatus:
+    async def _admitted(self, context: Any, path: str, request: Any) -> Admitted:
+        """The same; a call that may not be made is ended, and counts for its peer until that has read why."""
+        try:
+            return self.admit(context, path, request)
+        except Unavailable as error:
+            self._hold(context)
+            await context.abort(*status_of(error))
+            raise
+        except (InvalidRequest, ConfigError) as error:
+            self._hold(context)
+            await context.abort(*self._refusal(str(error), path))
+            raise
+
+    def _refusal(self, why: str, path: str) -> CallStatus:
         """What is answered to a call that may not be made; the log says the first ones, and then seldom."""
         self._refused += 1
         if self._refused & (self._refused - 1) == 0:
@@ -217,6 +238,8 @@ class FleetCheck:
 
     def guarded(self, handler: Any, path: str) -> Any:
         """The handler of a method, which only those get to who may call it."""
+        if path == OPEN:
+            return handler
         if handler.request_streaming:
             make = (
                 grpc.stream_stream_rpc_method_handler
@@ -240,14 +263,7 @@ class FleetCheck:
 
     def _answering(self, inner: Callable[[Any, Any], Any], path: str, one: bool) -> Callable[[Any, Any], Any]:
         async def method(request: Any, context: Any) -> Any:
-            try:
-                admitted = self.admit(context, path, request if one else None)
-            except Unavailable as error:
-                await context.abort(*status_of(error))
-                raise
-            except (InvalidRequest, ConfigError) as error:
-                await context.abort(*self.refuse(str(error), path))
-                raise
+            admitted = await self._admitted(context, path, request if one else None)
             CALLER.set(admitted.caller)
             RIGHTS.set(admitted.granted)
             task = self.lasts(admitted, path)
@@ -267,14 +283,7 @@ class FleetCheck:
 
     def _generating(self, inner: Callable[[Any, Any], Any], path: str, one: bool) -> Callable[[Any, Any], Any]:
         async def method(request: Any, context: Any) -> Any:
-            try:
-                admitted = self.admit(context, path, request if one else None)
-            except Unavailable as error:
-                await context.abort(*status_of(error))
-                raise
-            except (InvalidRequest, ConfigError) as error:
-                await context.abort(*self.refuse(str(error), path))
-                raise
+            admitted = await self._admitted(context, path, request if one else None)
             task = self.lasts(admitted, path)
             try:
                 async for reply in inner(request, context):

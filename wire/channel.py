@@ -21,7 +21,7 @@ from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
 from .secured import RenewedChannel, bare, meaning, securing, server_credentials, token_credentials
 from .statuses import CallStatus, error_of_status, status_of
-from .unread import UnreadAnswers
+from .unread import STRANGER, UnreadAnswers
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
 MAX_MESSAGE = 16 << 20
@@ -131,12 +131,13 @@ async def serve(
     bounds = bounds.within_files()
     found = securing(address)
     host = listening_address(address, secured=found is not None).host
-    tokens = None if door is None else door.tokens
-    fleet = None if found is None else FleetCheck(found, tokens)
     server = grpc.aio.server(
         options=[*_OPTIONS, *_SERVER_OPTIONS, *_bounded(bounds)], maximum_concurrent_rpcs=_CALLS_IN_ALL
     )
-    methods = Methods(server, UnreadAnswers(bounds, endings or Endings()), ENTRY.get(), fleet)
+    unread = UnreadAnswers(bounds, endings or Endings())
+    tokens = None if door is None else door.tokens
+    fleet = None if found is None else FleetCheck(found, tokens, lambda context: unread.hold(context, STRANGER))
+    methods = Methods(server, unread, ENTRY.get(), fleet)
     for add in register:
         add(cast(grpc.aio.Server, methods))
     try:

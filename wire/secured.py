@@ -10,7 +10,9 @@ from typing import Any
 import grpc
 
 from ..foundation.certificates import Certificates, Identity, certificates
+from ..foundation.clock import SYSTEM_CLOCK
 from ..foundation.shown_token import Credentials
+from ..foundation.x509_checks import PeerCertificate, out_of_time
 from ..model.address import SECURED, read_address, wants_tls
 
 
@@ -92,7 +94,12 @@ def meaning(details: str, address: str, shown: Credentials | None = None) -> str
     found = securing(address, shown)
     if found is None:
         return _UNKNOWN
-    me = found.now().caller
+    identity = found.now()
+    me = identity.caller
+    if me is not None and (
+        why := out_of_time(PeerCertificate(me, identity.since, identity.until), SYSTEM_CLOCK.wall())
+    ):
+        return f"{why} ({found.folder})"
     there = read_address(bare(address))
     return said[1].format(
         host="" if there is None else there.bare_host,

@@ -142,13 +142,15 @@ class Site(NamedTuple):
     gateway: str
     scheduler: str
 
-    def tell(self, host: Host, role: str | None, *words: str) -> subprocess.CompletedProcess[str]:
+    def tell(
+        self, host: Host, role: str | None, *words: str, more: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end as a role of the fleet; None: without certificates."""
         certificates = None if role is None else self.folder / "fleet" / role
         return subprocess.run(
             [*host.within, *TAILRACE, *words],
             cwd=self.folder,
-            env=environment(host, self.folder, certificates),
+            env=environment(host, self.folder, certificates) | (more or {}),
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -222,11 +224,12 @@ def test_a_platform_of_one_machine_gets_workers_of_another_one(hosts: tuple[Host
     one, two = hosts
     (tmp_path / "tasks.py").write_text(FUNCTIONS)
     site = Site(tmp_path, one, two, lambda: None, *(f"{one.listen}:{port_of(one, each)}" for each in (8786, 8788)))  # type: ignore[arg-type, return-value]
+    tokens = f"{one.listen}:{port_of(one, 8787)}"
     assert site.tell(one, None, "auth", "init", "fleet", "--host", one.address).returncode == 0
     # Given a platform whose gateway and scheduler listen for others
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "access.yaml").write_text(f"tls: {tmp_path}/fleet/node\n")
-    (tmp_path / "configs" / "gateway.yaml").write_text(f"listen: {site.gateway}\n")
+    (tmp_path / "configs" / "gateway.yaml").write_text(f"listen: {site.gateway}\ntoken_listen: {tokens}\n")
     (tmp_path / "configs" / "scheduler.yaml").write_text(f"listen: {site.scheduler}\n")
     running = [Running(one, tmp_path, None, ("up", "--config", "configs", "--data", "data"))]
     try:
@@ -242,6 +245,23 @@ def test_a_platform_of_one_machine_gets_workers_of_another_one(hosts: tuple[Host
             id = json.loads(submitted.stdout)[0]["id"]
             result = site.tell(host, "client", "result", id, "--gateway", site.gateway)
             assert json.loads(result.stdout) == two.name, result.stderr
+        # And with a token of the operator's making, until that is revoked
+        may = ("--may", "submit:where", "--gateway", site.gateway, "--json")
+        made = site.tell(one, "operator", "auth", "token", "create", "ci", *may)
+        assert made.returncode == 0, made.stderr
+        token = {"TAILRACE_TOKEN": json.loads(made.stdout)["token"]}
+        (tmp_path / "fleet" / "bare").mkdir()
+        (tmp_path / "fleet" / "bare" / "ca.crt").write_bytes((tmp_path / "fleet" / "ca.crt").read_bytes())
+        words = ("submit", "where", "--gateway", tokens)
+        assert site.tell(two, "bare", *words, more=token).returncode == 0
+        assert "needs the right" in site.tell(two, "bare", "gate", "list", "--gateway", tokens, more=token).stderr
+        assert site.tell(one, "operator", "auth", "token", "revoke", "ci", "--gateway", site.gateway).returncode == 0
+        revoked = site.tell(two, "bare", *words, more=token)
+        assert revoked.returncode == 2 and "the token is not known here" in revoked.stderr
+        # And nobody reads it, nor any key, in what was said
+        secrets = [token["TAILRACE_TOKEN"], (tmp_path / "fleet" / "node" / "tls.key").read_text().splitlines()[1]]
+        said = [part.text for part in running] + [revoked.stderr, revoked.stdout]
+        assert not any(secret in text for secret in secrets for text in said)
         # And whoever knows the machine's secret finds the platform without being told where
         found = site.tell(one, "operator", "inspect", "--json")
         assert [each["connected"] for each in json.loads(found.stdout)["workers"]] == [True], found.stderr

@@ -247,6 +247,27 @@ async def test_revocation_ends_open_calls_within_a_second(door: Door) -> None:
                 await client.submit("add", a=1)
 
 
+async def test_every_gateway_of_the_store_hears_of_it(door: Door) -> None:
+    # Given a second gateway of the same store, and somebody who waits there
+    secret = await door.made("submit", "read")
+    with door.fleet.as_(door.fleet.issue("gateway")):
+        second = door.stores.gateway(listen="tls:127.0.0.1:0", token_listen="127.0.0.1:0")
+        await second.start()
+    try:
+        with door.as_(secret):
+            async with AsyncClient(second.token_address) as client:
+                id = (await client.submit("add", a=1)).id
+            waiting = asyncio.create_task(lasting(second.token_address, id))
+            await asyncio.sleep(0.5)
+        # When the first one is told to revoke it, then the second one's call ends
+        began = asyncio.get_running_loop().time()
+        await door.revoke()
+        assert (await waiting)[0] == "the token ci was revoked"
+        assert asyncio.get_running_loop().time() - began < 2  # the operator's connection too
+    finally:
+        await second.stop()
+
+
 async def test_its_end_does_too(door: Door) -> None:
     secret = "tailrace_short"
     rights = (right_of("submit"), right_of("read"))

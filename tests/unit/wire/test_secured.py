@@ -18,6 +18,7 @@ from tailrace.foundation.certificates import Certificates
 from tailrace.model.errors import ConfigError, InvalidRequest, NotConnected
 from tailrace.wire.callers import CALLER
 from tailrace.wire.channel import dial, dial_blocking, error_of, serve
+from tailrace.wire.health import Health
 from tests.scenes.fleet import Fleet
 
 SUBMIT, ATTACH, GATES = (f"/tailrace.v1.{name}" for name in ("Gateway/Submit", "Scheduler/AttachWorker", "Nothing/New"))
@@ -154,6 +155,29 @@ async def test_an_expired_certificate_is_neither_shown_nor_taken(fleet: Fleet, s
         Certificates(old).now()
     with pytest.raises(ConfigError, match=r"is valid from .* set the clock right"):
         Certificates(fleet.issue("client", ago=-2)).now()
+
+
+async def test_a_caller_whose_certificate_ends_meanwhile_is_told_so(fleet: Fleet, serving: Serve) -> None:
+    address = await serving(fleet.issue("gateway"))
+    with fleet.as_(fleet.issue("client", ago=1 - 2 / 86_400, days=1)):
+        assert await asked(address) == "client x of fleet f1"
+        async with asyncio.timeout(20):
+            with pytest.raises(NotConnected, match="the certificate of client x of fleet f1 expired at"):
+                while True:
+                    await asked(address)
+                    await asyncio.sleep(0.1)
+
+
+async def test_health_may_be_asked_by_whoever_gets_a_connection(fleet: Fleet, serving: Serve) -> None:
+    health = Health("test")
+    with fleet.as_(fleet.issue("scheduler")):
+        server, address = await serve("tls:127.0.0.1:0", [health.register])
+    try:
+        await health.set(True)
+        with fleet.as_(fleet.issue("worker")):
+            assert await asked(address, "/grpc.health.v1.Health/Check") == "\x08\x01"
+    finally:
+        await server.stop(None)
 
 
 async def test_a_server_is_known_by_its_hosts(fleet: Fleet) -> None:
