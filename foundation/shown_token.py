@@ -14,8 +14,8 @@ from .certificates import Certificates, certificates, certificates_in
 
 FILE_VARIABLE = "TAILRACE_TOKEN_FILE"
 VARIABLE = "TAILRACE_TOKEN"
-#: The most bytes of a file that are read.
-FILE_BYTES = 4096
+#: Characters of a token: gRPC bounds what a call shows at 8 KiB. And the most bytes of a file that are read.
+LONGEST, FILE_BYTES = 7000, 8192
 
 
 def shown_token(environment: Mapping[str, str] | None = None) -> str:
@@ -46,6 +46,8 @@ def _plain(token: str, where: str) -> str:
     """A token that can stand in a header; what it is is not repeated."""
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(f"{where} holds what is no token; expected what `tailrace auth token create` said")
+    if len(token) > LONGEST:
+        raise ConfigError(f"{where} holds {len(token)} characters: at most {LONGEST} fit into a call")
     return token
 
 

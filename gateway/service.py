@@ -8,6 +8,7 @@ from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..model.metrics import Sample, samples, sorted_samples
 from ..wire.bounds import Endings
+from ..wire.callers import Tokens
 from ..wire.submissions import answer_submissions, new_name, possible
 from ..wire.v1 import gateway_pb2 as pb
 from .attention import Attention
@@ -18,6 +19,7 @@ from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .file_desk import FileDesk
 from .known_functions import KnownFunctions
+from .oidc import IssuedTokens
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
 from .rules.tokens import KnownTokens
@@ -48,10 +50,10 @@ class GatewayService:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler, attention.submissions)
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
-        self.tokens = KnownTokens()
-        control = ControlDesk(
-            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, self.tokens
-        )
+        known = KnownTokens()
+        self._issued = None if config.oidc is None else IssuedTokens(known, config.oidc, clock, duties)
+        self.tokens: Tokens = self._issued or known
+        control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties, config.capacity, known)
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
         overview = OverviewDesk(
             attention,
@@ -116,6 +118,8 @@ class GatewayService:
         if self._spooler is not None:
             await self._spooler.start()
         await self.schedules.start(declared.schedules, wait=store_read)
+        if self._issued is not None:
+            self._issued.start()
         self._status.start()
         self._dead.start()
         self._overview.start(self._look_every)

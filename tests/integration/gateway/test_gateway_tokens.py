@@ -142,6 +142,8 @@ async def test_a_client_may_be_given_its_token_and_folder(door: Door, tmp_path: 
             await asyncio.to_thread(certified.submit, "send_email", to="ann")
         with pytest.raises(ConfigError, match="a token is shown over TLS only"):
             tailrace.Client(address, token=secret)
+        with pytest.raises(ConfigError, match="token holds 7001 characters: at most 7000 fit into a call"):
+            tailrace.Client(address, tls=tmp_path / "bare", token="x" * 7001)
         with pytest.raises(ConfigError, match="token holds what is no token"):
             tailrace.Client(address, tls=tmp_path / "bare", token="a b")
 
