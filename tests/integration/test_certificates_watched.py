@@ -8,6 +8,8 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from scenes.fleet import Fleet
+from scenes.lone_node import node, until
 
 from tailrace.assembly import certificate_watch
 from tailrace.foundation import certificates
@@ -15,8 +17,6 @@ from tailrace.foundation.metrics_server import MetricsServer
 from tailrace.model.errors import ConfigError
 from tailrace.model.metrics import Sample
 from tailrace.wire.gateway import GatewayClient
-from tests.scenes.fleet import Fleet
-from tests.scenes.lone_node import node, until
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ import pytest
 from aiohttp import web
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
+from scenes.fleet import Fleet
 
 from tailrace.gateway import oidc
 from tailrace.gateway.server import GatewayServer
 from tailrace.model.errors import ConfigError, InvalidRequest, Unavailable
 from tailrace.sdk.async_client import AsyncClient
-from tests.scenes.fleet import Fleet
 
 ISSUER = "https://id.example.org"
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scenes.fleet import Fleet
 
 import tailrace
 from tailrace.foundation.clock import SYSTEM_CLOCK
@@ -26,7 +27,6 @@ from tailrace.model.token import Token, hash_of
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.ports.tokens import TokenOrder
-from tests.scenes.fleet import Fleet
 
 DAY = 86_400.0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scenes.fleet import Fleet
 
 from tailrace.model.errors import InvalidRequest, UnknownFunction
 from tailrace.model.function_spec import FunctionSpec
@@ -20,7 +21,6 @@ from tailrace.wire.convert import function_to_wire
 from tailrace.wire.scheduler import SchedulerClient, SchedulerSessions
 from tailrace.wire.stream import StreamClosed
 from tailrace.wire.v1 import scheduler_pb2 as pb
-from tests.scenes.fleet import Fleet
 
 
 @pytest.fixture

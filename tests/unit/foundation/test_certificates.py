@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from scenes.fleet import DAY, Fleet
 
 from tailrace.foundation.certificates import FILE_BYTES, Certificates, certificates
 from tailrace.foundation.clock import SYSTEM_CLOCK
@@ -17,7 +18,6 @@ from tailrace.foundation.issuing import Authority, shown
 from tailrace.model.caller import ROLES
 from tailrace.model.errors import ConfigError, Conflict, InvalidRequest
 from tailrace.testing.clock import ManualClock
-from tests.scenes.fleet import DAY, Fleet
 
 
 @pytest.fixture

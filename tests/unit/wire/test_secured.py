@@ -13,13 +13,13 @@ from typing import Any
 
 import grpc
 import pytest
+from scenes.fleet import Fleet
 
 from tailrace.foundation.certificates import Certificates
 from tailrace.model.errors import ConfigError, InvalidRequest, NotConnected
 from tailrace.wire.callers import CALLER
 from tailrace.wire.channel import dial, dial_blocking, error_of, serve
 from tailrace.wire.health import Health
-from tests.scenes.fleet import Fleet
 
 SUBMIT, ATTACH, GATES = (f"/tailrace.v1.{name}" for name in ("Gateway/Submit", "Scheduler/AttachWorker", "Nothing/New"))
 
