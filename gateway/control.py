@@ -11,10 +11,11 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from ..foundation.certificates import certificates
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
-from ..model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
+from ..model.errors import ConfigError, Conflict, InvalidRequest, Overloaded, Unavailable
 from ..model.function_spec import FunctionSpec
 from ..model.gate import MOST_GATES, Gate
 from ..model.limits import Quota, QuotaChange, Snapshot
@@ -109,8 +110,20 @@ class ControlDesk:
     async def _load(self, quotas: Sequence[Quota]) -> None:
         for quota in quotas:
             checked_quota(quota)
+        await self._belong()
         await self._change_quotas(quotas, FILE, "applied when the gateway started")
         await self.refresh()
+
+    async def _belong(self) -> None:
+        """Raises ConfigError where the store is another fleet's: two that share one by mistake would run each other's
+        work."""
+        found = certificates()
+        mine = None if found is None else found.now().caller
+        if mine is not None and (owner := await self._control.belong(mine.fleet)) != mine.fleet:
+            raise ConfigError(
+                f"the store is of fleet {owner}, and this gateway is {mine}: give it another store; or if that is to "
+                f"be this fleet's from now on, certificates of its name: `tailrace auth init DIR --fleet {owner}`"
+            )
 
     async def declare(self, before: Sequence[Quota], now: Sequence[Quota]) -> None:
         """Sets what a file says now, beside the others; a quota that it said before and says no more is removed."""

@@ -14,7 +14,7 @@ _PARTS = frozenset({"gateway", "node", "scheduler", "tailer", "worker"})
 _ALL = _PARTS | _CLIENTS
 
 #: The changes of a control store, which only gateways make.
-_CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "remove_token")
+_CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "remove_token", "belong")
 
 #: Service and method, of services of operators and stores with `PORT.METHOD` behind it, → the roles that may. A service
 #: alone stands for its other methods.

@@ -163,6 +163,7 @@ class RemoteControl(StoreClient):
     register = remote(Control.register)
     put_token = remote(Control.put_token)
     remove_token = remote(Control.remove_token)
+    belong = remote(Control.belong)
 
 
 class RemoteInventory(StoreClient):

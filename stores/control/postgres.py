@@ -104,6 +104,10 @@ class PostgresControl:
     async def remove_token(self, name: str) -> int:
         return await self._change(_PUT_BY_NAME, (name, None), "a token")
 
+    async def belong(self, fleet: str) -> str:
+        [(name,)] = await self._schema.write("SELECT S.control_belong(%s)", (fleet,), "the fleet")
+        return str(name)
+
     async def _change(self, call: str, row: Sequence[Any], about: str) -> int:
         [(version, changed)] = await self._schema.write(call, row, about)
         if changed:

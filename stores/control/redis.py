@@ -49,6 +49,11 @@ if not ARGV[2] then return change(redis.call('HDEL', KEYS[3], ARGV[1]) == 1) end
 return change(redis.call('HSETNX', KEYS[3], ARGV[1], ARGV[2]) == 1)
 """
 )
+#: KEYS: book. ARGV: a fleet. Answers the one that said so first.
+_BELONG = settles("""
+redis.call('HSETNX', KEYS[1], 'fleet', ARGV[1])
+return redis.call('HGET', KEYS[1], 'fleet')
+""")
 #: Gates end by the clock of the server.
 _END_GATES = settles(
     _CHANGE
@@ -191,6 +196,10 @@ class RedisControl:
 
     async def remove_token(self, name: str) -> int:
         return await self._change_token(name)
+
+    async def belong(self, fleet: str) -> str:
+        found: bytes = await self._server.run(_BELONG, [self._book], fleet, about="control")
+        return found.decode()
 
     async def _change_token(self, *told: str) -> int:
         keys = [self._book, self._changes, self._tokens]

@@ -71,6 +71,10 @@ CREATE TABLE IF NOT EXISTS tokens (
     name TEXT PRIMARY KEY,
     token TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS fleet (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL
+) STRICT;
 """
 
 
@@ -188,6 +192,13 @@ class SqliteControl:
             return connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount > 0
 
         return await self._change(put)
+
+    async def belong(self, fleet: str) -> str:
+        def write(connection: sqlite3.Connection) -> str:
+            connection.execute("INSERT OR IGNORE INTO fleet VALUES (1, ?)", (fleet,))
+            return str(connection.execute("SELECT name FROM fleet").fetchone()[0])
+
+        return await self._file.write(write)
 
     async def _change(self, put: Callable[[sqlite3.Connection], bool]) -> int:
         """Runs a change and raises the version with it, if it changed anything; wakes the waiters."""

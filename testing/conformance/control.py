@@ -185,6 +185,14 @@ class ControlLaws(StoreLaws[Control]):
         assert found is not None and (found.version, found.tokens) == (removed, [bob])
         assert await store.engine.remove_token("ann") == removed
 
+    async def test_a_store_is_of_the_fleet_that_said_so_first(self, store: StoreBench[Control]) -> None:
+        before = await store.engine.snapshot()
+        said = await asyncio.gather(*(store.engine.belong(name) for name in ("shop", "other", "shop")))
+        assert len({*said}) == 1 and said[0] in ("shop", "other")
+        await store.reopen()
+        assert await store.engine.belong("third") == said[0]
+        assert await store.engine.snapshot() == before
+
     async def test_a_wait_ends_with_the_next_change(self, store: StoreBench[Control]) -> None:
         version = (await store.engine.snapshot()).version
         waiting = asyncio.create_task(store.engine.wait(version, SOON * 10))

@@ -1,4 +1,4 @@
--- Tokens of people and programs, by name, with their hashes.
+-- Tokens of people and programs, by name, with their hashes; and the fleet that the stores are of.
 
 CREATE TABLE tokens (
     name text PRIMARY KEY,
@@ -23,4 +23,17 @@ BEGIN
         UPDATE control_version AS v SET version = v.version + 1;
     END IF;
     RETURN NEXT;
+END $$;
+
+CREATE TABLE fleet (
+    one integer PRIMARY KEY CHECK (one = 1),
+    name text NOT NULL
+);
+
+-- The first one that says so stays.
+CREATE FUNCTION control_belong(its_name text) RETURNS text LANGUAGE plpgsql
+SET search_path FROM CURRENT SET jit TO off AS $$
+BEGIN
+    INSERT INTO fleet VALUES (1, its_name) ON CONFLICT (one) DO NOTHING;
+    RETURN (SELECT name FROM fleet);
 END $$;

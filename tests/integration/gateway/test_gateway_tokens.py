@@ -293,6 +293,20 @@ async def test_tokens_are_taken_over_tls_only(stores: Any, monkeypatch: pytest.M
         await stores.gateway(token_listen="127.0.0.1:0").start()
 
 
+async def test_a_store_of_another_fleet_is_refused(door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Fleet(tmp_path / "other", monkeypatch, "f2")
+    with (
+        other.as_(other.issue("gateway")),
+        pytest.raises(ConfigError, match="the store is of fleet f1, and this gateway"),
+    ):
+        await door.stores.gateway().start()
+    renewed = Fleet(tmp_path / "renewed", monkeypatch, "f1")  # another authority of the same fleet
+    with renewed.as_(renewed.issue("gateway")):
+        again = door.stores.gateway()
+        await again.start()
+        await again.stop()
+
+
 async def test_no_secret_is_in_any_line_of_the_log(door: Door, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     secret = await door.made("submit:add")
