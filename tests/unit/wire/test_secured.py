@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import ipaddress
 import random
 import shutil
 import socket
@@ -13,6 +15,10 @@ from typing import Any
 
 import grpc
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 from scenes.fleet import Fleet
 
 from tailrace.foundation.certificates import Certificates
@@ -297,3 +303,47 @@ async def test_whatever_strangers_send_the_fleet_goes_on(fleet: Fleet, serving: 
         writer.close()
     with fleet.as_(fleet.issue("client", "ann")):
         assert await asked(address) == "client ann of fleet f1"
+
+
+def issued_elsewhere(folder: Path, uri: str, hosts: tuple[str, ...]) -> None:
+    """A certificate as an issuer with a root and an intermediate authority makes it (step-ca, cert-manager), of RSA."""
+    now = datetime.datetime.now(datetime.UTC)
+    day, form = datetime.timedelta(days=1), serialization.Encoding.PEM
+
+    def make(name: str, issuer: tuple[Any, Any] | None, alternatives: list[x509.GeneralName]) -> tuple[Any, Any]:
+        key = rsa.generate_private_key(65537, 2048)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        builder = x509.CertificateBuilder(
+            issuer[0].subject if issuer else subject, subject, key.public_key(), 7, now - day, now + day
+        ).add_extension(x509.BasicConstraints(ca=not alternatives, path_length=None), critical=True)
+        if alternatives:
+            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        return builder.sign(issuer[1] if issuer else key, hashes.SHA256()), key
+
+    root = make("root", None, [])
+    middle = make("middle", root, [])
+    names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri)]
+    names += [x509.IPAddress(ipaddress.ip_address(host)) for host in hosts]
+    leaf, key = make("leaf", middle, names)
+    folder.mkdir()
+    private = serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    (folder / "tls.key").write_bytes(key.private_bytes(form, *private))
+    (folder / "tls.crt").write_bytes(leaf.public_bytes(form) + middle[0].public_bytes(form))
+    (folder / "ca.crt").write_bytes(root[0].public_bytes(form))
+
+
+async def test_certificates_of_another_issuer_with_an_intermediate_authority_fit(
+    fleet: Fleet, serving: Serve, tmp_path: Path
+) -> None:
+    mine = tmp_path / "issued"
+    issued_elsewhere(mine, "tailrace://shop/node/n1", ("127.0.0.1",))
+    address = await serving(mine)
+    with fleet.as_(mine):
+        assert await asked(address) == "node n1 of fleet shop"
+    # When the chain is not whole, that is said at once
+    whole = (mine / "tls.crt").read_bytes()
+    torn = tmp_path / "torn"
+    shutil.copytree(mine, torn)
+    (torn / "tls.crt").write_bytes(whole[: whole.index(b"-----END") + 26])
+    with fleet.as_(torn), pytest.raises(ConfigError, match="not issued by an authority"):
+        await asked(address)
