@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,12 +21,20 @@ from tailrace.assembly.free_port import free_port
 
 TAILRACE = [sys.executable, "-m", "tailrace.cli"]
 FUNCTIONS = """
+import asyncio
 import os
 import tailrace
 
 @tailrace.function()
 async def where() -> str:
     return os.environ["HOST"]
+
+@tailrace.function(timeout="60s")
+async def lasting(n: int) -> str:
+    with open("starts", "a") as starts:
+        starts.write(f"{n}\\n")
+    await asyncio.sleep(6)
+    return "done"
 """
 #: Seconds that parts get to find each other, on a machine that does much else.
 PATIENCE = 60.0
@@ -207,6 +216,32 @@ def test_workers_of_another_host_run_what_clients_of_a_third_submit(site: Site) 
     strange = site.tell(site.two, None, "submit", "where", "--gateway", site.gateway)
     assert strange.returncode != 0 and "TAILRACE_TLS" in strange.stderr
     assert site.tell(site.two, "operator", "gate", "pause", "where", "--gateway", site.gateway).returncode == 0
+
+
+@pytest.mark.parametrize("hosts", [two_namespaces], indirect=True, ids=["two namespaces"])
+def test_a_wire_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
+    site.start(site.two, "worker", "worker", "tasks.py", "--gateway", site.gateway, "--scheduler", site.scheduler).said(
+        "ready"
+    )
+    # Given items that run on the other host
+    ids = []
+    for number in range(5):
+        words = ("submit", "lasting", f"n={number}", "--gateway", site.gateway, "--json")
+        ids.append(json.loads(site.tell(site.one, "client", *words).stdout)[0]["id"])
+    starts = site.folder / "starts"
+    deadline = time.monotonic() + PATIENCE
+    while not starts.exists() or len(starts.read_text().splitlines()) < len(ids):
+        assert time.monotonic() < deadline, "not all of them were started"
+        time.sleep(0.05)
+    # When the wire between the hosts is cut for three seconds
+    run("ip", "-n", site.two.name, "link", "set", site.two.name, "down")
+    time.sleep(3)
+    run("ip", "-n", site.two.name, "link", "set", site.two.name, "up")
+    # Then each ends as it began, once
+    for id in ids:
+        result = site.tell(site.one, "client", "result", id, "--gateway", site.gateway)
+        assert result.stdout == '"done"\n', result.stderr
+    assert sorted(starts.read_text().split()) == [str(number) for number in range(len(ids))]
 
 
 def test_who_is_no_worker_of_the_fleet_gets_no_work_and_is_told_why(site: Site) -> None:
