@@ -19,7 +19,7 @@ from .callers import FleetCheck, TokenDoor
 from .direct import SCHEME
 from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
-from .secured import RenewedChannel, bare, meaning, securing, server_credentials, token_credentials
+from .secured import RenewedChannel, bare, dialing, meaning, securing, server_credentials, token_credentials
 from .statuses import CallStatus, error_of_status, status_of
 from .unread import STRANGER, UnreadAnswers
 
@@ -90,8 +90,7 @@ def dial(address: str, shown: Credentials | None = None) -> grpc.aio.Channel:
         return network.dial(address)
     _for_calls(address)
     channel: Any
-    if (found := securing(address, shown)) is not None:
-        found.now()  # bad files are told at once
+    if (found := dialing(address, shown)) is not None:
         channel = RenewedChannel(found, lambda given: grpc.aio.secure_channel(bare(address), given, options=_OPTIONS))
     else:
         channel = grpc.aio.insecure_channel(bare(address), options=_OPTIONS)
@@ -102,8 +101,7 @@ def dial_blocking(address: str, shown: Credentials | None = None) -> grpc.Channe
     """The same for blocking calls, which also work in a process forked from one that made some."""
     _for_calls(address)
     channel: Any
-    if (found := securing(address, shown)) is not None:
-        found.now()
+    if (found := dialing(address, shown)) is not None:
         channel = RenewedChannel(
             found, lambda given: grpc.secure_channel(bare(address), given, options=_OPTIONS), awaited=False
         )

@@ -11,9 +11,10 @@ import grpc
 
 from ..foundation.certificates import Certificates, Identity, certificates
 from ..foundation.clock import SYSTEM_CLOCK
-from ..foundation.shown_token import Credentials
+from ..foundation.shown_token import Credentials, shown_token
 from ..foundation.x509_checks import PeerCertificate, out_of_time
 from ..model.address import SECURED, read_address, wants_tls
+from ..model.errors import ConfigError
 
 
 def securing(address: str, shown: Credentials | None = None) -> Certificates | None:
@@ -21,6 +22,20 @@ def securing(address: str, shown: Credentials | None = None) -> Certificates | N
     if not wants_tls(address):
         return None
     return certificates() if shown is None else shown.certificates
+
+
+def dialing(address: str, shown: Credentials | None = None) -> Certificates | None:
+    """The same for whoever dials. Raises ConfigError where TLS was asked for, or a token is to be shown, without
+    certificates: nothing of it may be said in the clear."""
+    found = securing(address, shown)
+    if found is not None:
+        found.now()  # bad files are told at once
+    elif wants_tls(address) and (address.startswith(SECURED) or shown_token()):
+        raise ConfigError(
+            f"{address} is called over TLS only, and this process has no certificates: TAILRACE_TLS names a folder "
+            "with tls.crt, tls.key and ca.crt, or with ca.crt alone for who has a token"
+        )
+    return found
 
 
 def bare(address: str) -> str:

@@ -19,6 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
+from grpc import StatusCode
+from grpc.aio import AioRpcError, Metadata
 from scenes.fleet import Fleet
 
 from tailrace.foundation.certificates import Certificates
@@ -114,8 +116,19 @@ async def test_a_role_calls_what_it_may_and_is_told_who_may_call_the_rest(fleet:
 
 async def test_who_has_no_certificate_is_told_that_it_needs_one(fleet: Fleet, serving: Serve) -> None:
     address = await serving(fleet.issue("gateway"))
-    with fleet.as_(None), pytest.raises(NotConnected, match=r"this process has no certificates.*TAILRACE_TLS"):
+    with fleet.as_(None), pytest.raises(ConfigError, match=r"over TLS only, and this process has no certificates"):
         await asked(address)
+    with pytest.raises(NotConnected, match=r"this process has no certificates.*TAILRACE_TLS"):
+        said = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:10.0.0.1:1: Socket closed"
+        raise error_of(AioRpcError(StatusCode.UNAVAILABLE, Metadata(), Metadata(), said), "10.0.0.1:1")
+
+
+async def test_nothing_is_said_in_the_clear_by_who_has_a_token(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAILRACE_TOKEN", "x")
+    with fleet.as_(None), pytest.raises(ConfigError, match=r"10\.0\.0\.1:1 is called over TLS only"):
+        dial("10.0.0.1:1")
+    with fleet.as_(None):  # of this machine the secret is shown, as always
+        await dial("127.0.0.1:1").close()
 
 
 async def test_who_has_an_authority_alone_is_hung_up_on(fleet: Fleet, serving: Serve, tmp_path: Path) -> None:
