@@ -19,6 +19,8 @@ import pytest
 
 from tailrace.assembly.free_port import free_port
 
+pytestmark = pytest.mark.timeout(300)  # some ten processes are started one after the other
+
 TAILRACE = [sys.executable, "-m", "tailrace.cli"]
 FUNCTIONS = """
 import asyncio
@@ -166,6 +168,10 @@ class Site(NamedTuple):
             check=False,
         )
 
+    def result(self, host: Host, id: str) -> subprocess.CompletedProcess[str]:
+        """Waits for the result of a workload."""
+        return self.tell(host, "client", "result", id, "--wait", "--timeout", "50s", "--gateway", self.gateway)
+
 
 @pytest.fixture
 def site(hosts: tuple[Host, Host], tmp_path: Path) -> Iterator[Site]:
@@ -208,7 +214,7 @@ def test_workers_of_another_host_run_what_clients_of_a_third_submit(site: Site) 
     submitted = site.tell(site.two, "client", "submit", "where", "--gateway", site.gateway, "--json")
     assert submitted.returncode == 0, submitted.stderr
     # Then it runs over there
-    result = site.tell(site.one, "client", "result", json.loads(submitted.stdout)[0]["id"], "--gateway", site.gateway)
+    result = site.result(site.one, json.loads(submitted.stdout)[0]["id"])
     assert json.loads(result.stdout) == site.two.name, result.stderr
     # And a client is no operator, nor is anybody who has no certificate
     refused = site.tell(site.two, "client", "gate", "pause", "where", "--gateway", site.gateway)
@@ -239,7 +245,7 @@ def test_a_wire_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     run("ip", "-n", site.two.name, "link", "set", site.two.name, "up")
     # Then each ends as it began, once
     for id in ids:
-        result = site.tell(site.one, "client", "result", id, "--gateway", site.gateway)
+        result = site.result(site.one, id)
         assert result.stdout == '"done"\n', result.stderr
     assert sorted(starts.read_text().split()) == [str(number) for number in range(len(ids))]
 
@@ -278,7 +284,7 @@ def test_a_platform_of_one_machine_gets_workers_of_another_one(hosts: tuple[Host
             submitted = site.tell(host, "client", "submit", "where", "--gateway", site.gateway, "--json")
             assert submitted.returncode == 0, submitted.stderr
             id = json.loads(submitted.stdout)[0]["id"]
-            result = site.tell(host, "client", "result", id, "--gateway", site.gateway)
+            result = site.result(host, id)
             assert json.loads(result.stdout) == two.name, result.stderr
         # And with a token of the operator's making, until that is revoked
         may = ("--may", "submit:where", "--gateway", site.gateway, "--json")
