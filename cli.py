@@ -21,6 +21,7 @@ from .bench.commands import bench
 from .demo.commands import demo
 from .foundation import terminal
 from .gateway.commands.alerts import alerts, queue
+from .gateway.commands.auth import auth
 from .gateway.commands.files import reload
 from .gateway.commands.items import peek, reschedule
 from .gateway.commands.letters import dead
@@ -333,23 +334,10 @@ def version(json: terminal.Json = False) -> None:
 # The tree, in the order in which --help shows it.
 quota.command("plan")(quota_plan)
 app.command(rich_help_panel=PARTS)(demo)
-app.command(rich_help_panel=WORK)(submit)
-app.command(rich_help_panel=WORK)(status)
-app.command(rich_help_panel=WORK)(result)
-app.command(rich_help_panel=WORK)(find)
-app.command(rich_help_panel=WORK)(peek)
-app.command(rich_help_panel=WORK)(reschedule)
-app.command(rich_help_panel=WORK)(cancel)
-app.command(rich_help_panel=WORK)(explain)
-app.command(rich_help_panel=OPERATE)(alerts)
-app.command(rich_help_panel=OPERATE)(queue)
-app.command(rich_help_panel=OPERATE)(inspect)
-app.command(rich_help_panel=OPERATE)(usage)
-app.command(rich_help_panel=OPERATE)(record)
-app.command(rich_help_panel=OPERATE)(audit)
-app.command(rich_help_panel=OPERATE)(reload)
-app.command(rich_help_panel=OPERATE)(bench)
-app.command(rich_help_panel=OPERATE)(simulate)
+for command in (submit, status, result, find, peek, reschedule, cancel, explain):
+    app.command(rich_help_panel=WORK)(command)
+for command in (alerts, queue, inspect, usage, record, audit, reload, bench, simulate):
+    app.command(rich_help_panel=OPERATE)(command)
 for name, group in (
     ("function", function),
     ("tailer", tailer),
@@ -360,6 +348,7 @@ for name, group in (
     ("outbox", outbox),
     ("schedule", schedule),
     ("store", store),
+    ("auth", auth),
 ):
     app.add_typer(group, name=name, rich_help_panel=OPERATE)
 

@@ -25,6 +25,7 @@ from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from ..wire.health import TAILERS
 from .address_notices import Posting
+from .certificate_watch import CertificateWatch
 from .embedded import EmbeddedStores
 from .environments import declared, gateway_stores, tailers_environment
 from .movers import movers
@@ -129,6 +130,7 @@ class Node:
                 Posting(run_dir_of(directory), "gateway", f"data in {data.resolve()}", self._gateway),
                 self._tailers,
                 self._reloading,
+                CertificateWatch(),
             ]
         )
 

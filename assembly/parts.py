@@ -16,6 +16,7 @@ import msgspec
 
 from ..foundation.lifecycle import Part
 from .address_notices import WithNotice
+from .certificate_watch import CertificateWatch
 from .private_process import run_dir_of
 from .remade import Remade, Tell
 from .settings import ConfigDirectory, merged
@@ -85,6 +86,7 @@ class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"
         home = "without a gateway" if gateway is None else f"gateway at {gateway}"
         remade = Remade(make, _telling(gateway))
         told = WithNotice(run_dir_of(directory), "scheduler", home, remade)
+        told.also(CertificateWatch())
         if gateway is not None:
             from .failure_reports import StartDelays, TellingStartDelays
             from .usage_reports import Reporting, TellingUsage

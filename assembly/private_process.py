@@ -6,7 +6,10 @@ import contextlib
 import os
 import resource
 
+from ..foundation.certificates import VARIABLE, certificates
 from ..foundation.run_dir import RunDir
+from ..model.grants import read_grants
+from ..wire.callers import GRANTS
 from ..wire.entry import ENTRY, CallerCheck
 from .settings import AccessConfig, ConfigDirectory
 
@@ -23,6 +26,7 @@ _held: list[RunDir] = []  # until the process ends: the lock keeps who cleans te
 def enter(part: str, directory: ConfigDirectory) -> None:
     """Takes what this process needs, before it makes files and listeners: from now on they ask for the secret. Raises
     ConfigError."""
+    use_certificates(directory)
     if part in WITHOUT:
         return
     os.umask(UMASK)
@@ -30,6 +34,17 @@ def enter(part: str, directory: ConfigDirectory) -> None:
     run_dir = run_dir_of(directory)
     ENTRY.set(CallerCheck(run_dir.open(), run_dir.group))
     _held.append(run_dir)
+
+
+def use_certificates(directory: ConfigDirectory) -> None:
+    """Takes the certificates that the configuration names, for this process and those that it starts, and the rights
+    of others. Raises ConfigError for what cannot be used."""
+    config = directory.read("access.yaml", AccessConfig)
+    GRANTS.set(read_grants(config.rights))
+    if (folder := config.tls) is not None:
+        os.environ[VARIABLE] = str(folder.absolute())
+    if (found := certificates()) is not None:
+        found.now()
 
 
 def allow_files() -> None:

@@ -33,6 +33,7 @@ from ..wire.channel import serve
 from ..wire.delay import DelayClient
 from ..wire.health import TAILERS, Health
 from .address_notices import Posting
+from .certificate_watch import CertificateWatch
 from .embedded import EmbeddedStores
 from .environments import declared, gateway_stores, tailers_environment
 from .failure_reports import TellingTroubles, named, told
@@ -54,7 +55,7 @@ class SeparateStore(Group):
         stores = self._stores = EmbeddedStores(data, config, sizes=sizes, reads_log=True, run_dir=run_dir)
         board = TroubleBoard(lambda: named([*self.troubles(), *stores.troubles()]))
         self._server = StoreServer(config.listen, stores.engines() | {"troubles": board}, config.peers)
-        super().__init__([stores, self._server])
+        super().__init__([stores, self._server, CertificateWatch()])
 
     async def samples(self) -> list[Sample]:
         """Its numbers now."""
@@ -95,7 +96,7 @@ class SeparateGateway(Group):
             declared(directory),
         )
         posting = Posting(run_dir_of(directory), "gateway", f"store at {store}", self._server)
-        super().__init__([stores, gateway_part(self._server, spool), posting, self._reloading])
+        super().__init__([stores, gateway_part(self._server, spool), posting, self._reloading, CertificateWatch()])
 
     async def samples(self) -> list[Sample]:
         """The platform's numbers now, as far as this gateway knows them."""
@@ -128,7 +129,9 @@ class SeparateDelay(Group):
         self._service = DelayService(stores.delay_log, config, queue=stores.delay_queue)
         self._server = DelayServer(self._service, config)
         telling = TellingTroubles(stores.troubles, self.troubles)
-        super().__init__([stores, *movers(stores, stores.delay_queue, config), self._server, telling])
+        super().__init__(
+            [stores, *movers(stores, stores.delay_queue, config), self._server, telling, CertificateWatch()]
+        )
 
     async def samples(self) -> list[Sample]:
         """Its numbers now."""
@@ -185,7 +188,7 @@ class SeparateTailers:
             replays=stores.replays,
         )
         telling = TellingTroubles(stores.troubles, self._troubles)
-        self._parts = Group([stores, tailers, telling, self._reloading])
+        self._parts = Group([stores, tailers, telling, self._reloading, CertificateWatch()])
         await self._parts.start()
         if self._listen:
             self._server, self.address = await serve(self._listen, [self._health.register])

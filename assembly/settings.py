@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from ..foundation.config import Seconds, load
 from ..model.did_you_mean import meant
-from ..model.errors import ConfigError
+from ..model.errors import ConfigError, InvalidRequest
+from ..model.grants import read_grants
 from ..model.lease import LeaseSizes
 
 M = TypeVar("M", bound=BaseModel)
@@ -38,11 +39,27 @@ class AccessConfig(BaseModel):
 
     group   a group of this machine whose members may: operators, who then set TAILRACE_RUN_DIR to the run directory
             (default: nobody else)
+    tls     a folder with tls.crt, tls.key and ca.crt, as `tailrace auth init` and cert-manager make: who this process
+            is beyond its machine, and whose certificates it takes there (default: TAILRACE_TLS, else nothing listens
+            beyond loopback). Files that change are in force for the next connection
+    rights  rights of callers by certificate who may do less than their role, as ROLE/NAME or ROLE/BEGINNING*, each with
+            a list: {worker/gpu-*: [run:ml.*]} (default: each may do what its role may)
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     group: str = ""
+    tls: Path | None = None
+    rights: dict[str, list[str]] = {}
+
+    @field_validator("rights")
+    @classmethod
+    def _are_rights(cls, given: dict[str, list[str]]) -> dict[str, list[str]]:
+        try:
+            read_grants(given)
+        except InvalidRequest as error:
+            raise ValueError(str(error)) from None
+        return given
 
 
 class LeasesConfig(BaseModel):

@@ -1,4 +1,5 @@
-"""Metrics for whoever scrapes them: `GET /metrics` over HTTP, worked out at each scrape."""
+"""Metrics for whoever scrapes them: `GET /metrics` over HTTP, worked out at each scrape. Beyond loopback over HTTPS,
+for whoever shows a certificate of the fleet."""
 
 from __future__ import annotations
 
@@ -8,10 +9,14 @@ from typing import cast
 
 from aiohttp import web
 
-from ..model.address import listening_address
+from ..model.address import SECURED, listening_address, wants_tls
 from ..model.errors import ConfigError, TailraceError
 from ..model.exposition import openmetrics_text, prometheus_text
 from ..model.metrics import Sample
+from ..model.role_calls import refusal
+from .certificates import certificates
+from .secured_sockets import ServingContext
+from .x509_checks import peer_of_der
 
 #: Prometheus' text format, by its name in HTTP.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -23,6 +28,8 @@ OPENMETRICS_TYPE = f"{OPENMETRICS}; version=1.0.0; charset=utf-8"
 #: Connections at once, since anybody may ask; and seconds that each may last: who scrapes connects anew.
 CONNECTIONS = 64
 LASTING = 60.0
+#: Seconds within which TLS is to be agreed.
+GREETING = 5.0
 
 
 class Scrapes:
@@ -68,7 +75,7 @@ class _Scrape(asyncio.Protocol):
 
 
 class MetricsServer:
-    """A Part. `listen` is HOST:PORT on loopback (port 0: any free one); `address` the actual one after start. When
+    """A Part. `listen` is HOST:PORT (port 0: any free one); `address` the actual one after start. When
     `ask` raises one of the platform's errors it answers 503 with the reason: a scrape fails rather than lies."""
 
     def __init__(self, listen: str, ask: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
@@ -76,25 +83,34 @@ class MetricsServer:
         self._ask = ask
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
+        self._secured = False
         self.address = listen
 
     async def start(self) -> None:
-        """Listens. Raises ConfigError where it cannot, and beyond loopback."""
-        address = listening_address(self._listen)
+        """Listens. Raises ConfigError where it cannot, and beyond loopback without certificates."""
+        found = certificates() if wants_tls(self._listen) else None
+        address = listening_address(self._listen, secured=found is not None)
+        self._secured = found is not None
         app = web.Application()
         app.router.add_get("/metrics", self._answer)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         scrapes = Scrapes(cast(Callable[[], asyncio.Protocol], self._runner.server))
         try:
-            self._server = await asyncio.get_running_loop().create_server(scrapes, address.bare_host, address.port)
+            self._server = await asyncio.get_running_loop().create_server(
+                scrapes,
+                address.bare_host,
+                address.port,
+                ssl=None if found is None else ServingContext(found),
+                ssl_handshake_timeout=None if found is None else GREETING,
+            )
         except OSError as error:
             await self.stop()
             raise ConfigError(
                 f"cannot listen on {self._listen}: {error.strerror or error}; choose another port"
             ) from None
         name, number, *_ = self._server.sockets[0].getsockname()
-        self.address = f"{name}:{number}"
+        self.address = f"{SECURED if self._listen.startswith(SECURED) else ''}{name}:{number}"
 
     async def drain(self, timeout: float) -> None:
         """Nothing is under way for long."""
@@ -109,6 +125,8 @@ class MetricsServer:
             await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
+        if self._secured and (why := _refusal(request)):
+            return web.Response(status=403, text=f"{why}\n")
         try:
             found = await self._ask()
         except TailraceError as error:
@@ -117,3 +135,15 @@ class MetricsServer:
         text = openmetrics_text(found) if wants_openmetrics else prometheus_text(found)
         kind = OPENMETRICS_TYPE if wants_openmetrics else CONTENT_TYPE
         return web.Response(body=text.encode(), headers={"Content-Type": kind})
+
+
+def _refusal(request: web.Request) -> str:
+    """Why somebody who showed a certificate may not scrape; empty: it may."""
+    connection = None if request.transport is None else request.transport.get_extra_info("ssl_object")
+    shown = None if connection is None else connection.getpeercert(binary_form=True)
+    if shown is None:
+        return "the scrape shows no certificate"
+    try:
+        return refusal(peer_of_der(shown).caller, "Metrics/Scrape")
+    except TailraceError as error:
+        return str(error)

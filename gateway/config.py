@@ -12,6 +12,7 @@ from ..model.priority import Priority
 from ..sdk.call import LARGEST_PAYLOAD
 from ..sdk.discovery import DEFAULT_GATEWAY
 from ..wire.bounds import USUAL, PeerBounds
+from .oidc import OidcConfig
 from .rules.objectives import Objective
 from .rules.service_levels import ServiceLevel
 
@@ -69,7 +70,10 @@ class ServiceLevels(BaseModel):
 class GatewayConfig(BaseModel):
     """Each default in its own words.
 
-    listen               host:port; loopback only (default 127.0.0.1:8786)
+    listen               host:port (default 127.0.0.1:8786); beyond loopback, or as tls:host:port, with certificates:
+                         `tls` in access.yaml
+    token_listen         host:port for people and programs that show a token and have no certificate, over TLS (none)
+    oidc                 an issuer whose signed tokens are taken there too (none; see there)
     direct               asyncio clients of this machine submit over a plain socket instead of gRPC, where there is one
                          (Linux): they are told by the first answer (true)
     max_batch            workloads of one Submit, ids of one Status or Cancel (1000, what one commit stores in a few ms)
@@ -102,6 +106,8 @@ class GatewayConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: str = DEFAULT_GATEWAY
+    token_listen: str = ""
+    oidc: OidcConfig | None = None
     direct: bool = True
     max_batch: int = Field(default=1000, ge=1, le=10_000)
     max_payload: Bytes = Field(default=1 << 20, ge=1, le=LARGEST_PAYLOAD)

@@ -11,10 +11,11 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from ..foundation.certificates import certificates
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
-from ..model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
+from ..model.errors import ConfigError, Conflict, InvalidRequest, Overloaded, Unavailable
 from ..model.function_spec import FunctionSpec
 from ..model.gate import MOST_GATES, Gate
 from ..model.in_force import InForce
@@ -32,6 +33,7 @@ from .known_functions import KnownFunctions
 from .quota_plan import NUMBERS, check_quotas, checked_quota, reserved_slots, with_changes
 from .rules.confirmations import Confirmations
 from .rules.highest import HighestPriorities
+from .rules.tokens import KnownTokens
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
@@ -60,8 +62,10 @@ class ControlDesk:
         duties: Duties,
         capacity: float = 0.0,
         highest: HighestPriorities | None = None,
+        tokens: KnownTokens | None = None,
     ) -> None:
         self._highest = HighestPriorities() if highest is None else highest
+        self._tokens = tokens or KnownTokens()
         self._capacity = capacity
         self._duties = duties
         self._control = control
@@ -112,8 +116,20 @@ class ControlDesk:
     async def _load(self, quotas: Sequence[Quota]) -> None:
         for quota in quotas:
             checked_quota(quota)
+        await self._belong()
         await self._change_quotas(quotas, FILE, "applied when the gateway started")
-        await self._refresh()
+        await self.refresh()
+
+    async def _belong(self) -> None:
+        """Raises ConfigError where the store is another fleet's: two that share one by mistake would run each other's
+        work."""
+        found = certificates()
+        mine = None if found is None else found.now().caller
+        if mine is not None and (owner := await self._control.belong(mine.fleet)) != mine.fleet:
+            raise ConfigError(
+                f"the store is of fleet {owner}, and this gateway is {mine}: give it another store; or if that is to "
+                f"be this fleet's from now on, certificates of its name: `tailrace auth init DIR --fleet {owner}`"
+            )
 
     async def declare(self, before: Sequence[Quota], now: Sequence[Quota]) -> None:
         """Sets what a file says now, beside the others; a quota that it said before and says no more is removed."""
@@ -124,7 +140,7 @@ class ControlDesk:
         numbers = {name: getattr(nothing, name) for name in NUMBERS}
         gone = [replace(each, **numbers) for each in before if each.key not in keys]
         await self._change_quotas([*gone, *now], FILE, "the file was changed")
-        await self._refresh()
+        await self.refresh()
 
     def gates(self) -> Sequence[Gate]:
         """Those that there are, as it last heard."""
@@ -157,7 +173,7 @@ class ControlDesk:
             _check_name("function", spec.name)
             specs.append(self._followed(spec))
         await self._control.register(specs)
-        await self._refresh()
+        await self.refresh()
         return pb.RegisterFunctionsReply()
 
     def _followed(self, spec: FunctionSpec) -> FunctionSpec:
@@ -182,7 +198,7 @@ class ControlDesk:
         if gate.action != "resume":
             self._check_new(gate)
         version = await self._control.put_gate(replace(gate, since=self._clock.wall()))
-        await self._refresh()
+        await self.refresh()
         return version
 
     def _check_new(self, gate: Gate) -> None:
@@ -201,7 +217,7 @@ class ControlDesk:
         if not checked_quota(quota).empty and quota.function:
             self._functions.check(quota.function)
         version = await self._change_quotas([quota], "", "")
-        await self._refresh()
+        await self.refresh()
         return version
 
     async def apply_quotas(self, change: QuotaChange) -> int:
@@ -211,7 +227,7 @@ class ControlDesk:
         _check_texts(("who", change.who), ("why", change.why))
         change = replace(change, at=self._clock.wall())
         version = await self._control.put_quotas(change, change.version)
-        await self._refresh()
+        await self.refresh()
         if not version:
             raise Conflict(
                 f"the quotas are of version {self._snapshot.quotas_version}, not {change.version}: somebody changed "
@@ -281,7 +297,7 @@ class ControlDesk:
         """What each scheduler has said of itself, by name."""
         return self._confirmations.all(self._clock.wall())
 
-    async def _refresh(self) -> None:
+    async def refresh(self) -> None:
         """After a write, so that whoever made it finds it in whatever they ask next."""
         self._take(await self._control.snapshot())
         await self._remember()
@@ -305,6 +321,7 @@ class ControlDesk:
         self._snapshot = snapshot
         self._functions.replace(snapshot.functions)
         self._highest.replace(snapshot.quotas)
+        self._tokens.replace(snapshot.tokens)
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()

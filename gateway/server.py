@@ -11,6 +11,7 @@ from ..foundation.lifecycle import each_of
 from ..model.metrics import Sample
 from ..wire import gateway as wire
 from ..wire import operators
+from ..wire.callers import TokenDoor
 from ..wire.carriers import serve_streams
 from ..wire.channel import check_listen, serve
 from ..wire.health import Health
@@ -18,6 +19,7 @@ from ..wire.stream import Listener
 from ..wire.submissions import SUBMISSIONS
 from .config import GatewayConfig
 from .environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
+from .guarded import GuardedFunctions, GuardedSchedules, GuardedWorkloads, check_operation
 from .service import GatewayService
 
 #: Seconds that calls which are being answered get when the gateway is stopped.
@@ -46,6 +48,7 @@ class GatewayServer:
         self._health = Health(wire.SERVICE)
         self._servers: list[Listener] = []
         self.address = config.listen
+        self.token_address = config.token_listen
 
     async def start(self) -> None:
         """Applies the quotas and schedules, listens, answers. `address` is the actual one from then on."""
@@ -56,12 +59,16 @@ class GatewayServer:
         await self._desks.start(self._declared)
         desks = self._desks
         parts = [
-            wire.register(desks, desks.functions, desks.schedules),
-            operators.register(desks.for_operators),
+            wire.register(
+                GuardedWorkloads(desks), GuardedFunctions(desks.functions), GuardedSchedules(desks.schedules)
+            ),
+            operators.register(desks.for_operators, check_operation),
             self._health.register,
         ]
         peers, endings = self._config.peers, self._desks.endings
-        server, self.address = await serve(self.address, parts, peers, endings)
+        door = TokenDoor(self.token_address, desks.tokens) if self.token_address else None
+        server, self.address = await serve(self.address, parts, peers, endings, door)
+        self.token_address = "" if door is None else door.address
         self._servers.append(server)
         if self._desks.direct:
             direct, _ = await serve_streams(self._desks.direct, {SUBMISSIONS: self._desks.submissions}, peers, endings)

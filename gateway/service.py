@@ -8,6 +8,7 @@ from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..model.metrics import Sample, samples, sorted_samples
 from ..wire.bounds import Endings
+from ..wire.callers import Tokens
 from ..wire.submissions import answer_submissions, new_name, possible
 from ..wire.v1 import gateway_pb2 as pb
 from .attention import Attention
@@ -19,14 +20,17 @@ from .failures import FailureDesk
 from .file_desk import FileDesk
 from .item_desk import ItemDesk
 from .known_functions import KnownFunctions
+from .oidc import IssuedTokens
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
 from .rules.highest import HighestPriorities
+from .rules.tokens import KnownTokens
 from .schedule_desk import ScheduleDesk
 from .spooling import Spooler, spool_rule
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
+from .tokens import TokenDesk
 from .usage import UsageDesk
 
 
@@ -52,8 +56,11 @@ class GatewayService:
         )
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
         items = ItemDesk(config, queue, clock, spooler, highest)
+        known = KnownTokens()
+        self._issued = None if config.oidc is None else IssuedTokens(known, config.oidc, clock, duties)
+        self.tokens: Tokens = self._issued or known
         control = ControlDesk(
-            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest
+            stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest, known
         )
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
         overview = OverviewDesk(
@@ -83,6 +90,7 @@ class GatewayService:
             "overview": overview,
             "replays": ReplayDesk(beside.replays),
             "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control.set_gate),
+            "tokens": TokenDesk(stores.control, control.refresh, clock),
             "usage": UsageDesk(stores.usage, clock),
         }
 
@@ -119,6 +127,8 @@ class GatewayService:
         if self._spooler is not None:
             await self._spooler.start()
         await self.schedules.start(declared.schedules, wait=store_read)
+        if self._issued is not None:
+            self._issued.start()
         self._status.start()
         self._dead.start()
         self._overview.start(self._look_every)

@@ -7,6 +7,9 @@ from typing import NamedTuple
 from .errors import ConfigError
 
 HIGHEST_PORT = 65_535
+#: Before an address: TLS is spoken there though it is on this machine, as at the end of a tunnel. Beyond loopback it is
+#: spoken anyhow, once a process has certificates.
+SECURED = "tls:"
 
 
 class Address(NamedTuple):
@@ -50,15 +53,22 @@ def parse_address(text: str, lowest_port: int = 1) -> Address:
     return address
 
 
-def listening_address(text: str) -> Address:
-    """The address to listen on that a text names; port 0: any free one. Raises ConfigError, also beyond loopback:
-    authentication cannot be configured yet."""
-    address = read_address(text, lowest_port=0)
+def listening_address(text: str, *, secured: bool = False) -> Address:
+    """The address to listen on that a text names; port 0: any free one. Raises ConfigError, for one beyond loopback too
+    unless who calls there is `secured` to be known."""
+    address = read_address(text.removeprefix(SECURED), lowest_port=0)
     if address is None:
         raise ConfigError(f'{text!r} is not an address to listen on: expected host:port, such as "127.0.0.1:8786"')
-    if not address.loopback:
+    if not secured and wants_tls(text):
         raise ConfigError(
-            f"refusing to listen on {text}: without authentication only loopback is allowed "
-            "(127.0.0.1, ::1 or localhost)"
+            f"refusing to listen on {text}: without certificates only loopback is allowed (127.0.0.1, ::1 or "
+            "localhost). `tailrace auth init DIR --host NAME` makes some; `tls: FOLDER` in access.yaml, or "
+            "TAILRACE_TLS, names this process's"
         )
     return address
+
+
+def wants_tls(text: str) -> bool:
+    """Whether TLS is to be spoken at an address: on no other is it known who calls."""
+    address = read_address(text, lowest_port=0)
+    return text.startswith(SECURED) or (address is not None and not address.loopback)

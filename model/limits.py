@@ -13,6 +13,7 @@ from .function_spec import MOST_DOWNSTREAMS, FunctionSpec
 from .gate import Gate
 from .name import EXPECTED, NAME_LENGTH, is_name
 from .priority import Priority
+from .token import Token
 from .unit_rate import UnitRate, fault_of_units, unit_rate_from_dict, unit_rate_to_dict
 
 #: The highest number that a quota may have.
@@ -199,14 +200,15 @@ def quotas_from_text(text: str | bytes) -> list[Quota]:
 
 @dataclass(slots=True)
 class Snapshot:
-    """Gates, quotas and the function registry, whole, at one version. `quotas_version` is the version that made the
-    quotas what they are; 0: they were never set."""
+    """Gates, quotas, the function registry and tokens, whole, at one version. `quotas_version` is the version that made
+    the quotas what they are; 0: they were never set. Of tokens there are only hashes."""
 
     version: int = 0
     gates: list[Gate] = field(default_factory=list)
     quotas: list[Quota] = field(default_factory=list)
     functions: list[FunctionSpec] = field(default_factory=list)
     quotas_version: int = 0
+    tokens: list[Token] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ from ..foundation.duties import Duties
 from ..model.errors import InvalidRequest, Overloaded, TailraceError
 from ..model.lease import LeaseSizes
 from ..model.metrics import Sample, sorted_samples
+from ..model.rights import Need
 from ..model.usage import UsageReport
 from ..model.workload import Kind
+from ..wire.callers import CALLER, require
 from ..wire.carriers import serve_streams
 from ..wire.channel import serve
 from ..wire.convert import function_from_wire
@@ -130,6 +132,7 @@ class SchedulerServer:
     # ---- what callers ask (wire/scheduler.SchedulerCalls)
 
     async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply:
+        require([Need("submit", request.function, request.collection, request.tenant)])
         return await self._calls.run(request)
 
     async def adopt(self, request: pb.AdoptRequest) -> pb.Adoption:
@@ -190,7 +193,7 @@ class SchedulerServer:
             now = self._clock.monotonic()
             tailer = self.core.attach_tailer(hello.session, hello.name, now, through_outages=hello.through_outages)
             served = self._sessions[hello.session] = Served(
-                TailerEnd(self.core, tailer, self._clock, self._soon, self.delays, self._tracing)
+                TailerEnd(self.core, tailer, self._clock, self._soon, self.delays, self._tracing), CALLER.get()
             )
         await self._serve(served, connection, first, pb.TailerReply(welcome=welcome), pb.TailerReply)
 
@@ -201,13 +204,14 @@ class SchedulerServer:
             specs = [function_from_wire(function) for function in hello.functions]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"worker {hello.name!r} announced a function that cannot be read: {error}") from None
+        require(Need("run", spec.name) for spec in specs)
         served = self._known(hello, WorkerEnd)
         welcome = self._welcome(hello, served)
         if served is None:
             worker = self.core.attach_worker(hello.session, hello.name, now := self._clock.monotonic())
             self.core.limits.carry(worker, read_carried(hello.carried), now)
             served = self._sessions[hello.session] = Served(
-                WorkerEnd(self.core, worker, self._clock, self._soon, self.delays, self._tracing)
+                WorkerEnd(self.core, worker, self._clock, self._soon, self.delays, self._tracing), CALLER.get()
             )
         assert isinstance(served.endpoint, WorkerEnd)
         served.endpoint.announced = (specs, pools_from_wire(hello.pools))
@@ -223,6 +227,11 @@ class SchedulerServer:
         """The session that a hello resumes; one that starts anew under a known name replaces the old one. One that is
         not known any more begins under the name that this hello gives it for that."""
         served = self._sessions.get(hello.session)
+        if served is not None and served.caller != (caller := CALLER.get()):
+            raise InvalidRequest(
+                f"session {hello.session} was begun by {served.caller or 'this machine'}, not by {caller or 'it'}: a "
+                "session goes on under the same role and name only"
+            )
         if served is not None and hello.resume and isinstance(served.endpoint, end):
             return served
         if hello.resume:  # from before a restart of this process, if that was just now

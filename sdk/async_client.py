@@ -6,12 +6,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import wraps
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
 from ..foundation.current_run import waiting
+from ..foundation.shown_token import Credentials
 from ..model.errors import InvalidRequest, TailraceError
 from ..model.units import seconds
 from ..wire.channel import dial, error_of
@@ -79,12 +81,23 @@ class AsyncClient:
              that comes back elsewhere, the client goes along
     timeout  how long a call is tried while no gateway answers or takes it (default 10 s: longer than a gateway's
              restart, and than it takes to notice that its store is away); then Unavailable is raised
+    tls      a folder with tls.crt, tls.key and ca.crt, for gateways on other hosts; default: TAILRACE_TLS
+    token    an access token, for their `token_listen`, over TLS with the `ca.crt` of that folder; default: where the
+             folder has no certificate that in TAILRACE_TOKEN_FILE, or TAILRACE_TOKEN
 
     An async context manager; close it before its event loop ends. Not for use in forked children: see `Client`.
     """
 
-    def __init__(self, gateway: str | Sequence[str] | None = None, *, timeout: float | str = PATIENCE) -> None:
+    def __init__(
+        self,
+        gateway: str | Sequence[str] | None = None,
+        *,
+        timeout: float | str = PATIENCE,
+        tls: str | Path | None = None,
+        token: str | None = None,
+    ) -> None:
         found = find_gateways(gateway)
+        self._shown = Credentials.given(tls, token)
         self._addresses = found.addresses
         self.gateway = ", ".join(self._addresses)
         self._talk = Conversation(found, seconds(timeout), time.monotonic)
@@ -164,7 +177,7 @@ class AsyncClient:
                 try:
                     answer = await self._asked(step)
                 except grpc.aio.AioRpcError as error:
-                    problem = error_of(error, self._addresses[step.place])
+                    problem = error_of(error, self._addresses[step.place], shown=self._shown)
                 except TailraceError as error:
                     problem = error
                 except asyncio.CancelledError:
@@ -177,7 +190,7 @@ class AsyncClient:
                 await asyncio.sleep(step.seconds)
 
     def _dial(self) -> None:
-        self._channels = [dial(address) for address in self._addresses]
+        self._channels = [dial(address, self._shown) for address in self._addresses]
         self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
         self._near = [Submissions(address) for address in self._addresses]
 

@@ -13,12 +13,14 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
 from ..foundation.current_run import Wait, waiting
+from ..foundation.shown_token import Credentials
 from ..model.errors import InvalidRequest, TailraceError
 from ..model.units import seconds
 from ..wire.channel import dial_blocking, error_of
@@ -79,12 +81,23 @@ class Client:
              that comes back elsewhere, the client goes along
     timeout  how long a call is tried while no gateway answers or takes it (default 10 s: longer than a gateway's
              restart, and than it takes to notice that its store is away); then Unavailable is raised
+    tls      a folder with tls.crt, tls.key and ca.crt, for gateways on other hosts; default: TAILRACE_TLS
+    token    an access token, for their `token_listen`, over TLS with the `ca.crt` of that folder; default: where the
+             folder has no certificate that in TAILRACE_TOKEN_FILE, or TAILRACE_TOKEN
 
     A context manager; one that is not closed is closed with the program.
     """
 
-    def __init__(self, gateway: str | Sequence[str] | None = None, *, timeout: float | str = PATIENCE) -> None:
+    def __init__(
+        self,
+        gateway: str | Sequence[str] | None = None,
+        *,
+        timeout: float | str = PATIENCE,
+        tls: str | Path | None = None,
+        token: str | None = None,
+    ) -> None:
         found = find_gateways(gateway)
+        self._shown = Credentials.given(tls, token)
         self._addresses = found.addresses
         self.gateway = ", ".join(self._addresses)
         self._talk = Conversation(found, seconds(timeout), time.monotonic)
@@ -193,7 +206,7 @@ class Client:
                 raise self._is_closed()
             if not self._stubs or self._process != os.getpid():
                 self._process = os.getpid()
-                self._channels = [dial_blocking(address) for address in self._addresses]
+                self._channels = [dial_blocking(address, self._shown) for address in self._addresses]
                 self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
             return self._stubs
 
@@ -219,7 +232,7 @@ class Client:
             return self._is_closed()
         if isinstance(error, grpc.FutureCancelledError):
             return TailraceError("nobody waits any longer: the run that asked was told to end")
-        return error_of(error, address) if isinstance(error, grpc.RpcError) else error
+        return error_of(error, address, shown=self._shown) if isinstance(error, grpc.RpcError) else error
 
     def _is_closed(self) -> InvalidRequest:
         return InvalidRequest(f"this client of {self.gateway} is closed: make another one")

@@ -163,6 +163,9 @@ class RemoteControl(StoreClient):
     put_quotas = remote(Control.put_quotas)
     quota_changes = remote(Control.quota_changes)
     register = remote(Control.register)
+    put_token = remote(Control.put_token)
+    remove_token = remote(Control.remove_token)
+    belong = remote(Control.belong)
 
 
 class RemoteInventory(StoreClient):

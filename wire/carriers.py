@@ -30,7 +30,7 @@ async def serve_streams(
     with its actual address. What it refuses or ends at these bounds is noted in `endings`. (Over gRPC streams are
     served beside all else: `channel.serve`.)
 
-    Raises ConfigError beyond loopback, AlreadyInUse for a taken port.
+    Raises ConfigError beyond loopback, where only gRPC is spoken, AlreadyInUse for a taken port.
     """
     server = DirectServer(handlers, MAX_MESSAGE, bounds.within_files(), endings or Endings(), ENTRY.get())
     if address.startswith(NAMED):

@@ -1,4 +1,4 @@
-"""Channels and servers of gRPC with this platform's bounds: loopback only, message sizes, keep-alive.
+"""Channels and servers of gRPC with this platform's bounds: TLS beyond loopback, message sizes, keep-alive.
 
 Sessions know only `stream.py`: `carriers.py` dials those."""
 
@@ -10,14 +10,18 @@ from typing import Any, Protocol, cast
 
 import grpc
 
-from ..model.address import listening_address
-from ..model.errors import AlreadyInUse, ConfigError, TailraceError
+from ..foundation.certificates import Certificates
+from ..foundation.shown_token import Credentials
+from ..model.address import SECURED, listening_address
+from ..model.errors import AlreadyInUse, ConfigError, NotConnected, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
+from .callers import FleetCheck, TokenDoor
 from .direct import SCHEME
 from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
+from .secured import RenewedChannel, bare, dialing, meaning, securing, server_credentials, token_credentials
 from .statuses import CallStatus, error_of_status, status_of
-from .unread import UnreadAnswers
+from .unread import STRANGER, UnreadAnswers
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
 MAX_MESSAGE = 16 << 20
@@ -78,21 +82,32 @@ class Network(Protocol):
 NETWORK: contextvars.ContextVar[Network | None] = contextvars.ContextVar("tailrace-network", default=None)
 
 
-def dial(address: str) -> grpc.aio.Channel:
-    """A channel to a part of the platform. Connecting happens by itself, and again after a break."""
+def dial(address: str, shown: Credentials | None = None) -> grpc.aio.Channel:
+    """A channel to a part of the platform. Connecting happens by itself, and again after a break. `shown`: what its
+    calls show beyond this machine; by default what the process has."""
     network = NETWORK.get()
     if network is not None:
         return network.dial(address)
     _for_calls(address)
-    channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
-    return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address), RefusedCall))
+    channel: Any
+    if (found := dialing(address, shown)) is not None:
+        channel = RenewedChannel(found, lambda given: grpc.aio.secure_channel(bare(address), given, options=_OPTIONS))
+    else:
+        channel = grpc.aio.insecure_channel(bare(address), options=_OPTIONS)
+    return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address, shown), RefusedCall))
 
 
-def dial_blocking(address: str) -> grpc.Channel:
+def dial_blocking(address: str, shown: Credentials | None = None) -> grpc.Channel:
     """The same for blocking calls, which also work in a process forked from one that made some."""
     _for_calls(address)
-    channel = grpc.insecure_channel(address, options=_OPTIONS)
-    return cast(grpc.Channel, ProvenChannel(channel, Proof(address), raised))
+    channel: Any
+    if (found := dialing(address, shown)) is not None:
+        channel = RenewedChannel(
+            found, lambda given: grpc.secure_channel(bare(address), given, options=_OPTIONS), awaited=False
+        )
+    else:
+        channel = grpc.insecure_channel(bare(address), options=_OPTIONS)
+    return cast(grpc.Channel, ProvenChannel(channel, Proof(address, shown), raised))
 
 
 async def serve(
@@ -100,35 +115,61 @@ async def serve(
     register: Sequence[Callable[[grpc.aio.Server], None]],
     bounds: PeerBounds = USUAL,
     endings: Endings | None = None,
+    door: TokenDoor | None = None,
 ) -> tuple[grpc.aio.Server, str]:
     """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address. What it refuses or
-    ends at these bounds is noted in `endings`.
+    ends at these bounds is noted in `endings`. By the `door` whoever has a token gets in.
 
-    Raises ConfigError beyond loopback (until authentication can be configured), AlreadyInUse for a taken port.
+    Beyond loopback it speaks TLS and admits the fleet of its certificates, each to what its role may call. Raises
+    ConfigError there without certificates, AlreadyInUse for a taken port.
     """
     network = NETWORK.get()
     if network is not None:
         return await network.serve(address, register)
     bounds = bounds.within_files()
-    host = listening_address(address).host
+    found = securing(address)
+    host = listening_address(address, secured=found is not None).host
     server = grpc.aio.server(
         options=[*_OPTIONS, *_SERVER_OPTIONS, *_bounded(bounds)], maximum_concurrent_rpcs=_CALLS_IN_ALL
     )
-    methods = Methods(server, UnreadAnswers(bounds, endings or Endings()), ENTRY.get())
+    unread = UnreadAnswers(bounds, endings or Endings())
+    tokens = None if door is None else door.tokens
+    fleet = None if found is None else FleetCheck(found, tokens, lambda context: unread.hold(context, STRANGER))
+    methods = Methods(server, unread, ENTRY.get(), fleet)
     for add in register:
         add(cast(grpc.aio.Server, methods))
     try:
-        bound = server.add_insecure_port(address)
+        if found is None:
+            bound = server.add_insecure_port(address)
+        else:
+            bound = server.add_secure_port(bare(address), server_credentials(found))
     except RuntimeError:
         raise taken(address) from None
+    if door is not None:
+        _open(door, server, found)
     await server.start()
-    return server, f"{host}:{bound}"
+    return server, f"{SECURED if address.startswith(SECURED) else ''}{host}:{bound}"
+
+
+def _open(door: TokenDoor, server: grpc.aio.Server, found: Certificates | None) -> None:
+    """The address of whoever has a token: TLS without their certificates."""
+    if found is None:
+        raise ConfigError(
+            f"tokens are taken at {door.listen} only beside a listener with certificates: `listen` beyond loopback, or "
+            "tls:HOST:PORT"
+        )
+    host = listening_address(door.listen, secured=True).host
+    try:
+        bound = server.add_secure_port(bare(door.listen), token_credentials(found))
+    except RuntimeError:
+        raise taken(door.listen) from None
+    door.address = f"{SECURED}{host}:{bound}"
 
 
 def check_listen(address: str) -> None:
     """Raises ConfigError for what `serve` could not listen on whoever has the port, before anything is waited for."""
     if NETWORK.get() is None:
-        listening_address(address)
+        listening_address(address, secured=securing(address) is not None)
 
 
 def taken(address: str) -> AlreadyInUse:
@@ -148,8 +189,10 @@ async def abort(context: Any, error: TailraceError) -> None:
     await context.abort(*status_of(error))
 
 
-def error_of(error: Any, address: str, reason: str = "") -> TailraceError:
+def error_of(error: Any, address: str, reason: str = "", shown: Credentials | None = None) -> TailraceError:
     """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio). `reason`:
     why this address was asked, behind what is said of its silence."""
+    if said := meaning(error.details() or "", address, shown):
+        return NotConnected(f"{address} is not connected: {said}{reason}")
     metadata = tuple((key, str(value)) for key, value in error.trailing_metadata() or ())
     return error_of_status(CallStatus(error.code(), error.details() or "", metadata), address, reason)

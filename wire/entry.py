@@ -21,12 +21,16 @@ from typing import Any, NoReturn
 from grpc import StatusCode
 from grpc.aio import AioRpcError, Metadata
 
+from ..foundation.certificates import certificates
 from ..foundation.listening import listeners
 from ..foundation.run_dir import VARIABLE, Card, cards, user_name
-from ..model.address import read_address
+from ..foundation.shown_token import Credentials, shown_token
+from ..model.address import read_address, wants_tls
 
 #: The metadata that shows a secret.
 SHOWN_KEY = "tailrace-secret"
+#: The metadata that shows a token, and what stands before it there.
+AUTHORIZATION, BEARER = "authorization", "Bearer "
 #: What may be asked without it: a question with one answer. To watch health one has to show it like for all else.
 OPEN = "/grpc.health.v1.Health/Check"
 #: Seconds for which what was found is shown without another look: the port may be somebody else's by then.
@@ -76,11 +80,14 @@ class Proof:
     each call until it is found, since a part may be there before its platform is; and again a second later, since that
     may be another one by then."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, shown: Credentials | None = None) -> None:
         self._address = address
+        self._token = "" if shown is None else shown.token
         there = read_address(address.removeprefix("direct:"))
         self._host = "" if there is None else there.host
         self._port = there.port if there is not None and there.loopback else 0
+        given = None if shown is None else shown.certificates
+        self._certificates = (given or certificates()) if wants_tls(address) else None
         self._found: tuple[tuple[str, str], ...] | None = None
         self._again = 0.0
 
@@ -89,8 +96,12 @@ class Proof:
         return listeners(self._host, self._port) if self._port else set()
 
     def metadata(self) -> tuple[tuple[str, str], ...] | None:
-        """What a call over gRPC shows; nothing to another machine. Raises what a call to nobody raises, where a
-        stranger listens."""
+        """What a call over gRPC shows: to another machine a token, where it has no certificate. Raises what a call to
+        nobody raises, where a stranger listens."""
+        if self._certificates is not None:
+            certified = self._certificates.now().caller is not None
+            token = self._token or ("" if certified else shown_token())
+            return ((AUTHORIZATION, f"{BEARER}{token}"),) if token else None
         if self._port and (not self._found or time.monotonic() >= self._again):
             self._found = None
             self._found = tuple((SHOWN_KEY, secret) for secret in shown_to(self.listening(), self._address)) or None

@@ -10,6 +10,7 @@ import grpc.aio
 
 from ..model.errors import TailraceError
 from .channel import abort, error_of
+from .secured import meaning
 from .stream import StreamClosed, StreamHandler, StreamMethod
 
 #: What grpc.aio raises once a call is over; a CancelledError too, unless the task that waits was cancelled itself.
@@ -47,13 +48,13 @@ class GrpcStream:
         try:
             await self._call.write(message)
         except _OVER as error:
-            raise StreamClosed(_why(error), _raised(error, self._peer)) from None
+            raise StreamClosed(_why(error, self._peer), _raised(error, self._peer)) from None
 
     async def receive(self) -> Any | None:
         try:
             message = await self._call.read()
         except _OVER as error:
-            raise StreamClosed(_why(error), _raised(error, self._peer)) from None
+            raise StreamClosed(_why(error, self._peer), _raised(error, self._peer)) from None
         return None if message is grpc.aio.EOF else message
 
     def cancel(self) -> Any:
@@ -70,14 +71,17 @@ async def serve_stream(handle: StreamHandler, context: Any) -> None:
         await abort(context, error)
 
 
-def _why(error: BaseException) -> str:
+def _why(error: BaseException, peer: str) -> str:
     """Why a call is over. Raises the error if it is this task's own cancellation."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise error
         return "the other side cancelled the connection"
-    return (isinstance(error, grpc.aio.AioRpcError) and error.details()) or str(error)
+    if not isinstance(error, grpc.aio.AioRpcError):
+        return str(error)
+    details = error.details() or ""
+    return meaning(details, peer) or details or str(error)
 
 
 def _raised(error: BaseException, peer: str) -> TailraceError | None:

@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from .callers import FleetCheck
 from .entry import OPEN, CallerCheck
 from .statuses import refused
 from .unread import STRANGER, UnreadAnswers
@@ -18,14 +19,23 @@ class Methods:
     next call of each method by a task of its own, and look at all of those tasks at each call, before it answers: with
     a gateway's two dozen methods a sixth of the node's time for a lone submission."""
 
-    def __init__(self, server: grpc.aio.Server, unread: UnreadAnswers, entry: CallerCheck | None) -> None:
+    def __init__(
+        self,
+        server: grpc.aio.Server,
+        unread: UnreadAnswers,
+        entry: CallerCheck | None,
+        fleet: FleetCheck | None = None,
+    ) -> None:
         self._server = server
         self._unread = unread
-        self._entry = entry
+        self._entry = None if fleet is not None else entry  # on this machine a secret, beyond it certificates
+        self._fleet = fleet
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
         """Methods by name."""
-        self._server.add_generic_rpc_handlers([_Asked(each, self._unread, self._entry) for each in handlers])
+        self._server.add_generic_rpc_handlers(
+            [_Asked(each, self._unread, self._entry, self._fleet) for each in handlers]
+        )
 
     def add_registered_method_handlers(self, service: str, handlers: object) -> None:
         """The same methods were given as generic ones."""
@@ -34,10 +44,17 @@ class Methods:
 class _Asked(grpc.GenericRpcHandler):
     """Methods that are for whoever may enter, and whose answers are counted until they are read."""
 
-    def __init__(self, inner: grpc.GenericRpcHandler, unread: UnreadAnswers, entry: CallerCheck | None) -> None:
+    def __init__(
+        self,
+        inner: grpc.GenericRpcHandler,
+        unread: UnreadAnswers,
+        entry: CallerCheck | None,
+        fleet: FleetCheck | None,
+    ) -> None:
         self._inner = inner
         self._unread = unread
         self._entry = entry
+        self._fleet = fleet
         self._found: dict[str, Any] = {}
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
@@ -47,6 +64,8 @@ class _Asked(grpc.GenericRpcHandler):
             found = self._inner.service(details)
             if found is not None and found.unary_unary is not None:
                 found = self._unread.counted(found, STRANGER if details.method == OPEN else 0)
+            if found is not None and self._fleet is not None:
+                found = self._fleet.guarded(found, details.method)
             if found is not None:
                 self._found[details.method] = found
         entry = self._entry

@@ -24,6 +24,7 @@ from .ports.limits import LimitPort
 from .ports.overview import OverviewPort
 from .ports.replays import ReplayPort, ReplayView
 from .ports.tailers import TailerPort
+from .ports.tokens import MadeToken, TokenOrder, TokenPort
 from .ports.usage import UsagePort
 from .stores import Signature, StoresService, call_of, methods, remote
 from .v1.stores_pb2_grpc import OperatorsStub, add_OperatorsServicer_to_server
@@ -36,6 +37,7 @@ PORTS: dict[str, type[Any]] = {
     "overview": OverviewPort,
     "replays": ReplayPort,
     "tailers": TailerPort,
+    "tokens": TokenPort,
     "usage": UsagePort,
 }
 _PORT_OF = {name: port for port, protocol in PORTS.items() for name in methods(protocol)}
@@ -53,9 +55,13 @@ LONGER = {
 }
 
 
-def register(desks: Mapping[str, object]) -> Callable[[grpc.aio.Server], None]:
-    """What `channel.serve` takes to serve these ports; `desks` has for each name what answers it."""
-    service = StoresService({name: (protocol, desks[name]) for name, protocol in PORTS.items()}, named)
+def register(
+    desks: Mapping[str, object],
+    check: Callable[[str, str, dict[str, Any]], None] = lambda port, method, arguments: None,
+) -> Callable[[grpc.aio.Server], None]:
+    """What `channel.serve` takes to serve these ports; `desks` has for each name what answers it, and `check` raises
+    what the caller of one is refused with."""
+    service = StoresService({name: (protocol, desks[name]) for name, protocol in PORTS.items()}, named, check)
     return lambda server: add_OperatorsServicer_to_server(service, server)  # type: ignore[no-untyped-call]
 
 
@@ -121,6 +127,10 @@ class OperatorClient:
     drops = remote(TailerPort.drops, named)
     _seek_tailer = remote(TailerPort.seek_tailer, named)
 
+    _create_token = remote(TokenPort.create_token, named)
+    tokens = remote(TokenPort.tokens, named)
+    revoke_token = remote(TokenPort.revoke_token, named)
+
     tell_usage = remote(UsagePort.tell_usage, named)
     usage = remote(UsagePort.usage, named)
 
@@ -135,6 +145,10 @@ class OperatorClient:
     async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Moves the checkpoint of a paused or stopped tailer."""
         return await self._seek_tailer(seek if seek.who else seek._replace(who=whoami()))
+
+    async def create_token(self, order: TokenOrder) -> MadeToken:
+        """Makes a token."""
+        return await self._create_token(order if order.who else replace(order, who=whoami()))
 
     async def start_replay(self, order: ReplayOrder) -> ReplayView:
         """Runs a part of a stream's past again, or says what that would be."""

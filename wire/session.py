@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.lifecycle import end_all
 from ..model.backoff import CONNECTION, Backoff
+from ..model.caller import Caller
 from ..model.errors import SessionLost
 from ..model.linger import FRAMES
 from .link import Link
@@ -282,10 +283,12 @@ class Dialer:
 
 
 class Served:
-    """One session on the serving side. It outlives connections; whoever owns it ends it by its own clock."""
+    """One session on the serving side. It outlives connections; whoever owns it ends it by its own clock. `caller`: who
+    began it, by certificate; None: somebody of this machine."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, caller: Caller | None = None) -> None:
         self.endpoint = endpoint
+        self.caller = caller
         self.link = Link()
         self.connection: LinkConnection | None = None
         self._task: asyncio.Task[Any] | None = None

@@ -192,11 +192,16 @@ def remote(
 
 
 class StoresService:
-    """Serves engines by name; `stores` has for each its protocol and its engine."""
+    """Serves engines by name; `stores` has for each its protocol and its engine. `check` raises what the caller of one
+    (store, method, arguments) is refused with."""
 
     def __init__(
-        self, stores: Mapping[str, tuple[type[Any], object]], sign: Callable[..., Signature] = signature
+        self,
+        stores: Mapping[str, tuple[type[Any], object]],
+        sign: Callable[..., Signature] = signature,
+        check: Callable[[str, str, dict[str, Any]], None] = lambda store, method, arguments: None,
     ) -> None:
+        self._check = check
         self._methods: dict[tuple[str, str], tuple[Signature, Callable[..., Any]]] = {
             (store, name): (sign(method), getattr(engine, name))
             for store, (protocol, engine) in stores.items()
@@ -244,6 +249,7 @@ class StoresService:
             arguments = form.bounded(form.decode_arguments(request.arguments))
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidRequest(f"{name}: {error}") from None
+        self._check(request.store, request.method, arguments)
         if form.wait is None:
             value = await method(**arguments)
         else:

@@ -1,4 +1,4 @@
-"""The control store's protocol: gates, quotas and the function registry, versioned as one."""
+"""The control store's protocol: gates, quotas, the function registry and tokens, versioned as one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,20 @@ from typing import Protocol
 from ...model.function_spec import FunctionSpec
 from ...model.gate import Gate
 from ...model.limits import Quota, QuotaChange, Snapshot
+from ...model.token import Token
 
 
-class Control(Protocol):
+class TokenStore(Protocol):
+    """Tokens of people and programs. Each change raises the version, and is durable when it returns."""
+
+    async def put_token(self, token: Token) -> int:
+        """Keeps a token; no new version where one of its name is kept already."""
+
+    async def remove_token(self, name: str) -> int:
+        """Removes a token; no new version where there is none of the name."""
+
+
+class Control(TokenStore, Protocol):
     """Each change raises the version, and is durable when it returns."""
 
     async def snapshot(self) -> Snapshot:
@@ -34,6 +45,9 @@ class Control(Protocol):
 
     async def register(self, functions: Sequence[FunctionSpec]) -> int:
         """Adds functions or replaces those of the same name; no new version when nothing changed."""
+
+    async def belong(self, fleet: str) -> str:
+        """The fleet that the store is of: the first one that said so, durably. No new version."""
 
 
 __all__ = ["Control", "Gate", "Quota", "QuotaChange", "Snapshot"]

@@ -1,4 +1,4 @@
-"""Gates, quotas and the function registry in PostgreSQL, under one version number.
+"""Gates, quotas, the function registry and tokens in PostgreSQL, under one version number.
 
 Polling is the base: a wait looks at the version once a second, at once when something changed through this process,
 and when another node hints so.
@@ -16,6 +16,7 @@ from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.token import Token, token_from_text, token_to_text
 from ..postgres.arrays import shown, texts
 from ..postgres.schema import PostgresSchema
 from ..postgres.watch import ChangeWatch
@@ -25,12 +26,14 @@ _END_GATES = "SELECT version, changed FROM S.control_end_gates()"
 _QUOTAS = "SELECT version, changed FROM S.control_quotas(%s::bigint, %s, %s, %s::float8, %s, %s::bigint)"
 _CHANGES = "SELECT version, who, why, at, quotas FROM S.quota_changes ORDER BY version DESC"
 _REGISTER = "SELECT version, changed FROM S.control_register(%s::text[], %s::text[])"
+_PUT_BY_NAME = "SELECT version, changed FROM S.control_token(%s, %s::text)"
 #: One statement, so that it is of one moment.
 _SNAPSHOT = (
     "SELECT v.version,"
     " (SELECT json_agg(json_build_array(gate, version))::text FROM S.gates_by_name),"
     " (SELECT json_build_array(version, quotas)::text FROM S.quota_changes ORDER BY version DESC LIMIT 1),"
-    " (SELECT array_agg(spec ORDER BY name) FROM S.functions) FROM S.control_version AS v"
+    " (SELECT array_agg(spec ORDER BY name) FROM S.functions),"
+    ' (SELECT array_agg(token ORDER BY name COLLATE "C") FROM S.tokens) FROM S.control_version AS v'
 )
 
 
@@ -46,7 +49,7 @@ class PostgresControl:
         self._clock = clock
 
     async def snapshot(self) -> Snapshot:
-        [(version, gates, quotas, functions)] = await self._schema.read(_SNAPSHOT, (), "gates and quotas")
+        [(version, gates, quotas, functions, tokens)] = await self._schema.read(_SNAPSHOT, (), "gates and quotas")
         quotas_version, text = json.loads(quotas or '[0, "[]"]')
         return Snapshot(
             version,
@@ -54,6 +57,7 @@ class PostgresControl:
             quotas_from_text(text),
             [spec_from_dict(json.loads(spec)) for spec in functions or ()],
             quotas_version,
+            [token_from_text(token) for token in tokens or ()],
         )
 
     async def wait(self, version: int, timeout: float) -> Snapshot | None:
@@ -93,6 +97,16 @@ class PostgresControl:
     async def register(self, functions: Sequence[FunctionSpec]) -> int:
         named = {spec.name: json.dumps(spec_to_dict(spec), sort_keys=True) for spec in functions}
         return await self._change(_REGISTER, (texts(list(named)), texts(list(named.values()))), "functions")
+
+    async def put_token(self, token: Token) -> int:
+        return await self._change(_PUT_BY_NAME, (token.name, token_to_text(token)), "a token")
+
+    async def remove_token(self, name: str) -> int:
+        return await self._change(_PUT_BY_NAME, (name, None), "a token")
+
+    async def belong(self, fleet: str) -> str:
+        [(name,)] = await self._schema.write("SELECT S.control_belong(%s)", (fleet,), "the fleet")
+        return str(name)
 
     async def _change(self, call: str, row: Sequence[Any], about: str) -> int:
         [(version, changed)] = await self._schema.write(call, row, about)

@@ -1,4 +1,4 @@
-"""Gates, quotas and the function registry in Redis: a hash each, under one version number.
+"""Gates, quotas, the function registry and tokens in Redis: a hash each, under one version number.
 
 Who waits for a change is told by a stream that has the newest version as its only entry.
 """
@@ -14,6 +14,7 @@ from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.token import Token, token_from_text, token_to_text
 from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import packed
 from ..state.redis_server import HELD, StateServer
@@ -40,6 +41,19 @@ redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f ', version) .. ARGV[2])
 return change(true)
 """
 )
+#: ARGV: name, token; none is made in the place of another one.
+_TOKEN = settles(
+    _CHANGE
+    + """
+if not ARGV[2] then return change(redis.call('HDEL', KEYS[3], ARGV[1]) == 1) end
+return change(redis.call('HSETNX', KEYS[3], ARGV[1], ARGV[2]) == 1)
+"""
+)
+#: KEYS: book. ARGV: a fleet. Answers the one that said so first.
+_BELONG = settles("""
+redis.call('HSETNX', KEYS[1], 'fleet', ARGV[1])
+return redis.call('HGET', KEYS[1], 'fleet')
+""")
 #: Gates end by the clock of the server.
 _END_GATES = settles(
     _CHANGE
@@ -89,14 +103,14 @@ for at = tonumber(ARGV[2]) + 1, #kept do redis.call('HDEL', KEYS[3], kept[at]) e
 return version
 """
 )
-#: KEYS: book, gates, quotas of before there were versions, functions, versions of the quotas. ARGV: the version that is
-#: known. Answers the version, then the hashes if it is another one, and the newest version of the quotas.
+#: KEYS: book, gates, quotas of before there were versions, functions, versions of the quotas, tokens. ARGV: the version
+#: that is known. Answers the version, then the hashes if it is another one, and the newest version of the quotas.
 _SNAPSHOT = reads("""
 local version = redis.call('HGET', KEYS[1], 'version') or '1'
 if version == ARGV[1] then return {version} end
 local quotas = redis.call('HGET', KEYS[1], 'quotas') or '0'
 return {version, redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[3]), redis.call('HGETALL', KEYS[4]),
-  {quotas, quotas ~= '0' and redis.call('HGET', KEYS[5], quotas) or ''}}
+  redis.call('HGETALL', KEYS[6]), {quotas, quotas ~= '0' and redis.call('HGET', KEYS[5], quotas) or ''}}
 """)
 
 #: KEYS: versions of the quotas.
@@ -110,8 +124,8 @@ class RedisControl:
         self._server = server
         self._clock = clock
         self._book, self._changes = server.key("control"), server.key("control", "changes")
-        names = ("gates", "quotas", "functions")
-        self._gates, self._quotas, self._functions = (server.key("control", name) for name in names)
+        names = ("gates", "quotas", "functions", "tokens")
+        self._gates, self._quotas, self._functions, self._tokens = (server.key("control", name) for name in names)
         self._quota_changes = server.key("control", "quota_changes")
         self._gate_keys = [self._book, self._changes, self._gates]
 
@@ -122,12 +136,12 @@ class RedisControl:
 
     async def _look(self, version: int) -> Snapshot | None:
         """The snapshot, if it has another version."""
-        keys = [self._book, self._gates, self._quotas, self._functions, self._quota_changes]
+        keys = [self._book, self._gates, self._quotas, self._functions, self._quota_changes, self._tokens]
         now, *hashes = await self._server.run(_SNAPSHOT, keys, version, about="control")
         if not hashes:
             return None
         *hashes, (quotas_version, row) = hashes
-        gates, quotas, functions = (sorted(each[1::2]) for each in hashes)
+        gates, quotas, functions, tokens = (sorted(each[1::2]) for each in hashes)
         before = [Quota(*json.loads(text.partition(b" ")[2])) for text in quotas]
         return Snapshot(
             int(now),
@@ -135,6 +149,7 @@ class RedisControl:
             quotas_from_text(json.loads(row)[3]) if row else sorted(before, key=lambda quota: quota.key),
             sorted((spec_from_dict(json.loads(text)) for text in functions), key=lambda spec: spec.name),
             int(quotas_version),
+            sorted((token_from_text(text) for text in tokens), key=lambda token: token.name),
         )
 
     async def wait(self, version: int, timeout: float) -> Snapshot | None:
@@ -175,6 +190,20 @@ class RedisControl:
         rows = [part for spec in functions for part in (spec.name, json.dumps(spec_to_dict(spec), sort_keys=True))]
         keys = [self._book, self._changes, self._functions]
         return int(await self._server.run(_REGISTER, keys, *rows, about="control"))
+
+    async def put_token(self, token: Token) -> int:
+        return await self._change_token(token.name, token_to_text(token))
+
+    async def remove_token(self, name: str) -> int:
+        return await self._change_token(name)
+
+    async def belong(self, fleet: str) -> str:
+        found: bytes = await self._server.run(_BELONG, [self._book], fleet, about="control")
+        return found.decode()
+
+    async def _change_token(self, *told: str) -> int:
+        keys = [self._book, self._changes, self._tokens]
+        return int(await self._server.run(_TOKEN, keys, *told, about="control"))
 
 
 def _gate(text: bytes) -> Gate:

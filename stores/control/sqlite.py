@@ -1,4 +1,4 @@
-"""Gates, quotas and the function registry in SQLite, under one version number."""
+"""Gates, quotas, the function registry and tokens in SQLite, under one version number."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.token import Token, token_from_text, token_to_text
 from ..sqlite.file import SqliteFile
 
 SCHEMA = """
@@ -66,6 +67,14 @@ CREATE TABLE IF NOT EXISTS functions (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tokens (
+    name TEXT PRIMARY KEY,
+    token TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS fleet (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL
+) STRICT;
 """
 
 
@@ -170,6 +179,27 @@ class SqliteControl:
 
         return await self._change(put)
 
+    async def put_token(self, token: Token) -> int:
+        row = (token.name, token_to_text(token))
+
+        def put(connection: sqlite3.Connection) -> bool:
+            return connection.execute("INSERT OR IGNORE INTO tokens VALUES (?, ?)", row).rowcount > 0
+
+        return await self._change(put)
+
+    async def remove_token(self, name: str) -> int:
+        def put(connection: sqlite3.Connection) -> bool:
+            return connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount > 0
+
+        return await self._change(put)
+
+    async def belong(self, fleet: str) -> str:
+        def write(connection: sqlite3.Connection) -> str:
+            connection.execute("INSERT OR IGNORE INTO fleet VALUES (1, ?)", (fleet,))
+            return str(connection.execute("SELECT name FROM fleet").fetchone()[0])
+
+        return await self._file.write(write)
+
     async def _change(self, put: Callable[[sqlite3.Connection], bool]) -> int:
         """Runs a change and raises the version with it, if it changed anything; wakes the waiters."""
 
@@ -198,6 +228,7 @@ def _load(connection: sqlite3.Connection) -> Snapshot:
         gates = connection.execute("SELECT gate, version FROM gates_by_name").fetchall()
         quotas_version, quotas = _quotas(connection)
         functions = connection.execute("SELECT spec FROM functions ORDER BY name").fetchall()
+        tokens = connection.execute("SELECT token FROM tokens ORDER BY name").fetchall()
     finally:
         connection.execute("COMMIT")
     return Snapshot(
@@ -206,6 +237,7 @@ def _load(connection: sqlite3.Connection) -> Snapshot:
         quotas,
         [spec_from_dict(json.loads(spec)) for (spec,) in functions],
         quotas_version,
+        [token_from_text(token) for (token,) in tokens],
     )
 
 

@@ -13,6 +13,8 @@ from ...model.gate import Gate
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange
 from ...model.priority import Priority
 from ...model.retry import Retry
+from ...model.rights import Right
+from ...model.token import Token
 from ...stores.control.control import Control
 from .bench import MODEL, MOMENT, SOON, StoreBench, StoreLaws
 
@@ -164,6 +166,32 @@ class ControlLaws(StoreLaws[Control]):
         assert await store.engine.register([]) == version
         assert await store.engine.register([FunctionSpec("g", "2")]) > version
         assert [spec.version for spec in (await store.engine.snapshot()).functions] == ["1", "2"]
+
+    async def test_a_token_is_kept_whole_until_it_is_removed(self, store: StoreBench[Control]) -> None:
+        rights = (Right("submit", "mail.*", "news", "acme"), Right("read"))
+        ann, bob = Token("ann", "ab" * 32, rights, 4e9, 1.5, "root@é"), Token("bob", "cd" * 32, rights[:1], 5e9)
+        before = (await store.engine.snapshot()).version
+        second = await store.engine.put_token(bob)
+        made = await store.engine.put_token(ann)
+        assert before < second < made
+        for _ in range(2):
+            assert (await store.engine.snapshot()).tokens == [ann, bob]
+            await store.reopen()
+        # One that is there already is not replaced
+        assert await store.engine.put_token(replace(ann, hash="ef" * 32)) == made
+        # When one is removed, whoever waits hears of it
+        removed = await store.engine.remove_token("ann")
+        found = await store.engine.wait(made, SOON)
+        assert found is not None and (found.version, found.tokens) == (removed, [bob])
+        assert await store.engine.remove_token("ann") == removed
+
+    async def test_a_store_is_of_the_fleet_that_said_so_first(self, store: StoreBench[Control]) -> None:
+        before = await store.engine.snapshot()
+        said = await asyncio.gather(*(store.engine.belong(name) for name in ("shop", "other", "shop")))
+        assert len({*said}) == 1 and said[0] in ("shop", "other")
+        await store.reopen()
+        assert await store.engine.belong("third") == said[0]
+        assert await store.engine.snapshot() == before
 
     async def test_a_wait_ends_with_the_next_change(self, store: StoreBench[Control]) -> None:
         version = (await store.engine.snapshot()).version

@@ -1,15 +1,19 @@
 """Sessions over real loopback connections that are cut, stalled and refused by a proxy between the two halves: all of
-it over gRPC, and over the sockets that stand for it on one machine."""
+it over gRPC, over that with TLS, and over the sockets that stand for it on one machine."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import pytest
+from scenes.fleet import Fleet
 from scenes.sessions import PATIENT, SOON, Scene, Serving
 
+from tailrace.foundation.certificates import VARIABLE
+from tailrace.model.address import SECURED
 from tailrace.model.errors import InvalidRequest
 from tailrace.wire.direct import SCHEME
 from tailrace.wire.link import UNACKNOWLEDGED
@@ -19,9 +23,11 @@ from tailrace.wire.v1 import scheduler_pb2 as pb
 Scenes = Callable[..., AbstractAsyncContextManager[Scene]]
 
 
-@pytest.fixture(params=["", SCHEME], ids=["grpc", "direct"])
-def scene(request: pytest.FixtureRequest) -> Scenes:
-    """Makes a scene, on either carrier."""
+@pytest.fixture(params=["", SECURED, SCHEME], ids=["grpc", "tls", "direct"])
+def scene(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scenes:
+    """Makes a scene, on each carrier."""
+    if request.param == SECURED:
+        monkeypatch.setenv(VARIABLE, str(Fleet(tmp_path / "fleet", monkeypatch).issue("node")))
 
     @asynccontextmanager
     async def made(silence: float = PATIENT, server_silence: float = PATIENT) -> AsyncIterator[Scene]:

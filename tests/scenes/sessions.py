@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.address import SECURED
 from tailrace.model.errors import InvalidRequest
 from tailrace.wire.carriers import serve_streams
 from tailrace.wire.channel import serve
@@ -164,7 +165,7 @@ class Proxy(Told):
             self.changed()
             writer.transport.abort()
             return
-        host, _, port = self._target().removeprefix(SCHEME).rpartition(":")
+        host, _, port = self._target().removeprefix(SCHEME).removeprefix(SECURED).rpartition(":")
         try:
             far_reader, far_writer = await asyncio.open_connection(host, int(port))
         except OSError:

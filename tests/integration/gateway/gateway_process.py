@@ -33,7 +33,7 @@ class Stores(GatewayStores):
     def gateway(
         self, port: int = 0, beside: Neighbours = ALONE, declared: DeclaredFiles = NOTHING_DECLARED, **bounds: object
     ) -> GatewayServer:
-        config = GatewayConfig.model_validate({"listen": f"127.0.0.1:{port}", **bounds})
+        config = GatewayConfig.model_validate({"listen": f"127.0.0.1:{port}"} | bounds)
         return GatewayServer(config, self, beside, declared)
 
 

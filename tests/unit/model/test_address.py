@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.model.address import Address, listening_address, parse_address, read_address
+from tailrace.model.address import Address, listening_address, parse_address, read_address, wants_tls
 from tailrace.model.errors import ConfigError
 
 
@@ -56,7 +56,7 @@ def test_an_address_to_listen_on_may_leave_the_port_open() -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("nowhere", "'nowhere' is not an address to listen on"), ("0.0.0.0:80", "without authentication only loopback")],
+    [("nowhere", "'nowhere' is not an address to listen on"), ("0.0.0.0:80", "without certificates only loopback")],
 )
 def test_what_nobody_can_listen_on_is_refused(text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
@@ -69,3 +69,26 @@ def test_a_text_that_must_be_an_address_is_one_or_says_what_was_expected() -> No
     for text in ("localhost", ":1", "localhost:0", "localhost:http"):
         with pytest.raises(ConfigError, match="expected host:port"):
             parse_address(text)
+
+
+def test_with_certificates_one_may_listen_anywhere() -> None:
+    assert listening_address("10.0.0.1:8786", secured=True) == Address("10.0.0.1", 8786)
+    assert listening_address("tls:127.0.0.1:0", secured=True) == Address("127.0.0.1", 0)
+    with pytest.raises(ConfigError, match="TAILRACE_TLS"):
+        listening_address("tls:127.0.0.1:8786")
+
+
+@pytest.mark.parametrize(
+    ("address", "wants"),
+    [
+        ("127.0.0.1:1", False),
+        ("[::1]:1", False),
+        ("localhost:1", False),
+        ("tls:localhost:1", True),
+        ("10.0.0.1:1", True),
+        ("node1.example.org:1", True),
+        ("nowhere", False),
+    ],
+)
+def test_tls_is_spoken_beyond_this_machine_and_where_an_address_says_so(address: str, wants: bool) -> None:
+    assert wants_tls(address) is wants

@@ -1,0 +1,59 @@
+"""A part that looks after this process' certificates: files that cannot be used, and an end that comes near, are told
+to operators in time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ..foundation.certificates import Certificates, certificates
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.duties import Duties
+from ..foundation.x509_checks import moment
+from ..model.units import duration_text
+
+#: Seconds between looks. Whoever is dialed or dials looks too.
+LOOK = 5.0
+#: A certificate of which less than this share is left should have been renewed: what renews by itself does at a third.
+LEFT = 0.2
+
+_LOG = logging.getLogger("tailrace.tls")
+
+
+class CertificateWatch:
+    """A Part. Without certificates there is nothing to look after."""
+
+    def __init__(self, found: Callable[[], Certificates | None] = certificates, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._found = found
+        self._clock = clock
+        self.duties = Duties("certificates")
+
+    async def start(self) -> None:
+        """Looks from now on."""
+        if (found := self._found()) is not None:
+            self.duties.begin(self._watch(found), "watching certificates")
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    async def stop(self) -> None:
+        """Looks no more."""
+        await self.duties.end()
+
+    async def _watch(self, found: Certificates) -> None:
+        while True:
+            identity, now = found.now(), self._clock.monotonic()
+            self._tell("taking changed files", found.trouble, now)
+            left = identity.until - self._clock.wall()
+            near = identity.caller is not None and left < LEFT * (identity.until - identity.since)
+            why = f"the certificate of {identity.caller} in {found.folder} ends at {moment(identity.until)}"
+            after = f"in {duration_text(max(0, round(left)))}"
+            self._tell("renewing", f"{why}, {after}: issue another one (`tailrace auth issue`)" if near else "", now)
+            await asyncio.sleep(LOOK)
+
+    def _tell(self, duty: str, why: str, now: float) -> None:
+        if not why:
+            self.duties.well(duty)
+        elif self.duties.ails(duty, why, now):
+            _LOG.warning("%s", why)

@@ -1,0 +1,208 @@
+"""Tokens of an OpenID Connect issuer (JWT), beside a gateway's own: keys from a file or an address, kept, and taken
+anew when they change."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ..foundation.clock import Clock
+from ..foundation.config import Seconds
+from ..foundation.duties import Duties
+from ..model.errors import ConfigError, InvalidRequest, Unavailable
+from ..model.plain_text import plain
+from ..model.rights import right_of
+from ..model.token import PREFIX, Token, hash_of
+from .rules.claims import token_of
+from .rules.tokens import KnownTokens
+
+#: Signatures by which others can know a token and not make one.
+ALGORITHMS = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519"]
+KEY_TYPES = ("EC", "RSA", "OKP")
+#: The most characters of a token, bytes of keys, and tokens that are remembered as good.
+LONGEST, KEYS_BYTES, REMEMBERED = 7000, 1 << 20, 1000
+#: Seconds that an issuer gets to tell its keys; between looks for a key that is not known; before a failed look again.
+PATIENCE, SOONEST, AGAIN = 10.0, 10.0, 5.0
+EXTRA = 'tokens of an issuer need the extra "oidc": pip install "tailrace[oidc]"'
+
+_LOG = logging.getLogger("tailrace.gateway")
+
+
+class OidcConfig(BaseModel):
+    """An OpenID Connect issuer whose tokens (JWT) are taken at `token_listen`.
+
+    issuer    as the tokens say it (`iss`)
+    audience  for whom they have to be (`aud`)
+    keys      where its public keys are (JWKS): a file, or https://… (http only on loopback)
+    claim     which claim says what somebody may do here (groups)
+    rights    of each value of that claim a list of rights: {ops: [read, operate], shop: [submit:send_email@acme]}
+    renew     how often keys of an address are asked for again (5 min); an unknown one is asked for at once
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    issuer: str = Field(min_length=1)
+    audience: str = Field(min_length=1)
+    keys: str = Field(min_length=1)
+    claim: str = Field(default="groups", min_length=1)
+    rights: dict[str, list[str]] = Field(min_length=1, max_length=1000)
+    renew: Seconds = Field(default=300.0, ge=1)
+
+    @field_validator("rights")
+    @classmethod
+    def _are_rights(cls, given: dict[str, list[str]]) -> dict[str, list[str]]:
+        try:
+            for each in given.values():
+                _ = [right_of(text) for text in each]
+        except InvalidRequest as error:
+            raise ValueError(str(error)) from None
+        return given
+
+    @field_validator("keys")
+    @classmethod
+    def _are_safe(cls, keys: str) -> str:
+        if keys.startswith("http://") and not keys.startswith(("http://127.0.0.1", "http://localhost", "http://[::1]")):
+            raise ValueError("expected https://… or a file: whoever is between could tell other keys")
+        return keys
+
+
+class IssuedTokens:
+    """Tokens of the gateway's own and of an issuer. `start` begins to keep its keys."""
+
+    def __init__(self, own: KnownTokens, config: OidcConfig, clock: Clock, duties: Duties) -> None:
+        try:
+            import joserfc  # noqa: F401 - an extra
+        except ImportError:
+            raise ConfigError(EXTRA) from None
+        self._own = own
+        self._config = config
+        self._rights = {value: tuple(map(right_of, each)) for value, each in config.rights.items()}
+        self._clock = clock
+        self._duties = duties
+        self._keys: Any = None
+        self._told = b""
+        self._good: dict[str, Token] = {}  # by hash
+        self._unknown = asyncio.Event()
+
+    def start(self) -> None:
+        """Keeps the keys from now on."""
+        self._duties.begin(self._keep(), "gateway: keys of the issuer")
+
+    def shown(self, secret: str, now: float) -> Token:
+        """The token that somebody shows. Raises InvalidRequest, and Unavailable while no keys are known."""
+        if secret.startswith(PREFIX):
+            return self._own.shown(secret, now)
+        if len(secret) > LONGEST or secret.count(".") != 2:
+            raise InvalidRequest("the token is neither one of this platform nor a signed one (JWT)")
+        known = self._good.get(name := hash_of(secret))
+        if known is not None and not self.ended(known, now):
+            return known
+        config = self._config
+        found = token_of(
+            self._claims(secret),
+            issuer=config.issuer,
+            audience=config.audience,
+            claim=config.claim,
+            rights=self._rights,
+            now=now,
+        )
+        while len(self._good) >= REMEMBERED:
+            del self._good[next(iter(self._good))]
+        self._good[name] = found
+        return found
+
+    def ended(self, token: Token, now: float) -> str:
+        """Why a token is not to be taken any longer; empty: it is."""
+        if token.hash:
+            return self._own.ended(token, now)
+        return f"the token of {token.name} has expired: ask the issuer for another one" if now >= token.until else ""
+
+    def _claims(self, secret: str) -> dict[str, Any]:
+        from joserfc import errors, jwt
+
+        if self._keys is None:
+            self._unknown.set()
+            raise Unavailable(f"the keys of {self._config.issuer} are not known yet")
+        try:
+            return dict(jwt.decode(secret, self._keys, algorithms=ALGORITHMS).claims)
+        except errors.InvalidKeyIdError:
+            self._unknown.set()
+            raise InvalidRequest(f"the token is signed by a key that {self._config.keys} does not have") from None
+        except (errors.JoseError, ValueError, TypeError, KeyError) as error:
+            raise InvalidRequest(f"the token's signature is not right ({plain(error, 100).strip(': ')})") from None
+
+    async def _keep(self) -> None:
+        """Reads the keys at once, then every so often, and soon where somebody shows a token of another one."""
+        remote, asked = self._config.keys.startswith(("http://", "https://")), False
+        while True:
+            self._unknown.clear()
+            try:
+                told = await self._fetched() if remote else await asyncio.to_thread(self._read)
+                self._take(told)
+            except ConfigError as error:
+                if self._duties.ails("reading the issuer's keys", str(error), self._clock.monotonic()):
+                    _LOG.warning("%s", error)
+                await asyncio.sleep(AGAIN)
+                continue
+            self._duties.well("reading the issuer's keys")
+            await asyncio.sleep(SOONEST if asked else 0.0)
+            try:
+                async with asyncio.timeout(self._config.renew if remote else SOONEST):
+                    await self._unknown.wait()
+                    asked = True
+            except TimeoutError:
+                asked = False
+
+    def _take(self, told: bytes) -> None:
+        if told == self._told:
+            return
+        self._keys, self._told = _key_set(told, self._config.keys), told
+        self._good.clear()  # a key that is gone makes its tokens strangers'
+
+    def _read(self) -> bytes:
+        try:
+            with Path(self._config.keys).open("rb") as file:
+                return _bounded(file.read(KEYS_BYTES + 1), self._config.keys)
+        except OSError as error:
+            raise ConfigError(f"{self._config.keys}: {error.strerror}; expected the issuer's keys (JWKS)") from None
+
+    async def _fetched(self) -> bytes:
+        import aiohttp
+
+        where = self._config.keys
+        try:
+            limit = aiohttp.ClientTimeout(total=PATIENCE)
+            async with (
+                aiohttp.ClientSession(timeout=limit) as session,
+                session.get(where, allow_redirects=False) as answer,
+            ):
+                if answer.status != 200:
+                    raise ConfigError(f"{where} answers {answer.status}; expected the issuer's keys (JWKS)")
+                return _bounded(await answer.content.read(KEYS_BYTES + 1), where)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ConfigError(f"{where} does not answer: {plain(error, 200) or type(error).__name__}") from None
+
+
+def _bounded(found: bytes, where: str) -> bytes:
+    if len(found) > KEYS_BYTES:
+        raise ConfigError(f"{where}: larger than {KEYS_BYTES} bytes; keys are never that large")
+    return found
+
+
+def _key_set(told: bytes, where: str) -> Any:
+    """The keys in a text of JSON, but for those that are secrets. Raises ConfigError."""
+    from joserfc import errors
+    from joserfc.jwk import KeySet
+
+    try:
+        keys: Sequence[Any] = json.loads(told)["keys"]
+        public = [key for key in keys if key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"]
+        return KeySet.import_key_set({"keys": public})
+    except (errors.JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(f"{where}: no keys of an issuer (JWKS): {plain(error, 200)}") from None

@@ -1,0 +1,64 @@
+"""Calls of whoever has rights of its own, as a token has: which right each needs. What stands nowhere is for none."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .rights import Need
+
+
+class TokenCall(NamedTuple):
+    """The action that a call is. With `scoped` it is of the functions that it names, which whoever answers it looks at;
+    else of every one."""
+
+    action: str
+    scoped: bool = False
+
+
+CALLS: dict[str, TokenCall] = {
+    "Scheduler/Execute": TokenCall("submit", scoped=True),
+    "Scheduler/Explain": TokenCall("read"),
+    "Scheduler/Inspect": TokenCall("read"),
+    "Scheduler/Record": TokenCall("administer"),
+    "Gateway/Submit": TokenCall("submit", scoped=True),
+    "Gateway/Status": TokenCall("read", scoped=True),
+    "Gateway/Result": TokenCall("read", scoped=True),
+    "Gateway/Find": TokenCall("read", scoped=True),
+    "Gateway/Cancel": TokenCall("operate", scoped=True),
+    "Gateway/Reschedule": TokenCall("operate", scoped=True),
+    "Gateway/Peek": TokenCall("read", scoped=True),
+    "Gateway/RegisterFunctions": TokenCall("run", scoped=True),
+    "Gateway/ListFunctions": TokenCall("read", scoped=True),
+    "Gateway/PutSchedule": TokenCall("operate", scoped=True),
+    "Gateway/ListSchedules": TokenCall("read"),
+    "Gateway/ChangeSchedule": TokenCall("operate"),
+    "Gateway/Watch": TokenCall("read"),
+    "Operators/Call limits.set_gate": TokenCall("operate", scoped=True),
+    "Operators/Call limits.set_quota": TokenCall("operate", scoped=True),
+    "Operators/Call limits.apply_quotas": TokenCall("administer"),
+    "Operators/Call limits.quota_changes": TokenCall("read"),
+    "Operators/Call limits.limits_in_force": TokenCall("read"),
+    "Operators/Call letters.dead_letters": TokenCall("read", scoped=True),
+    "Operators/Call letters.count_dead": TokenCall("read", scoped=True),
+    "Operators/Call letters.dead_letter": TokenCall("read"),
+    "Operators/Call letters.redrive": TokenCall("operate", scoped=True),
+    "Operators/Call letters.purge": TokenCall("operate", scoped=True),
+    "Operators/Call overview.overview": TokenCall("read"),
+    "Operators/Call replays.replays": TokenCall("read"),
+    "Operators/Call replays.start_replay": TokenCall("operate"),
+    "Operators/Call replays.change_replay": TokenCall("operate"),
+    "Operators/Call tailers.pause_tailer": TokenCall("operate"),
+    "Operators/Call tailers.seek_tailer": TokenCall("operate"),
+    "Operators/Call tailers.audit": TokenCall("read"),
+    "Operators/Call tailers.drops": TokenCall("read"),
+    "Operators/Call usage.usage": TokenCall("read"),
+    "Operators/Call files.reload": TokenCall("administer"),
+    "Operators/Call tokens.create_token": TokenCall("administer"),
+    "Operators/Call tokens.tokens": TokenCall("administer"),
+    "Operators/Call tokens.revoke_token": TokenCall("administer"),
+}
+
+
+def need_of(action: str, subject: Any) -> Need:
+    """What an action on something needs: on all that it leaves open."""
+    return Need(action, *(getattr(subject, name, "") for name in Need._fields[1:]))

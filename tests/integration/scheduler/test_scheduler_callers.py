@@ -1,0 +1,141 @@
+"""Sessions of callers that are known by certificate: they go on under the same role and name, and under no other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenes.fleet import Fleet
+
+from tailrace.model.errors import InvalidRequest, UnknownFunction
+from tailrace.model.function_spec import FunctionSpec
+from tailrace.model.grants import read_grants
+from tailrace.model.lease import LeaseSizes
+from tailrace.scheduler.config import SchedulerConfig
+from tailrace.scheduler.server import SchedulerServer
+from tailrace.wire.callers import GRANTS
+from tailrace.wire.convert import function_to_wire
+from tailrace.wire.scheduler import SchedulerClient, SchedulerSessions
+from tailrace.wire.stream import StreamClosed
+from tailrace.wire.v1 import scheduler_pb2 as pb
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    return Fleet(tmp_path / "fleet", monkeypatch)
+
+
+@pytest.fixture
+async def scheduler(fleet: Fleet) -> AsyncIterator[SchedulerServer]:
+    server = SchedulerServer(SchedulerConfig(listen="tls:127.0.0.1:0"), LeaseSizes.of_heartbeat(1.0))
+    with fleet.as_(fleet.issue("scheduler")):
+        await server.start()
+    yield server
+    await server.stop()
+
+
+async def hello(
+    address: str, session: str, *, resume: bool = False, tailer: bool = False, functions: tuple[str, ...] = ()
+) -> Any:
+    """The answer to a connection's first frame. Raises what it is refused with."""
+    sessions = SchedulerSessions(address)
+    stream = sessions.attach_tailer() if tailer else sessions.attach_worker()
+    specs = [function_to_wire(FunctionSpec(name)) for name in functions]
+    said = pb.Hello(session=session, name="x", resume=resume, functions=specs)
+    try:
+        async with asyncio.timeout(20):
+            await stream.send(pb.TailerFrame(hello=said) if tailer else pb.WorkerFrame(hello=said))
+            return (await stream.receive()).welcome
+    except StreamClosed as closed:
+        assert closed.error is not None
+        raise closed.error from None
+    finally:
+        await sessions.close()
+
+
+async def test_a_session_is_resumed_by_who_began_it(fleet: Fleet, scheduler: SchedulerServer) -> None:
+    with fleet.as_(fleet.issue("worker", "w1")):
+        assert not (await hello(scheduler.address, "s", resume=False)).resumed
+        assert (await hello(scheduler.address, "s", resume=True)).resumed
+    with fleet.as_(fleet.issue("worker", "w1")):  # another certificate of the same name
+        assert (await hello(scheduler.address, "s", resume=True)).resumed
+
+
+@pytest.mark.parametrize("resume", [True, False])
+async def test_nobody_else_resumes_it_nor_takes_its_place(
+    fleet: Fleet, scheduler: SchedulerServer, resume: bool
+) -> None:
+    with fleet.as_(fleet.issue("worker", "w1")):
+        await hello(scheduler.address, "s", resume=False)
+    said = "was begun by worker w1 of fleet f1, not by worker w2 of fleet f1"
+    with fleet.as_(fleet.issue("worker", "w2")), pytest.raises(InvalidRequest, match=said):
+        await hello(scheduler.address, "s", resume=resume)
+    said = "not by tailer w1 of fleet f1: a session goes on under the same role"
+    with fleet.as_(fleet.issue("tailer", "w1")), pytest.raises(InvalidRequest, match=said):
+        await hello(scheduler.address, "s", resume=resume, tailer=True)
+    with fleet.as_(fleet.issue("worker", "w1")):
+        assert (await hello(scheduler.address, "s", resume=True)).resumed
+
+
+@pytest.mark.parametrize(
+    ("role", "tailer"), [("worker", True), ("tailer", False), ("client", False), ("operator", True)]
+)
+async def test_a_role_attaches_as_what_it_is(fleet: Fleet, scheduler: SchedulerServer, role: str, tailer: bool) -> None:
+    with fleet.as_(fleet.issue(role)), pytest.raises(InvalidRequest, match="may not call Scheduler/Attach"):
+        await hello(scheduler.address, "s", resume=False, tailer=tailer)
+    assert "s" not in {*scheduler.core.workers, *scheduler.core.tailers}
+
+
+@pytest.fixture
+async def granting(fleet: Fleet) -> AsyncIterator[SchedulerServer]:
+    """A scheduler that gives some callers less than their roles."""
+    given = GRANTS.set(
+        read_grants({"worker/ml-*": ["run:ml.*"], "worker/idle": [], "client/shop": ["submit:pay@acme"]})
+    )
+    try:
+        server = SchedulerServer(SchedulerConfig(listen="tls:127.0.0.1:0"), LeaseSizes.of_heartbeat(1.0))
+        with fleet.as_(fleet.issue("scheduler")):
+            await server.start()
+    finally:
+        GRANTS.reset(given)
+    yield server
+    await server.stop()
+
+
+async def test_a_worker_announces_only_what_it_may_run(fleet: Fleet, granting: SchedulerServer) -> None:
+    with fleet.as_(fleet.issue("worker", "ml-1")):
+        await hello(granting.address, "s", functions=("ml.train", "ml.score"))
+        with pytest.raises(InvalidRequest, match="worker ml-1 of fleet f1 may not do this: it needs the right run:pay"):
+            await hello(granting.address, "t", functions=("ml.train", "pay"))
+    with (
+        fleet.as_(fleet.issue("worker", "idle")),
+        pytest.raises(InvalidRequest, match="needs the right run:pay, and has none"),
+    ):
+        await hello(granting.address, "u", functions=("pay",))
+    with fleet.as_(fleet.issue("worker", "other")):  # of which nobody says anything
+        await hello(granting.address, "v", functions=("pay",))
+    assert not {"t", "u"} & {*granting.core.workers}
+
+
+async def test_a_client_executes_only_what_it_may_submit(fleet: Fleet, granting: SchedulerServer) -> None:
+    with fleet.as_(fleet.issue("client", "shop")):
+        client = SchedulerClient(granting.address)
+        try:
+            with pytest.raises(UnknownFunction):  # which is further than whoever may not
+                await client.execute("pay", tenant="acme", timeout=20)
+            for other in (
+                {"function": "pay"},
+                {"function": "pay", "tenant": "b"},
+                {"function": "refund", "tenant": "acme"},
+            ):
+                with pytest.raises(
+                    InvalidRequest, match="client shop of fleet f1 may not do this: it needs the right submit:"
+                ):
+                    await client.execute(**other, timeout=20)
+            with pytest.raises(InvalidRequest, match="needs the right read, and has submit:pay@acme"):
+                await client.explain("x")
+        finally:
+            await client.close()

@@ -1,0 +1,315 @@
+"""Callers of a listener beyond its machine: who each is by its certificate, and whether its role may make the call.
+
+Certificates are verified by gRPC when a connection is made; here each call is held against what its certificate says,
+and against the clock: calls that last end within a second of the end of what admitted them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+import grpc
+
+from ..foundation.certificates import Certificates
+from ..foundation.clock import SYSTEM_CLOCK, Clock
+from ..foundation.x509_checks import PeerCertificate, out_of_time, parsed, peer_of
+from ..model.caller import Caller
+from ..model.errors import ConfigError, InvalidRequest, Unavailable
+from ..model.grants import Grants, rights_of
+from ..model.rights import ANY, Need, Right, missing, sentence
+from ..model.role_calls import refusal
+from ..model.token import Token
+from ..model.token_calls import CALLS
+from .entry import AUTHORIZATION, BEARER, OPEN
+from .statuses import CallStatus, refused, status_of
+
+#: Seconds between looks at calls that last.
+LOOK = 0.25
+#: Certificates of peers whose content is remembered, and refusals that the log says of each kind of caller.
+REMEMBERED = 1024
+#: What anybody of the fleet may call, whatever its role.
+FOR_ALL = ("/grpc.health.v1.Health/", "/grpc.reflection.")
+#: Roles that do nothing but what rights are about, so that whoever has rights may call nothing else.
+_LIMITED = ("client", "operator")
+_PACKAGE = "/tailrace.v1."
+
+_LOG = logging.getLogger("tailrace.wire")
+
+
+class Granted(NamedTuple):
+    """The rights of a caller, who is called so in refusals."""
+
+    name: str
+    rights: tuple[Right, ...]
+
+    def may(self, need: Need) -> bool:
+        """Whether they are enough."""
+        return missing(self.rights, [need]) is None
+
+    def may_some(self, action: str, function: str = "") -> bool:
+        """Whether there is something on which they are enough: of this function, if one is named."""
+        return any(
+            right.action == action
+            and (not function or right._replace(collection=ANY, tenant=ANY).covers(Need(action, function)))
+            for right in self.rights
+        )
+
+
+#: The grants of the servers that the running code starts; empty: callers may do what their roles may.
+GRANTS: contextvars.ContextVar[Grants] = contextvars.ContextVar("tailrace-grants", default=MappingProxyType({}))
+
+
+class Admitted(NamedTuple):
+    """A caller, and why it is not to be admitted any longer: asked with the wall clock, answered empty while it is."""
+
+    caller: Caller
+    ended: Callable[[float], str]
+    granted: Granted | None = None
+
+
+class Tokens(Protocol):
+    """The tokens that a server knows."""
+
+    def shown(self, secret: str, now: float) -> Token:
+        """The token that somebody shows. Raises InvalidRequest, and Unavailable while none is known yet."""
+
+    def ended(self, token: Token, now: float) -> str:
+        """Why a token is not to be taken any longer; empty: it is."""
+
+
+class TokenDoor:
+    """A second address of a server, for whoever has a token and no certificate. `address`: the actual one, once it is
+    served."""
+
+    def __init__(self, listen: str, tokens: Tokens) -> None:
+        self.listen = listen
+        self.tokens = tokens
+        self.address = ""
+
+
+#: Who makes the call that is being answered; None: somebody of this machine, who showed its secret.
+CALLER: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("tailrace-caller", default=None)
+#: The rights of who makes it; None: nobody gave it any of its own, and it may do what its role may.
+RIGHTS: contextvars.ContextVar[Granted | None] = contextvars.ContextVar("tailrace-rights", default=None)
+
+
+def require(needs: Iterable[Need]) -> None:
+    """Raises InvalidRequest where who makes the call that is being answered lacks a right."""
+    granted = RIGHTS.get()
+    if granted is not None and (need := missing(granted.rights, needs)) is not None:
+        raise InvalidRequest(sentence(granted.name, granted.rights, need))
+
+
+def _check(granted: Granted, name: str) -> None:
+    """Raises InvalidRequest for a call that these rights are not enough for, whatever it is about."""
+    call = CALLS.get(name)
+    if call is None:
+        raise InvalidRequest(f"{granted.name} may not call {name}: that is for parts of the fleet")
+    need = Need(call.action)
+    if not (granted.may_some(call.action) if call.scoped else granted.may(need)):
+        raise InvalidRequest(sentence(granted.name, granted.rights, need))
+
+
+class FleetCheck:
+    """The check of the callers of a server that speaks TLS: by the certificates of its own fleet, or by `tokens`.
+    `hold` is told of each call that is refused."""
+
+    def __init__(
+        self,
+        certificates: Certificates,
+        tokens: Tokens | None = None,
+        hold: Callable[[Any], None] = lambda context: None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._certificates = certificates
+        self._hold = hold
+        self._tokens = tokens
+        self._grants = GRANTS.get()
+        self._clock = clock
+        self._open: dict[asyncio.Task[Any], tuple[Admitted, str]] = {}
+        self._ended: dict[asyncio.Task[Any], str] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._refused = 0
+
+    def admit(self, context: Any, path: str, request: Any) -> Admitted:
+        """Who makes a call. Raises InvalidRequest for one that may not be made."""
+        if (shown := _shown(context.invocation_metadata())) is not None:
+            return self._with_token(shown, path, request)
+        found = self._peer(context)
+        admitted = Admitted(found.caller, functools.partial(out_of_time, found))
+        if why := admitted.ended(self._clock.wall()):
+            raise InvalidRequest(why)
+        mine = self._certificates.now().caller
+        if mine is not None and found.caller.fleet != mine.fleet:
+            raise InvalidRequest(
+                f"{found.caller} is of another fleet: this is {mine}. Each fleet has certificates of its own"
+            )
+        if path.startswith(FOR_ALL):
+            return admitted
+        name = call_name(path, request)
+        if why := refusal(found.caller, name):
+            raise InvalidRequest(why)
+        rights = rights_of(self._grants, found.caller)
+        if rights is None:
+            return admitted
+        granted = Granted(str(found.caller), rights)
+        if found.caller.role in _LIMITED or name in CALLS:
+            _check(granted, name)
+        return admitted._replace(granted=granted)
+
+    def _peer(self, context: Any) -> PeerCertificate:
+        shown: Iterable[bytes] = context.auth_context().get("x509_pem_cert", ())
+        for each in shown:
+            return _read(each)
+        raise InvalidRequest(
+            "the call shows neither a certificate nor a token: TAILRACE_TOKEN_FILE names a file with one, TAILRACE_TLS "
+            "a folder of certificates"
+        )
+
+    def _with_token(self, secret: str, path: str, request: Any) -> Admitted:
+        if self._tokens is None:
+            raise InvalidRequest("no token is taken here, only certificates: ask the gateway")
+        token = self._tokens.shown(secret, self._clock.wall())
+        granted = Granted(f"the token {token.name}", token.rights)
+        if not path.startswith(FOR_ALL):
+            _check(granted, call_name(path, request))
+        mine = self._certificates.now().caller
+        caller = Caller("" if mine is None else mine.fleet, "client", token.name)
+        return Admitted(caller, functools.partial(self._tokens.ended, token), granted)
+
+    async def _admitted(self, context: Any, path: str, request: Any) -> Admitted:
+        """The same; a call that may not be made is ended, and counts for its peer until that has read why."""
+        try:
+            return self.admit(context, path, request)
+        except Unavailable as error:
+            self._hold(context)
+            await context.abort(*status_of(error))
+            raise
+        except (InvalidRequest, ConfigError) as error:
+            self._hold(context)
+            await context.abort(*self._refusal(str(error), path))
+            raise
+
+    def _refusal(self, why: str, path: str) -> CallStatus:
+        """What is answered to a call that may not be made; the log says the first ones, and then seldom."""
+        self._refused += 1
+        if self._refused & (self._refused - 1) == 0:
+            _LOG.warning("a call of %s was refused: %s (%d so far)", path, why, self._refused)
+        return refused(why)
+
+    # ---- calls that last
+
+    def lasts(self, admitted: Admitted, path: str) -> asyncio.Task[Any]:
+        """The running task answers a call that may last: it is cancelled when its caller is not admitted any longer."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = (admitted, path)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LOOK, self._look)
+        return task
+
+    def over(self, task: asyncio.Task[Any]) -> str:
+        """Such a call is over: why it was ended from here; empty: it was not."""
+        self._open.pop(task, None)
+        return self._ended.pop(task, "")
+
+    def _look(self) -> None:
+        now = self._clock.wall()
+        for task, (admitted, path) in list(self._open.items()):
+            if why := admitted.ended(now):
+                _LOG.warning("a call of %s was ended: %s", path, why)
+                del self._open[task]
+                self._ended[task] = why
+                task.cancel()
+        self._timer = asyncio.get_running_loop().call_later(LOOK, self._look) if self._open else None
+
+    def stop(self) -> None:
+        """Looks no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def guarded(self, handler: Any, path: str) -> Any:
+        """The handler of a method, which only those get to who may call it."""
+        if path == OPEN:
+            return handler
+        if handler.request_streaming:
+            make = (
+                grpc.stream_stream_rpc_method_handler
+                if handler.response_streaming
+                else grpc.stream_unary_rpc_method_handler
+            )
+        else:
+            make = (
+                grpc.unary_stream_rpc_method_handler
+                if handler.response_streaming
+                else grpc.unary_unary_rpc_method_handler
+            )
+        inner = handler.stream_stream or handler.stream_unary or handler.unary_stream or handler.unary_unary
+        one = not handler.request_streaming
+        method = (
+            self._generating(inner, path, one)
+            if inspect.isasyncgenfunction(inner)
+            else self._answering(inner, path, one)
+        )
+        return make(method, handler.request_deserializer, handler.response_serializer)
+
+    def _answering(self, inner: Callable[[Any, Any], Any], path: str, one: bool) -> Callable[[Any, Any], Any]:
+        async def method(request: Any, context: Any) -> Any:
+            admitted = await self._admitted(context, path, request if one else None)
+            CALLER.set(admitted.caller)
+            RIGHTS.set(admitted.granted)
+            task = self.lasts(admitted, path)
+            try:
+                return await inner(request, context)
+            except asyncio.CancelledError:
+                why = self.over(task)
+                if not why:
+                    raise
+                task.uncancel()
+                await context.abort(*refused(why))
+                raise
+            finally:
+                self.over(task)
+
+        return method
+
+    def _generating(self, inner: Callable[[Any, Any], Any], path: str, one: bool) -> Callable[[Any, Any], Any]:
+        async def method(request: Any, context: Any) -> Any:
+            admitted = await self._admitted(context, path, request if one else None)
+            task = self.lasts(admitted, path)
+            try:
+                async for reply in inner(request, context):
+                    yield reply
+            finally:
+                self.over(task)
+
+        return method
+
+
+def call_name(path: str, request: Any) -> str:
+    """A call as the rule of roles names it: its service and method, and of a call by name (`wire/stores.py`) that."""
+    name = path.removeprefix(_PACKAGE)
+    return f"{name} {request.store}.{request.method}" if name in ("Operators/Call", "Stores/Call") else name
+
+
+def _shown(metadata: Any) -> str | None:
+    """The token that a call shows, if it does."""
+    for key, value in metadata or ():
+        if key == AUTHORIZATION:
+            text = value if isinstance(value, str) else value.decode(errors="replace")
+            return text.removeprefix(BEARER).strip()
+    return None
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def _read(pem: bytes) -> PeerCertificate:
+    """Whose a certificate is that gRPC has verified. Raises InvalidRequest for one that is none of this platform's."""
+    return peer_of(parsed(pem, "the caller's certificate")[0])
