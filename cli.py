@@ -334,10 +334,10 @@ def version(json: terminal.Json = False) -> None:
 # The tree, in the order in which --help shows it.
 quota.command("plan")(quota_plan)
 app.command(rich_help_panel=PARTS)(demo)
-for command in (submit, status, result, find, peek, reschedule, cancel, explain):
-    app.command(rich_help_panel=WORK)(command)
-for command in (alerts, queue, inspect, usage, record, audit, reload, bench, simulate):
-    app.command(rich_help_panel=OPERATE)(command)
+for work in (submit, status, result, find, peek, reschedule, cancel, explain):
+    app.command(rich_help_panel=WORK)(work)
+for operation in (alerts, queue, inspect, usage, record, audit, reload, bench, simulate):
+    app.command(rich_help_panel=OPERATE)(operation)
 for name, group in (
     ("function", function),
     ("tailer", tailer),
