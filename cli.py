@@ -23,6 +23,7 @@ from .foundation import terminal
 from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.files import reload
 from .gateway.commands.items import peek, reschedule
+from .gateway.commands.jobs import job
 from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate
 from .gateway.commands.quotas import quota
@@ -333,14 +334,8 @@ def version(json: terminal.Json = False) -> None:
 # The tree, in the order in which --help shows it.
 quota.command("plan")(quota_plan)
 app.command(rich_help_panel=PARTS)(demo)
-app.command(rich_help_panel=WORK)(submit)
-app.command(rich_help_panel=WORK)(status)
-app.command(rich_help_panel=WORK)(result)
-app.command(rich_help_panel=WORK)(find)
-app.command(rich_help_panel=WORK)(peek)
-app.command(rich_help_panel=WORK)(reschedule)
-app.command(rich_help_panel=WORK)(cancel)
-app.command(rich_help_panel=WORK)(explain)
+for command in (submit, status, result, find, peek, reschedule, cancel, explain):
+    app.command(rich_help_panel=WORK)(command)
 app.command(rich_help_panel=OPERATE)(alerts)
 app.command(rich_help_panel=OPERATE)(queue)
 app.command(rich_help_panel=OPERATE)(inspect)
@@ -359,6 +354,7 @@ for name, group in (
     ("replay", replay),
     ("outbox", outbox),
     ("schedule", schedule),
+    ("job", job),
     ("store", store),
 ):
     app.add_typer(group, name=name, rich_help_panel=OPERATE)

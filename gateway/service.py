@@ -18,6 +18,7 @@ from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .file_desk import FileDesk
 from .item_desk import ItemDesk
+from .job_desk import JobDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
@@ -78,6 +79,7 @@ class GatewayService:
         self.functions, self.schedules = control, schedules
         self.for_operators = {
             "files": FileDesk(beside.files),
+            "jobs": JobDesk(config, stores.jobs, functions, highest, clock),
             "letters": dead,
             "limits": control,
             "overview": overview,
