@@ -32,9 +32,9 @@ def list_of(results: Iterable[bytes]) -> bytes:
 
 
 def elements(result: bytes, job: str) -> Sequence[bytes]:
-    """Each element of a result that is a list. Raises NoList."""
+    """Each element of a result that is a list; of nothing there is none. Raises NoList."""
     try:
-        return [bytes(each) for each in msgspec.json.decode(result, type=list[msgspec.Raw])]
+        return [bytes(each) for each in msgspec.json.decode(result, type=list[msgspec.Raw] | None) or ()]
     except msgspec.DecodeError:
         raise NoList(f"each element of its result was to become an item of {job!r}, and it is no list") from None
 

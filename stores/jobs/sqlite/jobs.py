@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ....model.did_you_mean import meant
 from ....model.errors import InvalidRequest
 from ....model.job import JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
+from ....model.name import EXPECTED, is_name
 from ....model.workload import Kind
 from ...queue.admission import check as check_items
 from ...queue.queue import NewItem
@@ -22,6 +23,14 @@ CHANGES = ("cancel", "pause", "resume", "delete")
 #: Items of one call.
 MOST_ITEMS = 10_000
 _ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
+
+
+def _check_names(tree: str, job: str = "") -> None:
+    """What is no name is nobody's."""
+    if not is_name(tree):
+        raise InvalidRequest(trees.unknown(tree))
+    if job and not is_name(job):
+        raise InvalidRequest(f"the job {tree!r} has no job {job[:100]!r}: {EXPECTED}")
 
 
 class SqliteJobs:
@@ -42,6 +51,9 @@ class SqliteJobs:
         return await self._file.write(make)
 
     async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
+        _check_names(tree, job)
+        if not is_name(token):
+            raise InvalidRequest(f"the token of an addition is {token[:40]!r}: {EXPECTED}")
         if len(items) > MOST_ITEMS:
             raise InvalidRequest(f"{len(items)} items in one call: at most {MOST_ITEMS} are taken; send several")
         for each in items:
@@ -55,6 +67,7 @@ class SqliteJobs:
         return await self._file.write(put, heavy=len(items) > LIGHT)
 
     async def seal(self, tree: str, job: str) -> bool:
+        _check_names(tree, job)
         memory = self._queue.memory()
 
         def close(connection: sqlite3.Connection) -> bool:
@@ -66,15 +79,20 @@ class SqliteJobs:
 
     async def show(self, tree: str) -> TreeStatus | None:
         self._queue.memory()
+        if not is_name(tree):
+            return None
         return await self._file.read(lambda connection: look.show(connection, tree))
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         self._queue.memory()
         if state and state not in list(TreeState):
             raise InvalidRequest(f"state is {state[:40]!r}: {meant(state[:40], list(TreeState))}")
+        if after:
+            _check_names(after)
         return await self._file.read(lambda connection: look.listing(connection, state, after, limit))
 
     async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
+        _check_names(tree)
         self._queue.memory()
         if after and not (after.isascii() and after.replace(".", "").isalnum() and after.partition(".")[0].isdigit()):
             raise InvalidRequest(f"after is {after[:40]!r}: expected the `after` of a former page")
@@ -84,6 +102,7 @@ class SqliteJobs:
         return found
 
     async def change(self, tree: str, what: str, why: str) -> str:
+        _check_names(tree)
         if what not in CHANGES:
             raise InvalidRequest(f"a job cannot {what[:40]!r}: expected one of {', '.join(CHANGES)}")
         memory = self._queue.memory()
@@ -96,6 +115,7 @@ class SqliteJobs:
         return await self._file.write(alter)
 
     async def audit(self, tree: str) -> list[str]:
+        _check_names(tree)
         self._queue.memory()
         found = await self._file.read(lambda connection: look.audit(connection, tree))
         if found is None:

@@ -16,7 +16,7 @@ from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
 from ..jobs import Feeding
 from ..rules.tree import is_final
-from .ends import end_tree, mark
+from .ends import NOTHING, end_tree, mark
 
 #: Open trees: each costs a few hundred bytes of memory once it is looked at, and a row of every listing.
 MOST_OPEN = 100_000
@@ -59,6 +59,10 @@ def _make_jobs(
 ) -> None:
     numbers: dict[str, int] = {}
     for place, (job, feeding) in enumerate(zip(tree.jobs, feedings, strict=True)):
+        if len(feeding.prefix) + len(feeding.suffix) + len(NOTHING) > feeding.most:
+            raise InvalidRequest(
+                f"job {job.name!r}: a payload may have {feeding.most} bytes, too few for the name of an argument"
+            )
         (numbers[job.name],) = connection.execute(
             "INSERT INTO jobs (tree, place, name, kind, prefix, suffix, most, final, gather, each)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING job",
@@ -209,6 +213,7 @@ def forget(connection: sqlite3.Connection, before: int) -> int:
     ).fetchone()
     if row is None:
         return 0
+    connection.execute("UPDATE job_trees SET deleted = 1 WHERE tree = ? AND deleted = 0", row)  # seen whole, or not
     jobs = json_text([job for (job,) in connection.execute("SELECT job FROM jobs WHERE tree = ?", row).fetchall()])
     items = [
         item
