@@ -99,12 +99,7 @@ def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[Ite
     rows = sorted(_of(connection, by_item))
     if not rows:
         return
-    over = [_over(by_item[item]) for item, _ in rows]
-    connection.execute(
-        "UPDATE job_items SET state = j.value ->> 1, reason = j.value ->> 2 FROM json_each(?) AS j"
-        " WHERE job_items.item = j.value ->> 0 AND job_items.state = 0",
-        (json_text(over),),
-    )
+    _write(connection, [by_item[item] for item, _ in rows])
     succeeded: Counter[int] = Counter()
     failed: Counter[int] = Counter()
     kept: list[tuple[int, bytes]] = []
@@ -139,8 +134,18 @@ def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[Ite
         _apply_policy(connection, memory, failed)
 
 
-def _over(end: ItemEnd) -> tuple[int, int, str]:
-    return (end.item, SUCCEEDED, "") if end.succeeded else (end.item, FAILED, end.reason[:REASON])
+def _write(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
+    """Moves these from pending to their ends."""
+    won = [end.item for end in ends if end.succeeded]
+    if won:
+        connection.execute(f"UPDATE job_items SET state = {SUCCEEDED} WHERE item IN {IDS}", (json_text(won),))
+    lost = [(end.item, end.reason[:REASON]) for end in ends if not end.succeeded]
+    if lost:
+        connection.execute(
+            f"UPDATE job_items SET state = {FAILED}, reason = j.value ->> 1 FROM json_each(?) AS j"
+            " WHERE job_items.item = j.value ->> 0",
+            (json_text(lost),),
+        )
 
 
 def make(connection: sqlite3.Connection, memory: Memory, born: Sequence[Born], now: int) -> Counter[int]:

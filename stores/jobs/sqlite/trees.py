@@ -108,10 +108,11 @@ def add(
         raise Conflict(f"the job {tree!r} {what}: nothing can be added to it; make another one")
     if sealed:
         raise Conflict(f"the job {_said(tree, name)} is sealed: nothing can be added to it; make another job")
-    _take_keys(connection, job, _said(tree, name), items)
+    keys = _new_keys(connection, job, _said(tree, name), items)
     new = [NewItem(memory.kinds.kinds[kind], each.payload, key=each.key) for each in items]
     made = submit(connection, memory, new, max_waiting, now, JOB)
     insert(connection, "job_items (item, job)", [(int(each.id, 16), job) for each in made])
+    insert(connection, "job_keys (job, key)", [(job, key) for key in keys])
     connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (len(made), job))
     insert(connection, "job_calls (job, token, items)", [(job, token, len(made))])
     return len(made)
@@ -148,10 +149,11 @@ def _said(tree: str, name: str) -> str:
     return repr(f"{tree}/{name}" if name else tree)
 
 
-def _take_keys(connection: sqlite3.Connection, job: int, said: str, items: Sequence[JobItem]) -> None:
+def _new_keys(connection: sqlite3.Connection, job: int, said: str, items: Sequence[JobItem]) -> list[str]:
+    """The dedupe keys of items to be added. Raises Conflict, before anything is written, for one that is known."""
     keys = [each.dedupe_key for each in items if each.dedupe_key]
     if not keys:
-        return
+        return []
     twice = next((key for at, key in enumerate(keys) if key in keys[:at]), None) if len(set(keys)) < len(keys) else None
     if twice is None:
         row = connection.execute(
@@ -160,7 +162,7 @@ def _take_keys(connection: sqlite3.Connection, job: int, said: str, items: Seque
         twice = None if row is None else row[0]
     if twice is not None:
         raise Conflict(f"an item of the job {said} has the dedupe key {twice[:100]!r} already: none was added")
-    insert(connection, "job_keys (job, key)", [(job, key) for key in keys])
+    return keys
 
 
 def seal(connection: sqlite3.Connection, memory: Memory, tree: str, name: str) -> bool:

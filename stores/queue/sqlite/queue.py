@@ -253,7 +253,7 @@ class SqliteQueue:
             attempts=attempts,
             crashes=crashes,
             created_at=min(created_at(id_number(id)), self._clock.wall()),
-            due=(next_trigger(State(state), due if trigger == BLOCKED else trigger, until) or 0) / 1e6,
+            due=(next_trigger(State(state), due if (trigger or 0) >= BLOCKED else trigger, until) or 0) / 1e6,
             ended_at=(ended or 0) / 1e6,
             reason=reason or "",
             progress=progress or "",
