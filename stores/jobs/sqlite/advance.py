@@ -15,8 +15,8 @@ from ..rules.feeding import TooLarge, elements, list_of, payload_of
 from .ends import Born, end_tree, make, mark
 from .memory import Fed
 
-#: Steps that one transaction takes: with what each may write, some milliseconds.
-STEPS = 64
+#: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
+STEPS, ROWS = 64, 16
 #: Items that one step cancels or makes due again, and makes of an expansion.
 SOME, EXPANDED = 256, 1000
 
@@ -97,12 +97,12 @@ def _step(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -
         connection.execute("UPDATE jobs SET sealed = 1 WHERE job = ?", (row.job,))
     elif step is JobStep.COMPLETE:
         _complete(connection, memory, row, now)
-        return False
-    return step is not JobStep.NOTHING
+        return 0
+    return int(step is not JobStep.NOTHING)
 
 
-def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> bool:
-    """Cancels pending items of a tree that ends; whether there were some. Those that are out end with their run."""
+def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+    """Cancels pending items of a tree that ends; how many. Those that are out end with their run."""
     gone = connection.execute("DELETE FROM job_expansions WHERE job = ?", (row.job,)).rowcount
     if gone:
         connection.execute("UPDATE jobs SET pending = pending - ? WHERE job = ?", (gone, row.job))
@@ -110,13 +110,13 @@ def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now:
     for item in items:
         cancel(connection, memory, item, now)
     _looked(connection, row, items)
-    return bool(gone or items)
+    return gone + len(items)
 
 
-def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> bool:
-    """Items that wait since their tree was paused, and is no more, are due again."""
+def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+    """Items that wait since their tree was paused, and is no more, are due again; how many were looked at."""
     if row.looked < 0:
-        return False
+        return 0
     items = _pending(connection, row)
     for item in items:
         woken = connection.execute(
@@ -127,7 +127,7 @@ def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: i
     _looked(connection, row, items)
     if not items:
         connection.execute("UPDATE jobs SET looked = -1 WHERE job = ?", (row.job,))
-    return bool(items)
+    return len(items)
 
 
 def _pending(connection: sqlite3.Connection, row: _Row) -> list[int]:
@@ -146,22 +146,23 @@ def _looked(connection: sqlite3.Connection, row: _Row, items: list[int]) -> None
         connection.execute("UPDATE jobs SET looked = ? WHERE job = ?", (items[-1], row.job))
 
 
-def _expand(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> bool:
-    """Makes some items of a result that is taken apart; whether there was one. It counts as one item until it is."""
+def _expand(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+    """Makes some items of a result that is taken apart; how many, and one for the result. It counts as one item until
+    that is done."""
     if not row.each:
-        return False
+        return 0
     found = connection.execute(
         "SELECT origin, next FROM job_expansions WHERE job = ? ORDER BY origin LIMIT 1", (row.job,)
     ).fetchone()
     if found is None:
-        return False
+        return 0
     origin, begin = found
     all_ = _elements(connection, memory, row, origin)
     born = [
         Born(row.fed, origin, part, payload_of(row.prefix, all_[part], row.suffix, row.most, row.name))
         for part in range(begin, min(begin + EXPANDED, len(all_)))
     ]
-    more = make(connection, memory, born, now).total()
+    made = more = make(connection, memory, born, now).total()
     if begin + more < len(all_):
         connection.execute(
             "UPDATE job_expansions SET next = ? WHERE job = ? AND origin = ?", (begin + more, row.job, origin)
@@ -171,7 +172,7 @@ def _expand(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int)
         memory.jobs.taken_apart = None
         more -= 1
     connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (more, row.job))
-    return True
+    return 1 + made
 
 
 def _elements(connection: sqlite3.Connection, memory: Memory, row: _Row, origin: int) -> Sequence[bytes]:

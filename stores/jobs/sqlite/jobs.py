@@ -123,12 +123,12 @@ class SqliteJobs:
         return found
 
     async def sweep(self) -> int:
-        """Goes on with what is due, and forgets some of what is past the retention; how many rows."""
+        """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""
         memory = self._queue.memory()
 
         def tidy(connection: sqlite3.Connection) -> int:
             now = self._queue.now()
             advance(connection, memory, now)
-            return trees.forget(connection, now - int(self._retention * 1e6))
+            return len(memory.jobs.due) + trees.forget(connection, now - int(self._retention * 1e6))
 
         return await self._file.write(tidy, heavy=True)
