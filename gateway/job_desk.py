@@ -172,6 +172,14 @@ class JobDesk:
         _LOG.info("%s asked to %s the job %s: %s", who or "somebody", what, tree, word)
         return word
 
+    async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
+        """Another tree of what failed."""
+        if len(who) > NAME_LENGTH:
+            raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
+        count = await self._store().retry(tree, id, who)
+        _LOG.info("%s made the job %s of %d failed items of %s", who or "somebody", id, count, tree)
+        return await self._known(id)
+
     async def audit_job(self, tree: str) -> list[str]:
         """What does not agree."""
         return await self._store().audit(tree)

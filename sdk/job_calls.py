@@ -101,6 +101,12 @@ def change(talk: Conversation, tree: str, what: str) -> Steps[str]:
     return word
 
 
+def retry(talk: Conversation, tree: str, id: str) -> Steps[TreeStatus]:
+    """Makes another tree of what failed in one."""
+    found: TreeStatus = yield from _asked(talk, JobPort.retry_job, LONGEST_WAIT, tree=tree, id=id, who=whoami())
+    return found
+
+
 def value_of(result: bytes) -> Any:
     """What a function returned."""
     import pydantic_core

@@ -284,6 +284,12 @@ class Job(Followed):
         """It goes on."""
         return self._client._run(self._change(self._client._talk, "resume"))
 
+    def retry(self) -> Job:
+        """Another job, of the items that failed in this one, which must be over: the same tree, filled and sealed."""
+        id = job_calls.new_id()
+        self._client._run(job_calls.retry(self._client._talk, self.id, id))
+        return Job(self._client, id, None, "")
+
     def delete(self) -> str:
         """Cancels it, and forgets it once nothing of it runs."""
         return self._client._run(self._change(self._client._talk, "delete"))
@@ -348,6 +354,12 @@ class AsyncJob(Followed):
     async def resume(self) -> str:
         """It goes on."""
         return await self._client._run(self._change(self._client._talk, "resume"))
+
+    async def retry(self) -> AsyncJob:
+        """Another job, of the items that failed in this one. See `Job.retry`."""
+        id = job_calls.new_id()
+        await self._client._run(job_calls.retry(self._client._talk, self.id, id))
+        return AsyncJob(self._client, id, None, "")
 
     async def delete(self) -> str:
         """Cancels it, and forgets it once nothing of it runs."""

@@ -63,6 +63,7 @@ class RemoteJobs(StoreClient):
     trees = remote(Jobs.trees)
     results = remote(Jobs.results)
     change = remote(Jobs.change)
+    retry = remote(Jobs.retry)
     audit = remote(Jobs.audit)
 
 

@@ -50,6 +50,7 @@ LONGER = {
     "start_replay": 120.0,
     "redrive": 60.0,
     "purge": 60.0,
+    "retry_job": 60.0,
     "reload": 120.0,
     "usage": 60.0,
 }
@@ -102,6 +103,7 @@ class OperatorClient:
     job = remote(JobPort.job, named)
     job_results = remote(JobPort.job_results, named)
     change_job = remote(JobPort.change_job, named)
+    retry_job = remote(JobPort.retry_job, named)
     audit_job = remote(JobPort.audit_job, named)
 
     dead_letters = remote(LetterPort.dead_letters, named)

@@ -131,6 +131,20 @@ def resume(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> Non
 
 
 @job.command()
+def retry(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Make another job of the items that failed in one that is over. Prints its id."""
+    from ...foundation.identity import whoami
+    from ...sdk.job_calls import new_id
+
+    new = new_id()
+    found = found_gateway.ask(gateway, lambda client: client.retry_job(id, new, whoami()))
+    if as_json:
+        terminal.show_json(_row(found))
+    else:
+        terminal.say(found.id)
+
+
+@job.command()
 def delete(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Cancel a job, and forget it once nothing of it runs."""
     _change(id, "delete", gateway, as_json)

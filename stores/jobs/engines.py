@@ -47,6 +47,9 @@ class NoJobs:
     async def change(self, tree: str, what: str, why: str) -> str:
         self._refuse()
 
+    async def retry(self, tree: str, id: str, who: str) -> int:
+        self._refuse()
+
     async def audit(self, tree: str) -> list[str]:
         self._refuse()
 

@@ -49,5 +49,9 @@ class Jobs(Protocol):
     async def change(self, tree: str, what: str, why: str) -> str:
         """Does `cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
 
+    async def retry(self, tree: str, id: str, who: str) -> int:
+        """Makes another tree of this one's failed items, with this id, and seals it; how many. Asked again, it goes on
+        where it was. Raises Conflict for a tree that is not over, InvalidRequest where nothing failed."""
+
     async def audit(self, tree: str) -> list[str]:
         """What of a tree does not agree with itself: nothing, unless rows were changed by somebody else."""

@@ -169,6 +169,39 @@ class JobsLaws:
         assert len(await work(engine, tree, lambda name, payload: b"1")) == 600
         assert (await shown(engine, tree)).state == "complete"
 
+    async def test_failed_items_are_tried_again_in_another_tree_once_the_first_is_over(
+        self, engine: JobsEngine
+    ) -> None:
+        # Given a tree of which all items failed
+        tree = await make(engine, tree_of(job("a"), job("b", "a")))
+        await fill(engine, tree, *(f"{n}".encode() for n in range(1500)))
+        with pytest.raises(Conflict, match="is not over"):
+            await engine.jobs.retry(tree.id, "again", "ann")
+        await engine.jobs.seal(tree.id, "")
+        await work(engine, tree, lambda name, payload: None, rounds=100)
+        # When they are tried again, and the answer is lost
+        for _ in range(2):
+            assert await engine.jobs.retry(tree.id, "again", "ann") == 1500
+        # Then there is one other tree with what they were given, and no more
+        again = tree_of(*tree.jobs, id="again")
+        assert (await shown(engine, again)).pending == 1500
+        ran = await work(engine, tree, lambda name, payload: payload.strip(b"<>"), rounds=100)
+        assert sorted(payload for name, payload in ran if name == "a") == sorted(f"{n}".encode() for n in range(1500))
+        found = await shown(engine, again)
+        assert (found.state, found.succeeded, found.failed, found.created_by) == ("complete", 3000, 0, "ann")
+        with pytest.raises(InvalidRequest, match="no item of the job 'again' failed"):
+            await engine.jobs.retry("again", "more", "ann")
+
+    async def test_an_item_that_failed_behind_another_job_is_tried_again_there(self, engine: JobsEngine) -> None:
+        tree = await make(engine, tree_of(job("a"), job("b", "a")))
+        await fill(engine, tree, b"1", b"2", b"3")
+        await engine.jobs.seal(tree.id, "")
+        fails = (("a", b"1"), ("b", b"<2>"))
+        await work(engine, tree, lambda name, payload: None if (name, payload) in fails else payload)
+        assert await engine.jobs.retry(tree.id, "again", "") == 2
+        ran = await work(engine, tree, lambda name, payload: payload)
+        assert sorted(ran) == [("a", b"1"), ("b", b"<1>"), ("b", b"<2>")]
+
     async def test_at_most_one_item_of_a_key_runs_whatever_the_tree(self, engine: JobsEngine) -> None:
         trees = [await make(engine, tree_of(job("a"), id=id)) for id in ("one", "two")]
         for tree in trees:

@@ -111,3 +111,8 @@ async def test_a_failed_item_fails_its_tree_where_the_policy_says_so(platform: P
                 assert (await job.wait(30)).failed == 5
             known = client.known_job(job.id)
             assert (await known.status()).state == state
+        again = await job.retry()
+        with pytest.raises(tailrace.WorkloadFailed):
+            await again.wait(30)
+        with pytest.raises(tailrace.InvalidRequest, match="no job"):
+            await client.known_job("nobody").retry()

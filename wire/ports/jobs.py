@@ -32,5 +32,8 @@ class JobPort(Protocol):
     async def change_job(self, tree: str, what: str, who: str = "") -> str:
         """`cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
 
+    async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
+        """Another tree, of this id, of the failed items of one that is over; asked again, it goes on where it was."""
+
     async def audit_job(self, tree: str) -> list[str]:
         """What of its rows does not agree; nothing, unless somebody else changed them."""

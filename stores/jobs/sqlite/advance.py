@@ -71,25 +71,28 @@ _READ = (
 def advance(connection: sqlite3.Connection, memory: Memory, now: int, steps: int = STEPS) -> None:
     """Does what is due, at most so many steps of it."""
     due = memory.jobs.due
-    for _ in range(steps):
-        if not due:
-            return
+    while due and steps > 0:
         job = min(due)  # parents before their children
         found = connection.execute(_READ, (job,)).fetchone()
-        if found is None or not _step(connection, memory, _Row(*found), now):
+        wrote = 0 if found is None else _step(connection, memory, _Row(*found), now)
+        if not wrote:
             connection.execute("UPDATE jobs SET due = 0 WHERE job = ?", (job,))
             due.discard(job)
+        steps -= 1 + wrote // ROWS
 
 
-def _step(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> bool:
-    """One step of one job; whether there may be more."""
+def _step(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+    """One step of one job: about how many rows it wrote; 0: there is no more to be done."""
     if row.complete_at is not None:
-        return False
+        return 0
     if row.ending:
-        if _cancel_some(connection, memory, row, now):
-            return True
-    elif _expand(connection, memory, row, now) or (not row.paused and _wake_some(connection, memory, row, now)):
-        return True
+        some = _cancel_some(connection, memory, row, now)
+    else:
+        some = _expand(connection, memory, row, now)
+        if not some and not row.paused:
+            some = _wake_some(connection, memory, row, now)
+    if some:
+        return some
     step = next_step(row.stands)
     if step is JobStep.GATHER_AND_SEAL:
         _gather(connection, memory, row, now)

@@ -95,6 +95,8 @@ def _unfit(connection: sqlite3.Connection, memory: Memory, job: int, result: byt
 
 def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[ItemEnd], now: int) -> None:
     """Ends these items, as far as they are some that have not ended yet. What is due then is `advance`'s."""
+    if not ends:
+        return
     by_item = {end.item: end for end in ends}
     rows = sorted(_of(connection, by_item))
     if not rows:
@@ -132,6 +134,16 @@ def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[Ite
         mark(connection, memory, job)
     if failed:
         _apply_policy(connection, memory, failed)
+
+
+def keep_payloads(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
+    """Keeps what items that fail were given, before their workloads forget it."""
+    lost = [end.item for end in ends if not end.succeeded]
+    if lost:
+        connection.execute(
+            f"INSERT OR IGNORE INTO job_payloads SELECT id, payload, key FROM entities WHERE id IN {IDS}",
+            (json_text(lost),),
+        )
 
 
 def _write(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
@@ -199,4 +211,4 @@ def end_tree(connection: sqlite3.Connection, memory: Memory, tree: int, ending: 
     memory.jobs.changed()
 
 
-__all__ = ["PENDING", "Born", "ItemEnd", "end_tree", "make", "mark", "note_ends", "results_of"]
+__all__ = ["PENDING", "Born", "ItemEnd", "end_tree", "keep_payloads", "make", "mark", "note_ends", "results_of"]

@@ -15,7 +15,7 @@ from ...queue.queue import NewItem
 from ...queue.sqlite.queue import LIGHT, SqliteQueue
 from ..jobs import Feeding
 from ..rules.tree import check, check_key
-from . import look, trees
+from . import look, retry, trees
 from .advance import advance
 
 #: What may be done with a tree.
@@ -113,6 +113,22 @@ class SqliteJobs:
             return word
 
         return await self._file.write(alter)
+
+    async def retry(self, tree: str, id: str, who: str) -> int:
+        _check_names(tree)
+        if not is_name(id):
+            raise InvalidRequest(f"the id of a job is {id[:100]!r}: {EXPECTED}")
+        memory, bound = self._queue.memory(), self._queue.bounds[0]
+
+        def some(connection: sqlite3.Connection) -> tuple[int, bool]:
+            made = retry.go_on(connection, memory, (tree, id), who, bound, self._queue.now())
+            advance(connection, memory, self._queue.now())
+            return made
+
+        count, more = await self._file.write(some, heavy=True)
+        while more:
+            count, more = await self._file.write(some, heavy=True)
+        return count
 
     async def audit(self, tree: str) -> list[str]:
         _check_names(tree)

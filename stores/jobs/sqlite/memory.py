@@ -69,9 +69,13 @@ class JobMemory:
         if self.open:
             paused = "SELECT tree FROM job_trees WHERE paused = 1 AND complete_at IS NULL"
             self.paused = {tree for (tree,) in connection.execute(paused)}
-            self.fits, self.each = connection.execute(
-                "SELECT coalesce(min(most - length(prefix) - length(suffix)), 0), coalesce(max(each), 0) FROM jobs"
-            ).fetchone()
+            self.learn(connection)
+
+    def learn(self, connection: sqlite3.Connection) -> None:
+        """Reads what results are to fit."""
+        self.fits, self.each = connection.execute(
+            "SELECT coalesce(min(most - length(prefix) - length(suffix)), 0), coalesce(max(each), 0) FROM jobs"
+        ).fetchone()
 
     def changed(self) -> None:
         """Some tree ends, or is new: what is known of its jobs is read again."""

@@ -77,6 +77,11 @@ CREATE TABLE IF NOT EXISTS job_calls ( -- calls that added items, known again wh
     items INTEGER NOT NULL,
     PRIMARY KEY (job, token)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS job_payloads ( -- of items that failed, so that they can be tried again
+    item INTEGER PRIMARY KEY,
+    payload BLOB NOT NULL,
+    key TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS job_results (
     item INTEGER PRIMARY KEY,
     result BLOB NOT NULL

@@ -224,8 +224,8 @@ def forget(connection: sqlite3.Connection, before: int) -> int:
         ).fetchall()
     ]
     if items:
-        connection.execute(f"DELETE FROM job_results WHERE item IN {IDS}", (json_text(items),))
-        connection.execute(f"DELETE FROM job_items WHERE item IN {IDS}", (json_text(items),))
+        for table in ("job_results", "job_payloads", "job_items"):
+            connection.execute(f"DELETE FROM {table} WHERE item IN {IDS}", (json_text(items),))
         return len(items)
     for table in ("job_keys", "job_calls"):
         gone = connection.execute(

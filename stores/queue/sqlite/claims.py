@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ....model.claim import Renewed, State
-from ...jobs.sqlite.ends import ItemEnd, note_ends
+from ...jobs.sqlite.ends import ItemEnd, keep_payloads, note_ends
 from ..ids import id_number, id_text
 from ..lifecycle import may_move
 from .clocks import grant
@@ -113,10 +113,10 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
         " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",
         (json_text(back),),
     )
+    keep_payloads(connection, ends)
     if cancelled:
         ended = json_text(cancelled)
         connection.execute(f"UPDATE tasks SET state = 12, ended = ?, fence = fence + 1 WHERE id IN {IDS}", (now, ended))
         connection.execute(f"UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id IN {IDS}", (ended,))
         release_keys(connection, memory, ended)
-    if ends:
-        note_ends(connection, memory, ends, now)
+    note_ends(connection, memory, ends, now)

@@ -10,7 +10,7 @@ import msgspec
 
 from ....model.claim import Settle, State
 from ....model.tries import KEPT, REASON_KEPT
-from ...jobs.sqlite.ends import NOTHING, ItemEnd, note_ends
+from ...jobs.sqlite.ends import NOTHING, ItemEnd, keep_payloads, note_ends
 from ..ids import id_number
 from ..lifecycle import LEASED, TERMINAL, WAITING, may_move
 from ..queue import PROGRESS, REASON
@@ -101,6 +101,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
             ends.append(ItemEnd(number, state is State.SUCCESS, reason=each.reason or state.label))
         if terminal or each.reason or each.progress:
             entities.append((number, each.reason[:REASON], each.progress[:PROGRESS], terminal))
+    keep_payloads(connection, ends)
     _write(connection, tasks, entities)
     back = {number for number, _, due, *_ in tasks if due is not None}
     tried = [
@@ -120,8 +121,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         remember(connection, json_text(over), "+")
         release_keys(connection, memory, json_text(over))
     memory.release(connection, fence, [task[0] for task in tasks])
-    if ends:
-        note_ends(connection, memory, ends, now)
+    note_ends(connection, memory, ends, now)
     return refused
 
 
@@ -189,10 +189,11 @@ def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int
     connection.execute(
         "UPDATE tasks SET state = ?, next_trigger = NULL, ended = ? WHERE id = ?", (State.CANCELLED, now, number)
     )
+    ends = [ItemEnd(number, False, reason="cancelled")] if row[1] & JOB else []
+    keep_payloads(connection, ends)
     connection.execute("UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id = ?", (number,))
     remember(connection, json_text([number]), "+")
     memory.moved(state, State.CANCELLED)
     release_keys(connection, memory, json_text([number]))
-    if row[1] & JOB:
-        note_ends(connection, memory, [ItemEnd(number, False, reason="cancelled")], now)
+    note_ends(connection, memory, ends, now)
     return "cancelled"
