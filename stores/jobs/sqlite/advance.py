@@ -16,7 +16,7 @@ from .ends import Born, end_tree, make, mark
 from .memory import Fed
 
 #: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
-STEPS, ROWS = 64, 16
+STEPS, ROWS = 64, 8
 #: Items that one step cancels or makes due again, and makes of an expansion.
 SOME, EXPANDED = 256, 1000
 
