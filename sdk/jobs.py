@@ -77,7 +77,7 @@ class Draft:
     def __init__(self, type: str, key: str, policy: str, most_failed: int) -> None:
         self.id = job_calls.new_id()
         self.made = False
-        self._type, self._key, self._policy, self._most_failed = type, key, policy, most_failed
+        self._type, self._key, self._policy, self._most_failed = _plain(type), _plain(key), _plain(policy), most_failed
         self._jobs: list[JobSpec] = []
         self.functions: dict[str, Function[..., Any] | str] = {}
 
@@ -121,6 +121,11 @@ class Draft:
         return TreeSpec(self.id, self._type, self._jobs, self._key, self._policy, self._most_failed, whoami())
 
 
+def _plain(text: str) -> str:
+    """A subclass of text as text: no message carries it otherwise."""
+    return str(text) if isinstance(text, str) else text
+
+
 class Given(NamedTuple):
     """The arguments of one item, with its keys."""
 
@@ -142,7 +147,7 @@ def item_of(function: Function[..., Any] | str, given: Any) -> JobItem:
         call = Call(function, *given)
     else:
         call = Call(function, given)
-    return JobItem(call.payload, call.key, call.dedupe_key)
+    return JobItem(call.payload, _plain(call.key), _plain(call.dedupe_key))
 
 
 class Followed:
