@@ -19,6 +19,7 @@ from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .file_desk import FileDesk
 from .item_desk import ItemDesk
+from .job_desk import JobDesk
 from .known_functions import KnownFunctions
 from .oidc import IssuedTokens
 from .overview import OverviewDesk
@@ -85,6 +86,7 @@ class GatewayService:
         self.functions, self.schedules = control, schedules
         self.for_operators = {
             "files": FileDesk(beside.files),
+            "jobs": JobDesk(config, stores.jobs, functions, highest, clock),
             "letters": dead,
             "limits": control,
             "overview": overview,
