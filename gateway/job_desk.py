@@ -33,7 +33,7 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class JobDesk:
-    """A JobPort; without a store of jobs it refuses."""
+    """A JobPort and a JobAuditPort; without a store of jobs it refuses."""
 
     def __init__(
         self,

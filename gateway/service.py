@@ -84,9 +84,11 @@ class GatewayService:
         self.cancel, self.find = status.cancel, status.find
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
+        jobs = JobDesk(config, stores.jobs, functions, highest, clock)
         self.for_operators = {
             "files": FileDesk(beside.files),
-            "jobs": JobDesk(config, stores.jobs, functions, highest, clock),
+            "job_audits": jobs,
+            "jobs": jobs,
             "letters": dead,
             "limits": control,
             "overview": overview,

@@ -26,7 +26,6 @@ _JOBS = (
     "job_results",
     "change_job",
     "retry_job",
-    "audit_job",
 )
 
 #: Service and method, of services of operators and stores with `PORT.METHOD` behind it, → the roles that may. A service

@@ -19,7 +19,7 @@ from ..model.seek import Move, Seek
 from .channel import dial, error_of
 from .named import named
 from .ports.files import FilePort
-from .ports.jobs import JobPort
+from .ports.jobs import JobAuditPort, JobPort
 from .ports.letters import LetterPort
 from .ports.limits import LimitPort
 from .ports.overview import OverviewPort
@@ -33,6 +33,7 @@ from .v1.stores_pb2_grpc import OperatorsStub, add_OperatorsServicer_to_server
 #: Each port by its name on the wire. No two have a method of one name: one client has them all.
 PORTS: dict[str, type[Any]] = {
     "files": FilePort,
+    "job_audits": JobAuditPort,
     "jobs": JobPort,
     "letters": LetterPort,
     "limits": LimitPort,
@@ -110,7 +111,7 @@ class OperatorClient:
     job_results = remote(JobPort.job_results, named)
     change_job = remote(JobPort.change_job, named)
     retry_job = remote(JobPort.retry_job, named)
-    audit_job = remote(JobPort.audit_job, named)
+    audit_job = remote(JobAuditPort.audit_job, named)
 
     dead_letters = remote(LetterPort.dead_letters, named)
     dead_letter = remote(LetterPort.dead_letter, named)

@@ -35,5 +35,9 @@ class JobPort(Protocol):
     async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
         """Another tree, of this id, of the failed items of one that is over; asked again, it goes on where it was."""
 
+
+class JobAuditPort(Protocol):
+    """What is looked at when a tree of jobs is doubted."""
+
     async def audit_job(self, tree: str) -> list[str]:
         """What of its rows does not agree; nothing, unless somebody else changed them."""
