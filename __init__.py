@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from .sdk.function import function as function
     from .sdk.handle import AsyncHandle as AsyncHandle
     from .sdk.handle import Handle as Handle
-    from .sdk.jobs import AsyncJob as AsyncJob
-    from .sdk.jobs import Job as Job
-    from .sdk.jobs import Stage as Stage
     from .stores.outbox.enqueue import Enqueued as Enqueued
     from .stores.outbox.enqueue import enqueue as enqueue
     from .wire.schedule_messages import ScheduleView as ScheduleView
@@ -58,7 +55,6 @@ _HOMES = {
     "sdk.context": ("Context",),
     "sdk.function": ("Function", "function"),
     "sdk.handle": ("AsyncHandle", "Handle"),
-    "sdk.jobs": ("AsyncJob", "Job", "Stage"),
     "model.errors": (
         "AlreadyInUse",
         "ConfigError",
@@ -93,7 +89,6 @@ __all__ = [
     "AlreadyInUse",
     "AsyncClient",
     "AsyncHandle",
-    "AsyncJob",
     "Call",
     "Client",
     "ConfigError",
@@ -106,7 +101,6 @@ __all__ = [
     "Handle",
     "InvalidPayload",
     "InvalidRequest",
-    "Job",
     "Outcome",
     "Overloaded",
     "PartlySubmitted",
@@ -117,7 +111,6 @@ __all__ = [
     "Retry",
     "RetryLater",
     "ScheduleView",
-    "Stage",
     "StoreFull",
     "TailraceError",
     "Throttled",

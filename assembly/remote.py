@@ -11,7 +11,6 @@ from ..stores.remote import (
     RemoteDrops,
     RemoteHeights,
     RemoteInventory,
-    RemoteJobs,
     RemoteLedger,
     RemoteLog,
     RemoteOwnership,
@@ -31,7 +30,6 @@ class RemoteStores:
 
     def __init__(self, address: str, config: StoresConfig | None = None) -> None:
         self.queue = RemoteQueue(address)
-        self.jobs = RemoteJobs(address)
         self.log = RemoteLog(address)
         self._apart = None if config is None else chosen_log(config.delay_log)
         self.delay_log = self._apart or RemoteLog(address, "delay_log")

@@ -10,7 +10,6 @@ from .dead_letters.dead_letters import DeadLetters
 from .drops.drops import Drops
 from .heights import Heights
 from .inventory.inventory import Inventory
-from .jobs.jobs import Jobs
 from .ledger.ledger import Ledger
 from .log.log import Log
 from .ownership.ownership import Ownership
@@ -24,7 +23,6 @@ from .usage.usage import Usage
 
 PROTOCOLS: dict[str, type[Any]] = {
     "queue": Queue,
-    "jobs": Jobs,
     "log": Log,
     "delay_log": Log,
     "delay_queue": Queue,

@@ -1,1 +1,0 @@
-"""Jobs: trees of containers whose items feed each other."""

@@ -1,1 +1,0 @@
-"""Jobs on SQLite, in the queue's own file."""
