@@ -328,7 +328,9 @@ def test_listings(up: Up) -> None:
     assert up.run("quota", "set", "greet", "--rate", "500").returncode == 0
     labels = dict.fromkeys(("collection", "tenant", "downstream", "per"), "")
     numbers = {"concurrency": 0, "rate": 500.0, "burst": 0.0, "weight": 0.0, "reserve": 0.0}
-    assert up.json("quota", "list") == [{"function": "greet", **labels, **numbers, "highest": "", "now": ""}]
+    assert up.json("quota", "list") == [
+        {"function": "greet", **labels, **numbers, "highest": "", "units": "", "now": ""}
+    ]
     assert "queue" in [row["name"] for row in up.json("tailer", "list")]
     assert up.json("inspect")["ready"] is True
     for command in (["function", "list"], ["quota", "list"], ["tailer", "list"], ["inspect"], ["dead", "list"]):
