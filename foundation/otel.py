@@ -3,7 +3,8 @@
 It is on when the environment names an endpoint, by OpenTelemetry's own variables: OTEL_EXPORTER_OTLP_ENDPOINT, or
 OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT. Also OTEL_SDK_DISABLED, OTEL_SERVICE_NAME,
 OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER with its OTEL_TRACES_SAMPLER_ARG, OTEL_BSP_MAX_QUEUE_SIZE,
-OTEL_METRIC_EXPORT_INTERVAL, and those of the exporter (headers, timeout, compression, certificates).
+OTEL_BSP_SCHEDULE_DELAY, OTEL_METRIC_EXPORT_INTERVAL, and those of the exporter (headers, timeout, compression,
+certificates).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Settings:
         self.metrics = self.metrics and environment.get("OTEL_METRICS_EXPORTER", "otlp").strip() != "none"
         self.ratio = _ratio(environment)
         self.queue = int(_number(environment, "OTEL_BSP_MAX_QUEUE_SIZE", 8192.0))
-        self.every = _number(environment, "OTEL_BSP_SCHEDULE_DELAY", 1000.0) / 1000
+        self.every = _number(environment, "OTEL_BSP_SCHEDULE_DELAY", 5000.0) / 1000
         self.interval = _number(environment, "OTEL_METRIC_EXPORT_INTERVAL", 60_000.0) / 1000
 
     def resource(self) -> Resource:

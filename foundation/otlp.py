@@ -12,13 +12,17 @@ from struct import Struct
 from typing import Any
 
 from ..model.plain_text import plain
-from ..model.spans import MESSAGE_ID, Span
+from ..model.spans import INVOCATION, MESSAGE_ID, Span
 
 #: Characters of a text.
 LONGEST = 2000
 #: Sampled.
 _FLAGS = b"\x01\x00\x00\x00"
 _TIMES = Struct("<cQcQ")
+#: Attributes whose values are met once.
+_UNIQUE = frozenset((MESSAGE_ID, INVOCATION))
+#: Characters of a text that is remembered encoded.
+_SHORT = 80
 _DOUBLE = Struct("<d").pack
 
 
@@ -57,16 +61,17 @@ def encoded(span: Span) -> bytes:
         span.trace_id.to_bytes(16, "big"),
         b"\x12\x08",
         span.span_id.to_bytes(8, "big"),
-        _field(b"\x2a", span.name.encode()),
-        b"\x30",
-        _varint(span.kind + 1),  # 0 is nothing there
+        _name(span.name) if len(span.name) <= _SHORT else _field(b"\x2a", span.name.encode()),
+        _KINDS[span.kind],
         _TIMES.pack(b"\x39", int(span.start * 1e9), b"\x41", int(span.end * 1e9)),
     ]
     if span.parent:
         parts += (b"\x22\x08", span.parent.to_bytes(8, "big"))
     for name, value in span.attributes.items():
-        if value.__class__ is str and name != MESSAGE_ID and len(value) <= 40:
-            parts.append(_remembered(name, value))
+        if value.__class__ is str and len(value) <= _SHORT:
+            parts.append(_text(name, value) if name in _UNIQUE else _remembered(name, value))
+        elif value.__class__ is int:
+            parts.append(_number(name, value))
         else:
             parts.append(_field(b"\x4a", _attribute(name, value)))
     for name, at, attributes in span.events:
@@ -82,9 +87,34 @@ def encoded(span: Span) -> bytes:
     return b"".join(parts)
 
 
+#: The kinds of spans; 0 is nothing there.
+_KINDS = [b"\x30" + bytes((kind + 1,)) for kind in range(5)]
+
+
+@lru_cache(4096)
+def _name(name: str) -> bytes:
+    return _field(b"\x2a", name.encode())
+
+
 @lru_cache(4096)
 def _remembered(name: str, value: str) -> bytes:
     return _field(b"\x4a", _attribute(name, value))
+
+
+@lru_cache(4096)
+def _number(name: str, value: int) -> bytes:
+    return _field(b"\x4a", _attribute(name, value))
+
+
+def _text(name: str, value: str) -> bytes:
+    """An attribute of one of the `_UNIQUE` names, which are short enough for lengths of one byte."""
+    if not value.isascii():
+        return _field(b"\x4a", _attribute(name, value))
+    key, size = name.encode(), len(value)
+    inside = len(key) + size + 6
+    if inside > 127:
+        return _field(b"\x4a", _attribute(name, value))
+    return b"\x4a%c\x0a%c%b\x12%c\x0a%c%b" % (inside, len(key), key, size + 2, size, value.encode())
 
 
 def _attribute(name: str, value: Any) -> bytes:
@@ -105,7 +135,11 @@ def _value(value: Any) -> bytes:
 
 def _field(tag: bytes, data: bytes) -> bytes:
     size = len(data)
-    return tag + (size.to_bytes(1, "big") if size < 128 else _varint(size)) + data
+    if size < 128:
+        return b"%b%c%b" % (tag, size, data)
+    if size < 1 << 14:
+        return b"%b%c%c%b" % (tag, size & 127 | 128, size >> 7, data)
+    return tag + _varint(size) + data
 
 
 def _varint(value: int) -> bytes:

@@ -24,18 +24,19 @@ Open = Callable[[], Callable[[Sequence[Any]], bool]]
 
 class SpanQueue:
     """Spans that wait for `open`'s exporter, `most` at once; at least every `every` seconds, or when there are `batch`
-    of them, some are exported. `ratio`: see foundation/tracing.py.
+    of them, some are exported; an export takes as long as the making of a hundred spans, so there are few.
+    `ratio`: see foundation/tracing.py.
 
     Invariant: each span that was added waits, is being exported, was exported, or is counted in `dropped`.
     """
 
-    def __init__(self, open: Open, *, ratio: float, most: int = 8192, batch: int = 512, every: float = 1.0) -> None:
+    def __init__(self, open: Open, *, ratio: float, most: int = 8192, batch: int = 2048, every: float = 5.0) -> None:
         self.ratio = ratio
         self.dropped = {"full": 0, "refused": 0}
         self.exported = 0
         self._open = open
         self._most = most
-        self._batch = batch
+        self._batch = min(batch, max(1, most // 2))
         self._every = every
         self._waiting: deque[Any] = deque()
         self._begin_anew()

@@ -56,7 +56,7 @@ Event = tuple[str, float, dict[str, Any]]
 SpanName = tuple[int, int]
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """A span that is over. `parent` 0: it has none; times are wall clock seconds; `error` empty: it went well."""
 
     name: str

@@ -47,9 +47,10 @@ def parsed(traceparent: str) -> TraceContext | None:
     if found is None:
         return None
     version, trace_id, span_id, flags, rest = found.groups()
-    if version == "ff" or (version == "00" and rest) or not int(trace_id, 16) or not int(span_id, 16):
+    trace, span = int(trace_id, 16), int(span_id, 16)
+    if version == "ff" or (version == "00" and rest) or not trace or not span:
         return None
-    return TraceContext(int(trace_id, 16), int(span_id, 16), bool(int(flags, 16) & 1))
+    return TraceContext(trace, span, bool(int(flags, 16) & 1))
 
 
 def context_in(headers: Iterable[tuple[str, str]]) -> TraceContext | None:

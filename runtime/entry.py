@@ -38,7 +38,9 @@ class PreparedKind:
         "waits",
     )
 
-    def __init__(self, function: Function[..., Any], priority: int, collection: str, tenant: str) -> None:
+    def __init__(
+        self, function: Function[..., Any], priority: int, collection: str, tenant: str, ran: list[float]
+    ) -> None:
         self.call: Callable[..., Any] = function.call
         self.decode = function.arguments.decode
         self.context = function.context_parameter
@@ -51,7 +53,7 @@ class PreparedKind:
         self.collection = collection
         self.tenant = tenant
         self.waits = False  # a run of it has waited for other work here
-        self.ran: list[float] = []  # seconds of plain successes that were not told yet
+        self.ran = ran  # seconds of plain successes that were not told yet, of all kinds of the function
 
 
 #: key, kind, payload, and the batch it came in, which holds the rest by index (key - first).

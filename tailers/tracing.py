@@ -41,7 +41,10 @@ class TailerTracing:
         `place` is where they are in their source, `now` wall clock seconds."""
         items = place if isinstance(place, Items) else None
         fresh = self._decide(flight, items)
-        found = dict(sampled(flight.extras))
+        found = fresh
+        if len(flight.extras) > len(fresh):
+            found = dict(sampled({index: extra for index, extra in flight.extras.items() if index not in fresh}))
+            found.update(fresh)
         if not found:
             return found
         batch, links = new_span_id(), []
@@ -64,20 +67,21 @@ class TailerTracing:
         self._place.add([poll, *made])
         return found
 
-    def _decide(self, flight: Flight, items: Items | None) -> set[int]:
+    def _decide(self, flight: Flight, items: Items | None) -> dict[int, TraceContext]:
         """Those that are sampled here: of which nobody else has said anything."""
-        fresh = set()
+        fresh = {}
         for index in sampled_by_id(flight.ids, self._ratio):
             extra = flight.extras.get(index)
             if extra is not None and carries(extra.headers):
                 continue
-            header = (TRACEPARENT, context_of_id(flight.ids[index]).traceparent)
+            context = context_of_id(flight.ids[index])
+            header = (TRACEPARENT, context.traceparent)
             if extra is None:
                 extra = flight.extras[index] = Extra()
             extra.headers = (*extra.headers, header)
             if items is not None:
                 items.mapped.headers[index] = (*items.mapped.headers[index], header)
-            fresh.add(index)
+            fresh[index] = context
         return fresh
 
     def _receive(self, flight: Flight, index: int, context: TraceContext, since: float, now: float) -> Span:

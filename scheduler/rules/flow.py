@@ -63,7 +63,7 @@ class Room:
     def put_back(self, items: list[Item]) -> None:
         """Items that had their turn, and did not leave or were lost: first again, in their order."""
         self.items[:0] = items
-        self.dated = self.dated or any(item[EXTRA] is not None for item in items)
+        self.dated = self.dated or any(item[EXTRA] is not None and item[EXTRA].expires_at for item in items)
 
     def remove(self, gone: Callable[[Item], bool]) -> list[Item]:
         """Takes out every item that is `gone`; the others keep their order."""

@@ -16,6 +16,7 @@ from scenes.crash_stories import EnqueueStory, LogStory, OwnershipStory, QueueSt
 from scenes.crash_stories_of_rows import (
     ControlStory,
     DropsStory,
+    FleetStory,
     InventoryStory,
     LettersStory,
     ReplaysStory,
@@ -34,6 +35,7 @@ STORIES: list[Callable[[], Any]] = [
     QueueStory,
     LogStory,
     ControlStory,
+    FleetStory,
     InventoryStory,
     UsageStory,
     SegmentsStory,

@@ -76,6 +76,28 @@ class ControlStory(RowsStory):
         return [dataclasses.replace(gate, since=0.0) for gate in found.gates], found.quotas, found.functions
 
 
+class FleetStory:
+    """A store is of the fleet that said so first; a claim without an answer may stand or not."""
+
+    points = 1
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self._said = False
+
+    async def act(self, stores: EmbeddedStores) -> None:
+        if not self._said:
+            assert await stores.control.belong("shop") == "shop"
+            self._said = True
+
+    async def check(self, stores: EmbeddedStores) -> None:
+        if self._said:
+            assert await stores.control.belong("other") == "shop"
+
+    async def end(self, stores: EmbeddedStores) -> None:
+        assert await stores.control.belong("other") == "shop"
+
+
 class UsageStory(RowsStory):
     """A report without an answer is told again, and counted once."""
 

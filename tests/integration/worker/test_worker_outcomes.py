@@ -201,7 +201,7 @@ SPENT = (("api", "tokens", 812.0), ("api", "rows", 3.0))
 
 @pytest.mark.parametrize("name", ["spends", "spends_plain", "spends_alone"])
 async def test_what_a_run_used_is_told_with_its_end_however_it_ends(start: Any, name: str) -> None:
-    scheduler, _ = await start()
+    scheduler, _ = await start(pools=name == "spends_alone")
     refs = scheduler.assign(name, *[{"how": how} for how in ("silent", "returns", "raises", "badly", "silent")])
     silent, returns, raises, badly, last = await scheduler.ended(*refs)
     assert (silent.outcome, silent.result, silent.used) == (Outcome.SUCCESS, None, SPENT) == (1, None, last.used)

@@ -113,8 +113,7 @@ async def test_what_hides_ends_at_once_when_supervisor_and_guard_are_killed(
 ) -> None:
     """Also where the executor, or what watches over it, stands still."""
     scheduler, worker = await apart(pid_namespace=True)
-    (launcher,) = launchers_of(worker)
-    parts = parts_of(launcher)
+    parts = parts_of(launcher_of(worker))
     await begins_to_hide(scheduler, journal, ticks)
     if frozen:
         os.kill(parts[frozen], signal.SIGSTOP)
@@ -235,7 +234,7 @@ async def test_a_timeout_that_is_ignored_ends_the_process(start: Any) -> None:
 async def test_a_signal_to_everything_at_once_lets_runs_end(apart: Any, journal: Any) -> None:
     """As a service manager sends it to all processes of a unit."""
     scheduler, worker = await apart(pid_namespace=True)
-    parts = parts_of(*launchers_of(worker))
+    parts = parts_of(launcher_of(worker))
     refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
     await journal.until("start n")
     for pid in [*parts.values(), worker.pid, worker.process.pid]:
@@ -311,6 +310,7 @@ def test_a_launcher_whose_supervisor_has_gone_starts_nothing() -> None:
     assert (ran.stdout, ran.returncode) == ("", 1)
 
 
-def launchers_of(worker: Child) -> list[int]:
-    """Of a worker that is a process of its own."""
-    return [pid for pid in children_of(worker.pid) if Path(f"/proc/{pid}/comm").read_text() == "ns-launcher\n"]
+def launcher_of(worker: Child) -> int:
+    """The only one of a worker that is a process of its own."""
+    (launcher,) = [pid for pid in children_of(worker.pid) if Path(f"/proc/{pid}/comm").read_text() == "ns-launcher\n"]
+    return launcher

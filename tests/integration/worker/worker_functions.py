@@ -48,7 +48,7 @@ async def pid() -> int:
     return os.getpid()
 
 
-def _spends(how: str, ctx: Context) -> str | None:
+def spend(how: str, ctx: Context) -> str | None:
     ctx.used("api", tokens=800)
     ctx.used("api", tokens=12, rows=3)
     if how == "badly":
@@ -62,7 +62,7 @@ def _spends(how: str, ctx: Context) -> str | None:
 async def spends(how: str, ctx: Context) -> str | None:
     if how == "later":
         asyncio.get_running_loop().call_later(0.01, ctx.used, "api")  # nobody listens any more, and it is wrong
-    spent = _spends(how, ctx)
+    spent = spend(how, ctx)
     if how == "times_out":
         await asyncio.sleep(60)
     return spent
@@ -70,12 +70,7 @@ async def spends(how: str, ctx: Context) -> str | None:
 
 @function(downstreams=["api"])
 def spends_plain(how: str, ctx: Context) -> str | None:
-    return _spends(how, ctx)
-
-
-@function(downstreams=["api"], isolation="process")
-def spends_alone(how: str, ctx: Context) -> str | None:
-    return _spends(how, ctx)
+    return spend(how, ctx)
 
 
 @function

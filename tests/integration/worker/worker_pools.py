@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+from tailrace.sdk.context import Context
 from tailrace.sdk.function import function
 
 
@@ -24,3 +25,14 @@ def stuck_alone(journal: str) -> None:
 @function(pool="special")
 async def pid_special() -> int:
     return os.getpid()
+
+
+@function(downstreams=["api"], isolation="process")
+def spends_alone(how: str, ctx: Context) -> str | None:
+    ctx.used("api", tokens=800)
+    ctx.used("api", tokens=12, rows=3)
+    if how == "badly":
+        ctx.used("api", tokens=float("nan"))
+    if how == "raises":
+        raise ValueError("after it was used")
+    return "told" if how == "returns" else None
