@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from .sdk.function import function as function
     from .sdk.handle import AsyncHandle as AsyncHandle
     from .sdk.handle import Handle as Handle
+    from .sdk.jobs import AsyncJob as AsyncJob
+    from .sdk.jobs import Job as Job
+    from .sdk.jobs import Stage as Stage
     from .stores.outbox.enqueue import Enqueued as Enqueued
     from .stores.outbox.enqueue import enqueue as enqueue
     from .wire.schedule_messages import ScheduleView as ScheduleView
@@ -55,6 +58,7 @@ _HOMES = {
     "sdk.context": ("Context",),
     "sdk.function": ("Function", "function"),
     "sdk.handle": ("AsyncHandle", "Handle"),
+    "sdk.jobs": ("AsyncJob", "Job", "Stage"),
     "model.errors": (
         "AlreadyInUse",
         "ConfigError",
@@ -89,6 +93,7 @@ __all__ = [
     "AlreadyInUse",
     "AsyncClient",
     "AsyncHandle",
+    "AsyncJob",
     "Call",
     "Client",
     "ConfigError",
@@ -101,6 +106,7 @@ __all__ = [
     "Handle",
     "InvalidPayload",
     "InvalidRequest",
+    "Job",
     "Outcome",
     "Overloaded",
     "PartlySubmitted",
@@ -111,6 +117,7 @@ __all__ = [
     "Retry",
     "RetryLater",
     "ScheduleView",
+    "Stage",
     "StoreFull",
     "TailraceError",
     "Throttled",

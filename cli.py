@@ -24,6 +24,7 @@ from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.auth import auth
 from .gateway.commands.files import reload
 from .gateway.commands.items import peek, reschedule
+from .gateway.commands.jobs import job
 from .gateway.commands.letters import dead
 from .gateway.commands.limits import function, gate
 from .gateway.commands.quotas import quota
@@ -347,6 +348,7 @@ for name, group in (
     ("replay", replay),
     ("outbox", outbox),
     ("schedule", schedule),
+    ("job", job),
     ("store", store),
     ("auth", auth),
 ):

@@ -25,6 +25,8 @@ from ..model.lease import LeaseSizes, wait_for_source
 from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
+from ..stores.jobs.engines import jobs_beside
+from ..stores.jobs.sqlite.jobs import SqliteJobs
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
 from ..stores.queue.engines import ENGINES as QUEUES
@@ -93,6 +95,7 @@ class EmbeddedStores:
             self._queue_file = file(path / QUEUE_FILE, queue.SCHEMA, name="queue", synchronous=sync)
             chosen = queue.SqliteQueue(self._queue_file, config, clock)
         self.queue: OpenQueue = chosen
+        self.jobs = jobs_beside(chosen, config)
         self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention)
         delay_log = chosen_log(config.delay_log, clock)
         if delay_log is None:
@@ -219,7 +222,7 @@ class EmbeddedStores:
         """The stores that other processes may use, by name."""
         waiting = {} if self.delay_queue is None else {"delay_queue": self.delay_queue}
         logs = {"log": self.log, "delay_log": self.delay_log}
-        return waiting | logs | {"queue": self.queue, "heights": self.heights} | self.state.engines()
+        return waiting | logs | {"queue": self.queue, "jobs": self.jobs, "heights": self.heights} | self.state.engines()
 
     def _files(self) -> list[SqliteFile]:
         files = (self._queue_file, self._log_file, self._delay_file, self._waiting_file)
@@ -233,6 +236,8 @@ class EmbeddedStores:
         tried again after a pause."""
         swept = [("queue", _whole(self.queue)), ("log", self.log.sweep), ("state", self.state.ground.sweep)]
         swept.append(("write-ahead logs", self._watch_logs))
+        if isinstance(self.jobs, SqliteJobs):
+            swept.append(("jobs", _whole(self.jobs)))
         if self.delay_queue is not None:
             swept.append(("delay queue", _whole(self.delay_queue)))
         backoffs = {name: Backoff(SWEEP_PERIOD, SWEEP.last) for name, _ in swept}
@@ -330,7 +335,7 @@ class EmbeddedStores:
         await self.stop()
 
 
-def _whole(each: OpenQueue) -> Callable[[], Awaitable[object]]:
+def _whole(each: OpenQueue | SqliteJobs) -> Callable[[], Awaitable[object]]:
     """Sweeps until nothing is left to be swept, with a pause between the steps."""
 
     async def sweep() -> None:

@@ -24,6 +24,7 @@ def gateway_stores(stores: EmbeddedStores | RemoteStores, spool: SpoolFile | Non
         drops=stores.drops,
         schedules=stores.schedules,
         usage=stores.usage,
+        jobs=stores.jobs,
         spool=None if spool is None else spool.spool,
     )
 

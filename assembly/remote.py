@@ -11,6 +11,7 @@ from ..stores.remote import (
     RemoteDrops,
     RemoteHeights,
     RemoteInventory,
+    RemoteJobs,
     RemoteLedger,
     RemoteLog,
     RemoteOwnership,
@@ -30,6 +31,7 @@ class RemoteStores:
 
     def __init__(self, address: str, config: StoresConfig | None = None) -> None:
         self.queue = RemoteQueue(address)
+        self.jobs = RemoteJobs(address)
         self.log = RemoteLog(address)
         self._apart = None if config is None else chosen_log(config.delay_log)
         self.delay_log = self._apart or RemoteLog(address, "delay_log")

@@ -57,6 +57,7 @@ FORMS = {
     "limits": Form("limits:limits", 100_096),
     "frontier": Form("failures:frontier", 1_000_000),
     "downstream": Form("downstream:downstream", 25, float),
+    "jobs": Form("jobs:jobs", 100_000, engine="sqlite"),
     "neighbours": Form("neighbours:neighbours", 10, float),
 }
 #: Those that `all` runs.

@@ -43,6 +43,11 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("p95_s", 1.0, "s", False, "due: 10,000 a second, 95 % start within"),
         Asked("early", 0, "", False, "due: started before their time"),
     ),
+    "jobs": (
+        Asked("items_per_s", 10_000, "items/s", True, "jobs: items through a tree of two stages"),
+        Asked("add_many_per_s", 30_000, "/s", True, "jobs: add_many, durable"),
+        Asked("told_ms", 100.0, "ms", False, "jobs: from the last item's end to the client that waits"),
+    ),
     "backlog": (Asked("ratio", 1.5, "", False, "backlog: a claim with 10,000,000 waiting, against 10,000"),),
     "kinds": (
         Asked("ratio", 1.1, "", False, "kinds: full claims after 100,000 kinds were used once, against none"),

@@ -10,6 +10,7 @@ from ..model.schedule import Schedule
 from ..stores.control.control import Control
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.drops.drops import Drops
+from ..stores.jobs.jobs import Jobs
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
@@ -29,6 +30,7 @@ class GatewayStores:
     drops      what was passed without being run; None: this gateway cannot tell
     schedules  what is scheduled; None: this gateway keeps none
     usage      who used how much; None: this gateway keeps none of it
+    jobs       trees of items; None: this gateway keeps none
     spool      takes submissions while the queue's store is away; None: they are refused then
     """
 
@@ -39,6 +41,7 @@ class GatewayStores:
     drops: Drops | None = None
     schedules: Schedules | None = None
     usage: Usage | None = None
+    jobs: Jobs | None = None
     spool: Spool | None = None
 
 

@@ -19,6 +19,7 @@ from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .file_desk import FileDesk
 from .item_desk import ItemDesk
+from .job_desk import JobDesk
 from .known_functions import KnownFunctions
 from .oidc import IssuedTokens
 from .overview import OverviewDesk
@@ -83,8 +84,11 @@ class GatewayService:
         self.cancel, self.find = status.cancel, status.find
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
+        jobs = JobDesk(config, stores.jobs, functions, highest, clock)
         self.for_operators = {
             "files": FileDesk(beside.files),
+            "job_audits": jobs,
+            "jobs": jobs,
             "letters": dead,
             "limits": control,
             "overview": overview,

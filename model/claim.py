@@ -44,6 +44,7 @@ class Leased:
     attempts: list[int]
     extras: dict[int, Extra] = field(default_factory=dict)
     dues: Sequence[float] = ()  # when a few of them were due, wall clock seconds (`due_times.py`); empty: not known
+    jobs: Sequence[int] = ()  # indexes of items of jobs, whose results travel with their settlements
 
 
 class Settle(NamedTuple):
@@ -56,6 +57,7 @@ class Settle(NamedTuple):
               turn
     attempts  failed attempts so far; crashes and throttles likewise
     outcome   the outcome's name, kept as one of the item's tries when it goes back; empty: it was no try
+    result    what an item of a job returned, with SUCCESS; it is stored together with the end
     """
 
     id: str
@@ -68,6 +70,7 @@ class Settle(NamedTuple):
     progress: str = ""
     throttles: int = 0
     outcome: str = ""
+    result: bytes | None = None
 
 
 class Renewed(NamedTuple):

@@ -16,6 +16,18 @@ _ALL = _PARTS | _CLIENTS
 #: The changes of a control store, which only gateways make.
 _CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "remove_token", "belong")
 
+#: What whoever submits does with jobs.
+_JOBS = (
+    "create_job",
+    "add_to_job",
+    "seal_job",
+    "job",
+    "jobs",
+    "job_results",
+    "change_job",
+    "retry_job",
+)
+
 #: Service and method, of services of operators and stores with `PORT.METHOD` behind it, → the roles that may. A service
 #: alone stands for its other methods.
 CALLS: dict[str, frozenset[str]] = {
@@ -47,6 +59,7 @@ CALLS: dict[str, frozenset[str]] = {
     "Stores": _SOURCES | {"gateway"},
     **{f"Stores/Call control.{name}": frozenset({"gateway", "node"}) for name in _CHANGES},
     "Operators": _OPERATORS,
+    **{f"Operators/Call jobs.{name}": _CLIENTS | _OPERATORS for name in _JOBS},
     "Operators/Call overview.tell_failure": _PARTS,
     "Operators/Call overview.tell_start_delays": _SCHEDULERS,
     "Operators/Call usage.tell_usage": _SCHEDULERS,

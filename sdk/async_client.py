@@ -18,13 +18,15 @@ from ..model.errors import InvalidRequest, TailraceError
 from ..model.units import seconds
 from ..wire.channel import dial, error_of
 from ..wire.gateway_messages import Accepted
+from ..wire.gateway_stub import gateway_stub
 from ..wire.submissions import Submissions, Unsent
-from ..wire.v1.gateway_pb2_grpc import GatewayStub
 from . import scheduling, submitting, workload_calls
 from .call import Call, shown_as_call
 from .conversation import PATIENCE, Ask, Conversation, Look, Steps
 from .discovery import Found, find_gateways, look_again
 from .handle import AsyncHandle
+from .job_trees import JobTrees
+from .jobs import AsyncJob
 from .shared_calls import SharedCalls
 
 P = ParamSpec("P")
@@ -72,7 +74,7 @@ def _takes(
     return decorate
 
 
-class AsyncClient:
+class AsyncClient(JobTrees[AsyncJob]):
     """The same for asyncio: `Client` with `await`, for the event loop that it is first used in.
 
     gateway  host:port, or several of one store (a list, or with commas between): a call that one does not answer is
@@ -101,6 +103,7 @@ class AsyncClient:
         self._addresses = found.addresses
         self.gateway = ", ".join(self._addresses)
         self._talk = Conversation(found, seconds(timeout), time.monotonic)
+        super().__init__(AsyncJob)
         self._channels: list[grpc.aio.Channel] = []
         self._former: list[grpc.aio.Channel] = []
         self._stubs: list[Any] = []
@@ -191,7 +194,7 @@ class AsyncClient:
 
     def _dial(self) -> None:
         self._channels = [dial(address, self._shown) for address in self._addresses]
-        self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
+        self._stubs = [gateway_stub(each) for each in self._channels]
         self._near = [Submissions(address) for address in self._addresses]
 
     async def _look(self, before: Found) -> Found | None:

@@ -25,12 +25,14 @@ from ..model.errors import InvalidRequest, TailraceError
 from ..model.units import seconds
 from ..wire.channel import dial_blocking, error_of
 from ..wire.gateway_messages import Accepted
-from ..wire.v1.gateway_pb2_grpc import GatewayStub
+from ..wire.gateway_stub import gateway_stub
 from . import scheduling, submitting, workload_calls
 from .call import Call, shown_as_call
 from .conversation import PATIENCE, Ask, Conversation, Look, Steps
 from .discovery import Found, find_gateways, look_again
 from .handle import Handle
+from .job_trees import JobTrees
+from .jobs import Job
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,7 +74,7 @@ def _takes(
     return decorate
 
 
-class Client:
+class Client(JobTrees[Job]):
     """Submits workloads and follows them, from ordinary code. Safe to share between threads, and after a fork.
 
     gateway  host:port, or several of one store (a list, or with commas between): a call that one does not answer is
@@ -102,6 +104,7 @@ class Client:
         self.gateway = ", ".join(self._addresses)
         self._talk = Conversation(found, seconds(timeout), time.monotonic)
         self._lock = threading.Lock()
+        super().__init__(Job)
         self._channels: list[grpc.Channel] = []
         self._former: list[grpc.Channel] = []
         self._stubs: list[Any] = []
@@ -207,7 +210,7 @@ class Client:
             if not self._stubs or self._process != os.getpid():
                 self._process = os.getpid()
                 self._channels = [dial_blocking(address, self._shown) for address in self._addresses]
-                self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
+                self._stubs = [gateway_stub(each) for each in self._channels]
             return self._stubs
 
     def _look(self, before: Found) -> Found | None:

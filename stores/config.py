@@ -35,6 +35,7 @@ class StoresConfig(BaseModel):
     history_bytes: Bytes = Field(1 << 30, ge=0, description="most bytes that ended workloads take, their reasons too")
     result_retention: Seconds = Field(7 * 86_400.0, description="how long results are kept")
     result_bytes: Bytes = Field(1 << 30, ge=0, description="most bytes of results that are kept")
+    job_retention: Seconds = Field(7 * 86_400.0, description="how long a complete job is kept, with its results")
     log_retention: Seconds = Field(7 * 86_400.0, description="how long records of a log are kept")
     queue: dict[str, Any] = Field(
         {"engine": EMBEDDED},

@@ -10,6 +10,7 @@ from .dead_letters.dead_letters import DeadLetters
 from .drops.drops import Drops
 from .heights import Heights
 from .inventory.inventory import Inventory
+from .jobs.jobs import Jobs
 from .ledger.ledger import Ledger
 from .log.log import Log
 from .ownership.ownership import Ownership
@@ -23,6 +24,7 @@ from .usage.usage import Usage
 
 PROTOCOLS: dict[str, type[Any]] = {
     "queue": Queue,
+    "jobs": Jobs,
     "log": Log,
     "delay_log": Log,
     "delay_queue": Queue,

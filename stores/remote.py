@@ -14,6 +14,7 @@ from .dead_letters.dead_letters import DeadLetters
 from .drops.drops import Drops
 from .heights import Heights
 from .inventory.inventory import Inventory
+from .jobs.jobs import Jobs
 from .ledger.ledger import Ledger
 from .log.log import Log
 from .ownership.ownership import Ownership
@@ -47,6 +48,23 @@ class RemoteQueue(StoreClient):
     counts = remote(Queue.counts)
     due = remote(Queue.due)
     ageing = remote(Queue.ageing)
+
+
+class RemoteJobs(StoreClient):
+    """Jobs likewise."""
+
+    def __init__(self, address: str, store: str = "jobs") -> None:
+        super().__init__(address, store)
+
+    create = remote(Jobs.create)
+    add = remote(Jobs.add)
+    seal = remote(Jobs.seal)
+    show = remote(Jobs.show)
+    trees = remote(Jobs.trees)
+    results = remote(Jobs.results)
+    change = remote(Jobs.change)
+    retry = remote(Jobs.retry)
+    audit = remote(Jobs.audit)
 
 
 class RemoteLog(StoreClient):

@@ -19,6 +19,7 @@ from ..model.seek import Move, Seek
 from .channel import dial, error_of
 from .named import named
 from .ports.files import FilePort
+from .ports.jobs import JobAuditPort, JobPort
 from .ports.letters import LetterPort
 from .ports.limits import LimitPort
 from .ports.overview import OverviewPort
@@ -32,6 +33,8 @@ from .v1.stores_pb2_grpc import OperatorsStub, add_OperatorsServicer_to_server
 #: Each port by its name on the wire. No two have a method of one name: one client has them all.
 PORTS: dict[str, type[Any]] = {
     "files": FilePort,
+    "job_audits": JobAuditPort,
+    "jobs": JobPort,
     "letters": LetterPort,
     "limits": LimitPort,
     "overview": OverviewPort,
@@ -50,6 +53,7 @@ LONGER = {
     "start_replay": 120.0,
     "redrive": 60.0,
     "purge": 60.0,
+    "retry_job": 60.0,
     "reload": 120.0,
     "usage": 60.0,
 }
@@ -101,6 +105,13 @@ class OperatorClient:
         return signature.decode_result(reply.value)
 
     reload = remote(FilePort.reload, named)
+
+    jobs = remote(JobPort.jobs, named)
+    job = remote(JobPort.job, named)
+    job_results = remote(JobPort.job_results, named)
+    change_job = remote(JobPort.change_job, named)
+    retry_job = remote(JobPort.retry_job, named)
+    audit_job = remote(JobAuditPort.audit_job, named)
 
     dead_letters = remote(LetterPort.dead_letters, named)
     dead_letter = remote(LetterPort.dead_letter, named)

@@ -128,6 +128,18 @@ class QueueSettlements:
             self.hand_backs.over(ids)
         self.wake.set()
 
+    def succeed_of_job(self, fence: int, id_: str, size: int, result: bytes | None) -> None:
+        """An item of a job, whose result is stored together with its end."""
+        self.succeed(fence, [], 1, size, awaited=True)
+        if result is None:
+            self._batch(fence).succeeded.append(id_)
+        else:
+            self._batch(fence).others.append(Settle(id_, fence, State.SUCCESS, result=result))
+        for kept in (self._throttles, self._lost):
+            kept.pop(id_, None)
+        if self.hand_backs:
+            self.hand_backs.over([id_])
+
     def claimed(self, flight: Flight) -> None:
         """Items were claimed. What was out before and was lost goes first."""
         if self._lost:

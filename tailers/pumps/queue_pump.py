@@ -44,10 +44,11 @@ RENEWALS = 32
 @dataclass(slots=True)
 class Claim:
     """One claim of the store. `until`: when it ends, by this host's clock; `gone`: indexes that are not ours any more,
-    whose outcomes only return credit."""
+    whose outcomes only return credit; `jobs`: those of items of jobs."""
 
     until: float
     gone: set[int] = field(default_factory=set)
+    jobs: frozenset[int] = frozenset()
 
 
 class QueuePump(Pump):
@@ -153,7 +154,7 @@ class QueuePump(Pump):
             payloads=leased.payloads,
             attempts=leased.attempts,
             extras=leased.extras,
-            wants_result=self.config.results,
+            wants_result=self.config.results or bool(leased.jobs),
             dues=leased.dues,
         )
         for extra in leased.extras.values():
@@ -161,7 +162,8 @@ class QueuePump(Pump):
         self._settling.claimed(flight)
         self.counts.read += len(flight)
         self.window.take(len(flight), sum(map(len, leased.payloads)))
-        out = self.push(flight, cells, Counter(cells), Claim(sent + counts_of_claim(self.sizes, leased.lease)))
+        until = sent + counts_of_claim(self.sizes, leased.lease)
+        out = self.push(flight, cells, Counter(cells), Claim(until, jobs=frozenset(leased.jobs)))
         if self.draining:
             self._return_all(out)
 
@@ -186,6 +188,8 @@ class QueuePump(Pump):
         id_, size = flight.ids[index], len(flight.payloads[index])
         if not self._ours(out, [index]):
             self._settling.succeed(flight.fence, [], 1, size)
+        elif ended.outcome == Outcome.SUCCESS and index in out.place.jobs:
+            self._settling.succeed_of_job(flight.fence, id_, size, ended.result)
         elif ended.outcome == Outcome.SUCCESS:
             self._settling.succeed(flight.fence, [id_], 1, size, ended.result)
         else:

@@ -36,6 +36,7 @@ LIVE = (
     "from-celery.md",
     "from-dramatiq-rq.md",
     "from-procrastinate.md",
+    "jobs.md",
 )
 #: Commands that run until a signal, or for half a minute or more.
 LASTING = (

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 import msgspec
 
 from ....model.claim import Renewed, State
+from ...jobs.sqlite.ends import ItemEnd, keep_payloads, note_ends
 from ..ids import id_number, id_text
 from ..lifecycle import may_move
 from .clocks import grant
 from .memory import Memory
-from .rows import CANCEL, IDS, json_text
+from .rows import CANCEL, IDS, JOB, json_text
 from .settle import release_keys
 
 _decode = msgspec.json.Decoder().decode
@@ -95,9 +96,12 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
     ).fetchone()
     back: list[tuple[int, int]] = []
     cancelled: list[int] = []
+    ends: list[ItemEnd] = []
     for number, state, kind, attempts, flags in _decode(text):
         if flags & CANCEL:
             cancelled.append(number)
+            if flags & JOB:
+                ends.append(ItemEnd(number, False, reason="cancelled"))
             memory.moved(State(state), State.CANCELLED)
         else:
             trigger = memory.first(kind, now)
@@ -109,8 +113,10 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
         " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",
         (json_text(back),),
     )
+    keep_payloads(connection, ends)
     if cancelled:
         ended = json_text(cancelled)
         connection.execute(f"UPDATE tasks SET state = 12, ended = ?, fence = fence + 1 WHERE id IN {IDS}", (now, ended))
         connection.execute(f"UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id IN {IDS}", (ended,))
         release_keys(connection, memory, ended)
+    note_ends(connection, memory, ends, now)

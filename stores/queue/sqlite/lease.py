@@ -15,6 +15,7 @@ from ....model.demand import Cell, Demand
 from ....model.due_times import few
 from ....model.outcome import EXPIRED_WHY
 from ....model.workload import FLIGHT_ITEMS, Extra, Headers
+from ...jobs.sqlite.look import pauses
 from ..gates import ShutLanes
 from ..ids import id_text
 from ..turns import ReadyLane, turns
@@ -31,7 +32,9 @@ from .rows import (
     HAS_EXTRA,
     ID,
     IDS,
+    JOB,
     KIND,
+    PAUSED,
     SIZE,
     STATE,
     TRIGGER,
@@ -169,7 +172,12 @@ def _take(
     until: int,
     payloads: list[bytes] | None = None,
 ) -> Leased | float:
-    """Writes the claim and reads the payloads that are not known. Expired items end here, without being handed out."""
+    """Writes the claim and reads the payloads that are not known. Expired items end here, without being handed out, and
+    those of paused jobs wait on."""
+    if memory.jobs.paused and (waiting := _pause(connection, rows)):
+        rows, payloads = [row for row in rows if row[ID] not in waiting], None
+        if not rows:
+            return 0.0
     numbers = [row[ID] for row in rows]
     which, ids = one_or_many(numbers)
     fence = memory.fence = max([now, memory.fence + 1, *(row[FENCE] + 1 for row in rows)])
@@ -199,7 +207,17 @@ def _take(
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras={index: extras[row[ID]] for index, row in enumerate(rows) if row[ID] in extras} if extras else {},
         dues=[row[TRIGGER] / 1e6 for row in few(rows)],
+        jobs=[index for index, row in enumerate(rows) if row[FLAGS] & JOB] if memory.jobs.open else (),
     )
+
+
+def _pause(connection: sqlite3.Connection, rows: list[Row]) -> set[int]:
+    """Those of paused jobs: they are not due until these are resumed."""
+    items = [row[ID] for row in rows if row[FLAGS] & JOB]
+    found = pauses(connection, items) if items else set()
+    if found:
+        connection.execute(f"UPDATE tasks SET next_trigger = ? WHERE id IN {IDS}", (PAUSED, json_text([*found])))
+    return found
 
 
 def _payloads(connection: sqlite3.Connection, numbers: list[int]) -> list[bytes]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 
 from ....model.claim import State
 from ....model.height import Height
+from ...jobs.sqlite.memory import JobMemory
 from ...sqlite.identity import identity
 from ..ids import Ids
 from .dedupe import stems
@@ -82,6 +83,7 @@ class Memory:
     index     whether the index of turns is there; `turned`: µs, when it was last of use
     claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
     soonest   at most the earliest end of a part's lease
+    jobs      what the writer remembers of jobs
     counted   rows that an audit is counting now
     runs      function and beginning of the tokens of each row of `runs` (known.py)
     fresh     None, or what a claim that follows at once need not read
@@ -99,6 +101,7 @@ class Memory:
         self.counts: Counter[State] = Counter()
         self.taken = self.forgotten = 0
         self.counted: RowCount | None = None
+        self.jobs = JobMemory()
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.heads = Heads(self.kinds.lane_of)
@@ -125,6 +128,7 @@ class Memory:
         self.taken, self.forgotten = self.counts.total(), 0
         if self.counted is not None:
             self.counted.begins_again = True
+        self.jobs.reload(connection)
         self.look_at_waiting(connection)
         out: defaultdict[int, set[int]] = defaultdict(set)
         for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 3, 4)").fetchall():

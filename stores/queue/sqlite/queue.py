@@ -12,7 +12,6 @@ import json
 import logging
 import math
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +24,8 @@ from ....model.search import Search
 from ....model.tries import Try
 from ....model.workload import Headers
 from ...config import StoresConfig
+from ...jobs.sqlite.advance import advance
+from ...jobs.sqlite.settling import settle_with_jobs
 from ...sqlite.file import AskAgain, SqliteFile
 from ...sqlite.identity import note_height
 from ..admission import check, check_changes
@@ -36,19 +37,19 @@ from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
 from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import kinds_of, span
-from . import dedupe
 from .ageing import ages
 from .claims import renew
 from .clocks import close_clock, keep_time, note_wall, open_clock
 from .collect import SqliteCollecting
 from .find import COLUMNS, find
+from .forgetting import forget_ended
 from .items import peek, reschedule
 from .lease import claim, headers_of
 from .memory import Memory
 from .rows import BLOCKED, IDS, SCHEMA, json_text
-from .settle import cancel, end, remember, succeed
+from .settle import cancel, end, succeed
 from .submit import submit
-from .tally import Count
+from .tally import Count, count_due
 
 __all__ = ["SCHEMA", "SqliteQueue"]
 
@@ -130,6 +131,24 @@ class SqliteQueue:
 
         await self._file.write(raise_it)
 
+    @property
+    def file(self) -> SqliteFile:
+        """The file that it is in; jobs are there too."""
+        return self._file
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Most workloads that wait, and most bytes of one's payload."""
+        return self._config.max_waiting, self._config.max_payload
+
+    def memory(self) -> Memory:
+        """What its writer remembers. Raises NotConnected when it is closed."""
+        return self._opened()
+
+    def now(self) -> int:
+        """µs of the wall clock."""
+        return self._now()
+
     def _monotonic(self) -> int:
         return int(self._clock.monotonic() * 1e6)
 
@@ -169,9 +188,11 @@ class SqliteQueue:
         def look(connection: sqlite3.Connection) -> Leased | AskAgain:
             now, monotonic = self._keep_time(connection)
             self._collect(connection)
+            if memory.jobs.due:
+                advance(connection, memory, now)
             behind = int(self._file.behind * 1e6)
             found = claim(connection, memory, demand, gates, seconds, share, now, monotonic, behind)
-            return found if isinstance(found, Leased) else AskAgain(found)
+            return found if isinstance(found, Leased) else AskAgain(0.0 if memory.jobs.due else found)
 
         return await self._file.write_when(look, wait)
 
@@ -196,6 +217,8 @@ class SqliteQueue:
 
         def settle(connection: sqlite3.Connection) -> list[str]:
             now = self._now()
+            if memory.jobs.open:
+                return settle_with_jobs(connection, memory, fence, succeeded, others, now)
             refused = succeed(connection, memory, fence, succeeded, now) if succeeded else []
             return refused + end(connection, memory, fence, others, now)
 
@@ -230,7 +253,7 @@ class SqliteQueue:
             attempts=attempts,
             crashes=crashes,
             created_at=min(created_at(id_number(id)), self._clock.wall()),
-            due=(next_trigger(State(state), due if trigger == BLOCKED else trigger, until) or 0) / 1e6,
+            due=(next_trigger(State(state), due if (trigger or 0) >= BLOCKED else trigger, until) or 0) / 1e6,
             ended_at=(ended or 0) / 1e6,
             reason=reason or "",
             progress=progress or "",
@@ -274,7 +297,9 @@ class SqliteQueue:
 
         def mark(connection: sqlite3.Connection) -> list[str]:
             now = self._now()
-            return [cancel(connection, memory, id_number(each), now) for each in ids]
+            words = [cancel(connection, memory, id_number(each), now) for each in ids]
+            advance(connection, memory, now)
+            return words
 
         return await self._file.write(mark)
 
@@ -317,18 +342,7 @@ class SqliteQueue:
         if not lanes:
             return {}
 
-        def count(connection: sqlite3.Connection) -> dict[str, int]:
-            rows = connection.execute(
-                "SELECT l.function, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE lane = l.lane"
-                f" AND next_trigger <= ? LIMIT ?)) FROM lanes l WHERE l.lane IN {IDS}",
-                (now, most, json_text(lanes)),
-            ).fetchall()
-            found: Counter[str] = Counter()
-            for function, number in rows:
-                found[function] += number
-            return dict(+found)
-
-        return await self._file.read(count)
+        return await self._file.read(lambda connection: count_due(connection, lanes, now, most))
 
     async def ageing(self) -> list[Ageing]:
         memory, now = self._opened(), self._now()
@@ -362,21 +376,7 @@ class SqliteQueue:
                 break
 
         def forget(connection: sqlite3.Connection) -> int:
-            text = json_text(gone)
-            rows = connection.execute(
-                f"SELECT state, count(*) FROM tasks WHERE id IN {IDS} GROUP BY state", (text,)
-            ).fetchall()
-            remember(connection, text, "-")
-            note_height(connection, memory.fence)
-            for table in ("tasks", "entities", "tries"):
-                connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
-            dedupe.forget(connection, memory.runs, gone)
-            for state, count in rows:
-                memory.counts[State(state)] -= count
-                memory.forgotten += count
-            if memory.counted is not None:
-                memory.counted.gone(gone)
-            return sum(count for _, count in rows)
+            return forget_ended(connection, memory, gone)
 
         return await self._file.write(forget, heavy=len(gone) > LIGHT) if gone else 0
 

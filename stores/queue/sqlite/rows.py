@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from ....model.workload import Kind
+from ...jobs.sqlite.schema import SCHEMA as JOBS
 from ...outbox.sqlite_table import create
 from ...sqlite.identity import SCHEMA as IDENTITY
 from ..kinds import Kinds
@@ -106,7 +107,7 @@ CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their i
     PRIMARY KEY (function, first)
 ) STRICT, WITHOUT ROWID;
 """
-SCHEMA = _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY
+SCHEMA = _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY + JOBS
 
 #: A task as claims read it, and where each column is in it.
 Row = tuple[int, int, int, int, int, int, int, int, int, int]
@@ -126,12 +127,15 @@ HAS_EXTRA = 1  # key, headers, expiry or progress in its entity
 CANCEL = 2  # its holder is to be told
 KEYED = 4  # in `keyed`; waits for the older ones of its key
 DEDUPED = 8  # has a dedupe key
+JOB = 16  # is an item of a job
 
 #: The rows of a JSON array of numbers, in a condition.
 IDS = "(SELECT value FROM json_each(?))"
 
 #: Next trigger of an item that waits for an older one of its key: never by itself.
 BLOCKED = (1 << 62) - 1
+#: Next trigger of an item whose job is paused: until that is resumed.
+PAUSED = BLOCKED + 1
 
 _encode = msgspec.json.Encoder().encode
 

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ....model.claim import Settle, State
 from ....model.tries import KEPT, REASON_KEPT
+from ...jobs.sqlite.ends import NOTHING, ItemEnd, keep_payloads, note_ends
 from ..ids import id_number
 from ..lifecycle import LEASED, TERMINAL, WAITING, may_move
 from ..queue import PROGRESS, REASON
 from .memory import Memory
-from .rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, json_text, one_or_many
+from .rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, JOB, json_text, one_or_many
 
 _decode = msgspec.json.Decoder().decode
 
 
-def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Sequence[str], now: int) -> list[str]:
-    """Ends items that succeeded; returns those refused."""
+def succeed(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    fence: int,
+    ids: Sequence[str],
+    now: int,
+    results: Mapping[int, bytes] | None = None,
+) -> list[str]:
+    """Ends items that succeeded; returns those refused. `results` are those of items of jobs."""
     numbers = [id_number(each) for each in ids]
     which, named = one_or_many(numbers)
     left = len(numbers)
@@ -46,6 +54,9 @@ def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Seq
     if memory.keyed:
         release_keys(connection, memory, json_text(numbers))
     memory.release(connection, fence, numbers)
+    if memory.jobs.open:
+        kept = results or {}
+        note_ends(connection, memory, [ItemEnd(each, True, kept.get(each, NOTHING)) for each in numbers], now)
     return refused
 
 
@@ -62,6 +73,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
     refused: list[str] = []
     tasks: list[tuple[int, int, int | None, int | None, int, int, int, int]] = []
     entities: list[tuple[int, str, str, bool]] = []
+    ends: list[ItemEnd] = []
     for each in others:
         number = id_number(each.id)
         row = rows.get(number)
@@ -85,8 +97,11 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         extra = HAS_EXTRA if each.progress else 0
         charged = (each.attempts, each.crashes, each.throttles, extra)
         tasks.append((number, state, due, now if terminal else None, *charged))
+        if terminal and flags & JOB:
+            ends.append(ItemEnd(number, state is State.SUCCESS, reason=each.reason or state.label))
         if terminal or each.reason or each.progress:
             entities.append((number, each.reason[:REASON], each.progress[:PROGRESS], terminal))
+    keep_payloads(connection, ends)
     _write(connection, tasks, entities)
     back = {number for number, _, due, *_ in tasks if due is not None}
     tried = [
@@ -106,6 +121,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         remember(connection, json_text(over), "+")
         release_keys(connection, memory, json_text(over))
     memory.release(connection, fence, [task[0] for task in tasks])
+    note_ends(connection, memory, ends, now)
     return refused
 
 
@@ -161,7 +177,7 @@ def release_keys(connection: sqlite3.Connection, memory: Memory, ids: str) -> No
 
 def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int) -> str:
     """Ends an item that waits, or marks one that is out. Answers as `Queue.cancel` says."""
-    row = connection.execute("SELECT state FROM tasks WHERE id = ?", (number,)).fetchone()
+    row = connection.execute("SELECT state, flags FROM tasks WHERE id = ?", (number,)).fetchone()
     if row is None:
         return "unknown"
     state = State(row[0])
@@ -173,8 +189,11 @@ def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int
     connection.execute(
         "UPDATE tasks SET state = ?, next_trigger = NULL, ended = ? WHERE id = ?", (State.CANCELLED, now, number)
     )
+    ends = [ItemEnd(number, False, reason="cancelled")] if row[1] & JOB else []
+    keep_payloads(connection, ends)
     connection.execute("UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id = ?", (number,))
     remember(connection, json_text([number]), "+")
     memory.moved(state, State.CANCELLED)
     release_keys(connection, memory, json_text([number]))
+    note_ends(connection, memory, ends, now)
     return "cancelled"

@@ -22,9 +22,15 @@ FRESH_ITEMS, FRESH_BYTES = 64, 64 << 10
 
 
 def submit(
-    connection: sqlite3.Connection, memory: Memory, items: Sequence[NewItem], max_waiting: int, now: int
+    connection: sqlite3.Connection,
+    memory: Memory,
+    items: Sequence[NewItem],
+    max_waiting: int,
+    now: int,
+    mark: int = 0,
 ) -> list[Submitted]:
-    """Stores the items. Raises Overloaded when that would make more than `max_waiting` live ones."""
+    """Stores the items, each with this mark among its flags. Raises Overloaded when that would make more than
+    `max_waiting` live ones."""
     live = sum(memory.counts[state] for state in WAITING | LEASED)
     if live + len(items) > max_waiting:
         raise Overloaded(f"the queue holds {live} workloads and takes at most {max_waiting}; try again later", 5.0)
@@ -33,7 +39,7 @@ def submit(
     numbers = memory.ids.take(len(items), now // 1000)
     known = note(connection, memory.runs, items, numbers)
     if not few and not known and not any(item.due or item.key or item.headers or item.expires_at for item in items):
-        return _plain(connection, memory, items, numbers, now)
+        return _plain(connection, memory, items, numbers, now, mark)
     answers: list[Submitted] = []
     tasks: list[tuple[int, int, int, int, int, int, int]] = []
     entities: list[tuple[int, bytes, str, str, float]] = []
@@ -41,9 +47,9 @@ def submit(
     keys: set[str] = set()
     number_of, lane_of = memory.kinds.numbers, memory.kinds.lane_of
     for number, item in zip(numbers, items, strict=True):
-        payload, flags = item.payload, 0
+        payload, flags = item.payload, mark
         if item.key or item.headers or item.expires_at:
-            flags = HAS_EXTRA
+            flags |= HAS_EXTRA
         if item.dedupe_key:
             if known and (first := known.get((item.kind.function, item.dedupe_key), number)) != number:
                 answers.append(Submitted(id_text(first), True))
@@ -83,7 +89,12 @@ def submit(
 
 
 def _plain(
-    connection: sqlite3.Connection, memory: Memory, items: Sequence[NewItem], numbers: Sequence[int], now: int
+    connection: sqlite3.Connection,
+    memory: Memory,
+    items: Sequence[NewItem],
+    numbers: Sequence[int],
+    now: int,
+    mark: int,
 ) -> list[Submitted]:
     """Many items that are due now, of which nothing else is said: the same rows in half the time."""
     tasks: list[tuple[int, int, int, int, int, int]] = []
@@ -93,7 +104,7 @@ def _plain(
             last = item.kind
             kind = memory.kinds.numbers.get(last) or memory.kinds.number(connection, last)
             lane = memory.kinds.lane_of[kind]
-        tasks.append((number, lane, kind, now, DEDUPED if item.dedupe_key else 0, len(item.payload)))
+        tasks.append((number, lane, kind, now, DEDUPED | mark if item.dedupe_key else mark, len(item.payload)))
     insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks, row="(?, ?, ?, 0, ?, ?, ?)")
     for kind, count in Counter(map(itemgetter(2), tasks)).items():
         memory.sooner(kind, now, count)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 
 from ....model.claim import State
 from ..queue import Tally
 from .memory import SUMS, Memory, RowCount
+from .rows import IDS, json_text
 
 #: Rows that are counted in one step of the writer.
 STEP = 10_000
@@ -48,3 +50,16 @@ class Count:
     def tally(self) -> Tally | None:
         """What was found; None: it is to be counted again."""
         return None if self._counting.begins_again else self._found
+
+
+def count_due(connection: sqlite3.Connection, lanes: Sequence[int], now: int, most: int) -> dict[str, int]:
+    """By function, how many items of these lanes are due, up to `most` of each lane."""
+    rows = connection.execute(
+        "SELECT l.function, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE lane = l.lane"
+        f" AND next_trigger <= ? LIMIT ?)) FROM lanes l WHERE l.lane IN {IDS}",
+        (now, most, json_text(lanes)),
+    ).fetchall()
+    found: Counter[str] = Counter()
+    for function, number in rows:
+        found[function] += number
+    return dict(+found)

@@ -1,0 +1,20 @@
+"""The functions of the scenario `jobs`: two stages that do nothing but hand on what they get."""
+
+from __future__ import annotations
+
+from ..sdk.function import function
+
+
+@function(name="bench_first", priority="eventual")
+async def bench_first(n: int) -> int:
+    """The first stage."""
+    return n
+
+
+@function(name="bench_second", priority="eventual")
+async def bench_second(n: int) -> int:
+    """The second one."""
+    return n
+
+
+__all__ = ["bench_first", "bench_second"]

@@ -1,0 +1,203 @@
+"""The commands `tailrace job …`: trees of items that feed each other."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...foundation import terminal
+from ...foundation.terminal import GatewayAddress, Json
+from ...sdk import found_gateway
+
+if TYPE_CHECKING:
+    from ...model.job import JobStatus, TreeStatus
+
+COLUMNS = ["id", "type", "state", "jobs", "pending", "succeeded", "failed", "created_at", "complete_at"]
+JOB_COLUMNS = ["job", "function", "after", "sealed", "pending", "succeeded", "failed", "complete_at"]
+#: Results that one answer has, and that are shown unless told otherwise.
+PAGE, SHOWN = 1000, 1000
+
+job = typer.Typer(help="Jobs: items whose results become further items.", no_args_is_help=True, rich_markup_mode=None)
+Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `tailrace job list` shows it.")]
+
+
+@job.command("list")
+def job_list(
+    state: Annotated[str, typer.Option("--state", help="Only in this state.")] = "",
+    after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on behind this one.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="At most so many.")] = 50,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Jobs, the newest first."""
+    found = found_gateway.ask(gateway, lambda client: client.jobs(state, after, limit))
+    rows = [_row(each) for each in found]
+    terminal.show(rows, COLUMNS, as_json, empty="there are no jobs" + (f" that are {state}" if state else ""))
+    if len(found) == limit and not as_json:
+        terminal.complain(f"there may be more: --after {found[-1].id}")
+
+
+@job.command()
+def show(
+    id: Id,
+    tree: Annotated[bool, typer.Option("--tree", help="Draw which job comes after which.")] = False,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """One job with all that comes after it, and how their items stand."""
+    found = found_gateway.ask(gateway, lambda client: client.job(id))
+    rows = [_job_row(each) for each in found.jobs]
+    if as_json:
+        terminal.show_json({**_row(found), "jobs": rows})
+        return
+    facts = _row(found)
+    del facts["jobs"]
+    terminal.show_facts(facts, False)
+    terminal.say("")
+    if tree:
+        for line in drawn(found):
+            terminal.say(line)
+    else:
+        terminal.show(rows, JOB_COLUMNS, False)
+
+
+def drawn(tree: TreeStatus) -> list[str]:
+    """A line for each job, indented by what it comes after; one that joins several stands under the last of them."""
+    below: dict[str, list[JobStatus]] = {}
+    for each in tree.jobs:
+        below.setdefault(each.parents[-1] if each.parents else "", []).append(each)
+    lines: list[str] = []
+    left = [(0, each) for each in reversed(below.get("", []))]
+    while left:
+        depth, each = left.pop()
+        how = " (gathers)" if each.gather else " (each element)" if each.each else ""
+        also = f" with {', '.join(each.parents[:-1])}" if len(each.parents) > 1 else ""
+        state = "complete" if each.complete_at else "sealed" if each.sealed else "open"
+        counts = f"{each.pending} pending, {each.succeeded} succeeded, {each.failed} failed"
+        lines.append(terminal.cell(f"{'  ' * depth}{'└ ' if depth else ''}{each.name}{how}{also}: {state}, {counts}"))
+        left += [(depth + 1, child) for child in reversed(below.get(each.name, []))]
+    return lines
+
+
+@job.command()
+def results(
+    id: Id,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="At most so many.")] = SHOWN,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """What the final jobs returned, item by item. Exit code 1 when some of them failed."""
+    rows: list[dict[str, Any]] = []
+    after, more = "", True
+    while more and len(rows) < limit:
+        most, behind = min(PAGE, limit - len(rows)), after
+        page = found_gateway.ask(gateway, lambda client, most=most, behind=behind: client.job_results(id, behind, most))  # type: ignore[misc]
+        rows += [
+            {
+                "item": each.item,
+                "job": each.job,
+                "succeeded": each.succeeded,
+                "result": json.loads(each.result) if each.succeeded else None,
+                "reason": each.reason,
+            }
+            for each in page.results
+        ]
+        after, more = page.after, bool(page.after)
+    terminal.show(rows, ["item", "job", "succeeded", "result", "reason"], as_json, empty="there are no results yet")
+    if more and not as_json:
+        terminal.complain("there may be more: --limit shows them")
+    if not all(row["succeeded"] for row in rows):
+        raise typer.Exit(terminal.FAILED)
+
+
+@job.command()
+def cancel(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """End a job: what waits is cancelled, what runs is told."""
+    _change(id, "cancel", gateway, as_json)
+
+
+@job.command()
+def pause(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Start nothing more of a job until it is resumed."""
+    _change(id, "pause", gateway, as_json)
+
+
+@job.command()
+def resume(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Let a paused job go on."""
+    _change(id, "resume", gateway, as_json)
+
+
+@job.command()
+def retry(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Make another job of the items that failed in one that is over. Prints its id."""
+    from ...foundation.identity import whoami
+    from ...sdk.job_calls import new_id
+
+    new = new_id()
+    found = found_gateway.ask(gateway, lambda client: client.retry_job(id, new, whoami()))
+    if as_json:
+        terminal.show_json(_row(found))
+    else:
+        terminal.say(found.id)
+
+
+@job.command()
+def delete(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Cancel a job, and forget it once nothing of it runs."""
+    _change(id, "delete", gateway, as_json)
+
+
+@job.command()
+def audit(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Does what is kept of a job agree with itself? Exit code 1 when it does not."""
+    found = found_gateway.ask(gateway, lambda client: client.audit_job(id))
+    if as_json:
+        terminal.show_json({"id": id, "wrong": found})
+    else:
+        terminal.say("\n".join(found) if found else f"{terminal.cell(id)}: every item is where it should be")
+    if found:
+        raise typer.Exit(terminal.FAILED)
+
+
+def _change(id: str, what: str, gateway: str | None, as_json: bool) -> None:
+    from ...foundation.identity import whoami
+
+    word = found_gateway.ask(gateway, lambda client: client.change_job(id, what, whoami()))
+    terminal.show([{"id": id, "outcome": word}], ["id", "outcome"], as_json)
+
+
+def _row(tree: TreeStatus) -> dict[str, Any]:
+    return {
+        "id": tree.id,
+        "type": tree.type,
+        "key": tree.key,
+        "state": str(tree.state),
+        "why": tree.why,
+        "policy": tree.policy,
+        "jobs": len(tree.jobs),
+        "pending": tree.pending,
+        "succeeded": tree.succeeded,
+        "failed": tree.failed,
+        "created_by": tree.created_by,
+        "created_at": terminal.moment(tree.created_at),
+        "complete_at": terminal.moment(tree.complete_at),
+    }
+
+
+def _job_row(each: JobStatus) -> dict[str, Any]:
+    return {
+        "job": each.name,
+        "function": each.function,
+        "after": ", ".join(each.parents),
+        "final": each.final,
+        "sealed": each.sealed,
+        "gather": each.gather,
+        "each": each.each,
+        "pending": each.pending,
+        "succeeded": each.succeeded,
+        "failed": each.failed,
+        "complete_at": terminal.moment(each.complete_at),
+    }

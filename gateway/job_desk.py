@@ -1,0 +1,185 @@
+"""Jobs: trees are checked against the functions that are known, and their items as any submission is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ..foundation.clock import Clock
+from ..model.errors import InvalidPayload, InvalidRequest, UserError
+from ..model.job import OVER, JobItem, JobSpec, ResultPage, TreeSpec, TreeStatus
+from ..model.name import EXPECTED, NAME_LENGTH, is_name
+from ..model.priority import Priority
+from ..model.reference import BY_REFERENCE
+from ..model.workload import Kind
+from ..stores.jobs.jobs import Feeding, Jobs
+from ..stores.jobs.rules.feeding import around
+from ..stores.jobs.rules.tree import check
+from ..wire.stores import ANSWER_BYTES
+from .config import GatewayConfig
+from .known_functions import KnownFunctions
+from .rules.highest import HighestPriorities
+from .rules.job_arguments import argument_for
+from .submission import rank_of, too_urgent
+
+#: Trees, and results, of one answer.
+MOST_TREES, MOST_RESULTS = 200, 1000
+#: Jobs whose functions are remembered; forgotten all at once when there are more.
+KEPT = 10_000
+#: Seconds between two looks at a tree that somebody waits for.
+LOOK = 0.05
+
+_LOG = logging.getLogger("tailrace.gateway")
+
+
+class JobDesk:
+    """A JobPort and a JobAuditPort; without a store of jobs it refuses."""
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        jobs: Jobs | None,
+        functions: KnownFunctions,
+        highest: HighestPriorities,
+        clock: Clock,
+    ) -> None:
+        self._config = config
+        self._jobs = jobs
+        self._functions = functions
+        self._highest = highest
+        self._clock = clock
+        self._function_of: dict[tuple[str, str], str] = {}
+
+    def _store(self) -> Jobs:
+        if self._jobs is None:
+            raise InvalidRequest("this gateway has no store of jobs")
+        return self._jobs
+
+    async def create_job(self, tree: TreeSpec) -> TreeStatus:
+        """Refuses what no function can do before anything is made."""
+        store = self._store()
+        check(tree)
+        feedings = [self._feeding(job, tree) for job in tree.jobs]
+        new = await store.create(tree, feedings)
+        if new:
+            _LOG.info("%s made the job %s (%s)", tree.created_by or "somebody", tree.id, tree.type)
+        return await self._known(tree.id)
+
+    def _feeding(self, job: JobSpec, tree: TreeSpec) -> Feeding:
+        spec = self._functions.check(job.function)
+        for what, text in (("collection", job.collection), ("tenant", job.tenant)):
+            if text and not is_name(text):
+                raise InvalidRequest(f"the {what} of job {job.name!r} is {text[:NAME_LENGTH]!r}: {EXPECTED}")
+        rank = rank_of(int(Priority.EVENTUAL) if job.priority is None else job.priority)
+        highest = self._highest.of(spec.name, job.tenant)
+        if rank < highest:
+            if job.priority is not None:
+                raise InvalidRequest(too_urgent(rank, highest, spec.name, job.tenant))
+            rank = highest
+        followed = next((other.name for other in tree.jobs if job.name in other.parents), None)
+        if followed is not None and not spec.results:
+            raise InvalidRequest(
+                f"job {followed!r} is to come after {job.name!r}, whose function {spec.name!r} keeps no results: "
+                "declare it with results=True"
+            )
+        prefix, suffix = b"", b""
+        if job.parents:
+            prefix, suffix = around(argument_for(job, spec))
+        kind = Kind(spec.name, rank, job.collection, job.tenant)
+        return Feeding(kind, prefix, suffix, self._config.max_payload)
+
+    async def add_to_job(self, tree: str, job: str, token: str, items: list[JobItem]) -> int:
+        """Holds each item to what its function takes."""
+        store = self._store()
+        if len(items) > self._config.max_batch:
+            raise InvalidRequest(
+                f"{len(items)} items in one request: at most {self._config.max_batch} are taken; send several"
+            )
+        if not is_name(token):
+            raise InvalidRequest("token: expected a name of this call, drawn at random, so that it is known again")
+        spec = self._functions.check(await self._function(tree, job))
+        most = self._config.max_payload
+        checked = self._functions.checker(spec) if spec.arguments else None
+        for index, item in enumerate(items):
+            try:
+                if len(item.payload) > most:
+                    raise InvalidPayload(
+                        f"{spec.name}: the payload has {len(item.payload)} bytes, at most {most} are taken: "
+                        f"{BY_REFERENCE}"
+                    )
+                if len(item.key) > NAME_LENGTH:
+                    raise InvalidRequest(f"key has {len(item.key)} characters: at most {NAME_LENGTH} are taken")
+                if checked is not None:
+                    checked(item.payload)
+            except UserError as error:
+                raise type(error)(f"item {index} of {len(items)}: {error}; none was added") from None
+            if index % 250 == 249:
+                await asyncio.sleep(0)
+        return await store.add(tree, job, token, items)
+
+    async def _function(self, tree: str, job: str) -> str:
+        """The function of a job. Raises InvalidRequest for one that is not there."""
+        found = self._function_of.get((tree, job))
+        if found is None:
+            status = await self._known(tree)
+            named = [each for each in status.jobs if each.name == job or not job]
+            if not named:
+                there = ", ".join(each.name for each in status.jobs[:20])
+                raise InvalidRequest(f"the job {tree!r} has no job {job[:100]!r}: it has {there}")
+            if len(self._function_of) >= KEPT:
+                self._function_of.clear()
+            found = self._function_of[tree, job] = named[0].function
+        return found
+
+    async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
+        """Harmless when it is sealed."""
+        await self._store().seal(tree, job)
+        return await self._known(tree)
+
+    async def job(self, tree: str, wait: float = 0.0) -> TreeStatus:
+        """Looks until it is over."""
+        end = self._clock.monotonic() + wait
+        while True:
+            found = await self._known(tree)
+            left = end - self._clock.monotonic()
+            if found.state in OVER or left <= 0:
+                return found
+            await asyncio.sleep(min(LOOK, left))
+
+    async def _known(self, tree: str) -> TreeStatus:
+        found = await self._store().show(tree)
+        if found is None:
+            raise InvalidRequest(
+                f"no job {tree[:100]!r} is known: it was never made here, or was forgotten; `tailrace job list` "
+                "shows all"
+            )
+        return found
+
+    async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
+        """The newest first."""
+        return await self._store().trees(state, after, min(limit, MOST_TREES) if limit > 0 else MOST_TREES)
+
+    async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
+        """A page of them."""
+        most = min(limit, MOST_RESULTS) if limit > 0 else MOST_RESULTS
+        return await self._store().results(tree, after, most, ANSWER_BYTES)
+
+    async def change_job(self, tree: str, what: str, who: str = "") -> str:
+        """Each is harmless when it is so already."""
+        if len(who) > NAME_LENGTH:
+            raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
+        word = await self._store().change(tree, what, f"{what} asked for by {who or 'somebody'}")
+        _LOG.info("%s asked to %s the job %s: %s", who or "somebody", what, tree, word)
+        return word
+
+    async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
+        """Another tree of what failed."""
+        if len(who) > NAME_LENGTH:
+            raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
+        count = await self._store().retry(tree, id, who)
+        _LOG.info("%s made the job %s of %d failed items of %s", who or "somebody", id, count, tree)
+        return await self._known(id)
+
+    async def audit_job(self, tree: str) -> list[str]:
+        """What does not agree."""
+        return await self._store().audit(tree)

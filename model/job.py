@@ -1,0 +1,157 @@
+"""Jobs: containers of items handled alike, in a tree whose jobs feed each other; what is asked for and what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Policy(StrEnum):
+    """The rule of what a failed item does to its tree.
+
+    continue   it makes no item for the next jobs, and the others go on
+    fail_tree  it ends the tree: what waits is cancelled
+    threshold  the same once more than `most_failed` items of the tree have failed
+    """
+
+    CONTINUE = "continue"
+    FAIL_TREE = "fail_tree"
+    THRESHOLD = "threshold"
+
+
+class TreeState(StrEnum):
+    """The state of a whole tree: open, paused, ending before its time, or over."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    ENDING = "ending"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+#: States in which nothing of a tree runs any more.
+OVER = frozenset({TreeState.COMPLETE, TreeState.FAILED, TreeState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """One job of a tree, before it is made.
+
+    name      what it is called in its tree; the first job of a tree is its root
+    parents   the jobs whose results become its items; the root has none
+    argument  the parameter that gets a parent's result; empty: the function's first one, or only one
+    final     its results are the tree's; None: when no job comes after it
+    gather    it gets one item, with all results of its parents as a list, once these are complete
+    each      a parent's result is a list, and each element of it becomes an item
+    """
+
+    name: str
+    function: str
+    parents: tuple[str, ...] = ()
+    argument: str = ""
+    final: bool | None = None
+    gather: bool = False
+    each: bool = False
+    priority: int | None = None
+    collection: str = ""
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSpec:
+    """A tree of jobs, before it is made.
+
+    id    drawn by who asks, so that asking again makes no second one
+    type  what the tree is, for people and for `key`
+    key   of one type no two trees have the same, until the first is forgotten; empty: none
+    """
+
+    id: str
+    type: str
+    jobs: list[JobSpec]
+    key: str = ""
+    policy: str = Policy.CONTINUE
+    most_failed: int = 0
+    created_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobItem:
+    """An item to be added to a job. `key`: at most one of a key runs at a time; `dedupe_key`: no second item of the job
+    may have it; empty: none."""
+
+    payload: bytes
+    key: str = ""
+    dedupe_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job of a tree, and how its items stand. `complete_at`: wall clock seconds; 0: it is not."""
+
+    name: str
+    function: str
+    parents: list[str]
+    final: bool
+    sealed: bool
+    pending: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    complete_at: float = 0.0
+    gather: bool = False
+    each: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TreeStatus:
+    """A tree, and how its jobs stand. `why`: what ended it before its time."""
+
+    id: str
+    type: str
+    key: str
+    state: str
+    policy: str
+    created_by: str
+    created_at: float
+    complete_at: float = 0.0
+    why: str = ""
+    jobs: list[JobStatus] = field(default_factory=list)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self.state in OVER
+
+    @property
+    def pending(self) -> int:
+        """Items that have not ended."""
+        return sum(each.pending for each in self.jobs)
+
+    @property
+    def succeeded(self) -> int:
+        """Items that succeeded."""
+        return sum(each.succeeded for each in self.jobs)
+
+    @property
+    def failed(self) -> int:
+        """Items that failed, were dropped or cancelled, or expired."""
+        return sum(each.failed for each in self.jobs)
+
+
+class JobResult(NamedTuple):
+    """The end of one item of a final job. `result` is empty for one that failed; `reason` says why."""
+
+    item: str
+    job: str
+    succeeded: bool
+    result: bytes = b""
+    reason: str = ""
+
+
+class ResultPage(NamedTuple):
+    """Some results, and behind which item to go on; empty: there are no more."""
+
+    results: list[JobResult]
+    after: str = ""

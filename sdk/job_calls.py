@@ -1,0 +1,126 @@
+"""Jobs: what a client asks of a gateway, as steps of a conversation; `talk` is the client's own. Each call can be made
+again: a tree's id and the token of an addition are drawn before it is first made."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ..foundation.identity import whoami
+from ..model.errors import WorkloadFailed
+from ..model.job import JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
+from ..model.units import seconds
+from ..wire.named import named
+from ..wire.ports.jobs import JobPort
+from ..wire.stores import call_of
+from .conversation import Conversation, Steps
+
+#: Items, and payload bytes, of one call; results of one page.
+CHUNK_ITEMS, CHUNK_BYTES, PAGE = 1000, 1 << 20, 1000
+#: One call that waits for the end of a job asks for at most so many seconds.
+LONGEST_WAIT = 20.0
+
+
+def new_id() -> str:
+    """The id of a tree to be made."""
+    return f"job-{uuid.uuid4().hex[:20]}"
+
+
+def _asked(talk: Conversation, method: Callable[..., Any], extra: float = 0.0, **arguments: Any) -> Steps[Any]:
+    form = named(method)
+    request = call_of("jobs", form, form.arguments(**arguments))
+    reply = yield from talk.answered("Call", request, extra)
+    return form.decode_result(reply.value)
+
+
+def create(talk: Conversation, tree: TreeSpec) -> Steps[TreeStatus]:
+    """Makes a tree; it is durable when this returns."""
+    found: TreeStatus = yield from _asked(talk, JobPort.create_job, tree=tree)
+    return found
+
+
+def add(talk: Conversation, tree: str, job: str, items: Iterable[JobItem]) -> Steps[int]:
+    """Adds items in chunks, each stored whole or not at all; how many."""
+    added = 0
+    for some in _chunks(items):
+        added += yield from _asked(talk, JobPort.add_to_job, tree=tree, job=job, token=uuid.uuid4().hex, items=some)
+    return added
+
+
+def _chunks(items: Iterable[JobItem]) -> Iterator[list[JobItem]]:
+    chunk: list[JobItem] = []
+    size = 0
+    for item in items:
+        if chunk and (len(chunk) >= CHUNK_ITEMS or size + len(item.payload) > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(item)
+        size += len(item.payload)
+    if chunk:
+        yield chunk
+
+
+def seal(talk: Conversation, tree: str, job: str) -> Steps[TreeStatus]:
+    """Seals a job of a tree."""
+    found: TreeStatus = yield from _asked(talk, JobPort.seal_job, tree=tree, job=job)
+    return found
+
+
+def status(talk: Conversation, tree: str) -> Steps[TreeStatus]:
+    """How a tree stands."""
+    found: TreeStatus = yield from _asked(talk, JobPort.job, tree=tree)
+    return found
+
+
+def wait(talk: Conversation, tree: str, timeout: float | str | None) -> Steps[TreeStatus]:
+    """Waits for the end of a tree. Raises TimeoutError after `timeout`, which changes nothing of it."""
+    end = math.inf if timeout is None else talk.now() + seconds(timeout)
+    while True:
+        left = max(0.0, min(LONGEST_WAIT, end - talk.now()))
+        found: TreeStatus = yield from _asked(talk, JobPort.job, left, tree=tree, wait=left)
+        if found.over:
+            return found
+        if talk.now() >= end:
+            raise TimeoutError(
+                f"the job {tree} is {found.state}: {found.pending} of its items have not ended. It goes on; wait again "
+                "later, or cancel it"
+            )
+
+
+def results(talk: Conversation, tree: str, after: str) -> Steps[ResultPage]:
+    """A page of results."""
+    page: ResultPage = yield from _asked(talk, JobPort.job_results, tree=tree, after=after, limit=PAGE)
+    return page
+
+
+def change(talk: Conversation, tree: str, what: str) -> Steps[str]:
+    """Cancels, pauses, resumes or deletes a tree."""
+    word: str = yield from _asked(talk, JobPort.change_job, tree=tree, what=what, who=whoami())
+    return word
+
+
+def retry(talk: Conversation, tree: str, id: str) -> Steps[TreeStatus]:
+    """Makes another tree of what failed in one."""
+    found: TreeStatus = yield from _asked(talk, JobPort.retry_job, LONGEST_WAIT, tree=tree, id=id, who=whoami())
+    return found
+
+
+def value_of(result: bytes) -> Any:
+    """What a function returned."""
+    import pydantic_core
+
+    return pydantic_core.from_json(result)
+
+
+def check_over(status: TreeStatus) -> None:
+    """Raises WorkloadFailed for a tree that ended before its time."""
+    if status.state in (TreeState.FAILED, TreeState.CANCELLED):
+        raise WorkloadFailed(
+            f"the job {status.id} ({status.type}) ended as {status.state}: {status.why}",
+            id=status.id,
+            outcome=status.state,
+            reason=status.why,
+            attempts=0,
+        )

@@ -1,0 +1,1 @@
+"""Jobs: trees of containers whose items feed each other."""

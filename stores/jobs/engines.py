@@ -1,0 +1,61 @@
+"""The engines of jobs: they are where the queue is, or are refused with what to use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ...model.errors import InvalidRequest
+from ...model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ..config import StoresConfig
+from ..queue.queue import Queue
+from ..queue.sqlite.queue import SqliteQueue
+from .jobs import Feeding, Jobs
+from .sqlite.jobs import SqliteJobs
+
+
+class NoJobs:
+    """A Jobs beside a queue whose engine keeps none: everything is refused, and there is nothing to be seen."""
+
+    def __init__(self, engine: str) -> None:
+        self._engine = engine
+
+    def _refuse(self) -> NoReturn:
+        raise InvalidRequest(
+            f"a queue on {self._engine} keeps no jobs: they need the queue on SQLite (`queue: {{engine: sqlite}}` in "
+            "stores.yaml); without one, submit each workload by itself"
+        )
+
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
+        self._refuse()
+
+    async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
+        self._refuse()
+
+    async def seal(self, tree: str, job: str) -> bool:
+        self._refuse()
+
+    async def show(self, tree: str) -> TreeStatus | None:
+        return None
+
+    async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
+        return []
+
+    async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
+        self._refuse()
+
+    async def change(self, tree: str, what: str, why: str) -> str:
+        self._refuse()
+
+    async def retry(self, tree: str, id: str, who: str) -> int:
+        self._refuse()
+
+    async def audit(self, tree: str) -> list[str]:
+        self._refuse()
+
+
+def jobs_beside(queue: Queue, config: StoresConfig) -> Jobs:
+    """The jobs of a queue."""
+    if isinstance(queue, SqliteQueue):
+        return SqliteJobs(queue, retention=config.job_retention)
+    return NoJobs({"postgres": "PostgreSQL", "redis": "Redis"}.get(config.queue["engine"], config.queue["engine"]))

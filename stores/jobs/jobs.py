@@ -1,0 +1,57 @@
+"""The protocol of jobs: trees whose jobs feed each other, kept where the queue is, since a child's item is made in the
+transaction that ends its parent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.workload import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Feeding:
+    """The workloads of one job: their kind, and the bytes around a parent's result that make a payload of it. `most`:
+    bytes of a payload."""
+
+    kind: Kind
+    prefix: bytes = b""
+    suffix: bytes = b""
+    most: int = 4 << 20
+
+
+class Jobs(Protocol):
+    """Trees of jobs. What is asked for may be asked again: it is done once. All raise InvalidRequest for what is not
+    there."""
+
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
+        """Makes a tree; `feedings` are its jobs' in their order. Whether it is new. Raises InvalidRequest for what is
+        no tree, Conflict for a key of the type that another tree has."""
+
+    async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
+        """Adds items to a job, all or none; how many. A call whose `token` was heard adds nothing again. Raises
+        Conflict for a sealed job and a known dedupe key, Overloaded, InvalidPayload."""
+
+    async def seal(self, tree: str, job: str) -> bool:
+        """From now on nothing can be added; whether it was open. A job that has parents is sealed by them."""
+
+    async def show(self, tree: str) -> TreeStatus | None:
+        """One tree; None: it is not known."""
+
+    async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
+        """Trees, the newest first; of a state unless it is empty. `after`: go on behind this one."""
+
+    async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
+        """What became of the items of final jobs that have ended, in their order."""
+
+    async def change(self, tree: str, what: str, why: str) -> str:
+        """Does `cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
+
+    async def retry(self, tree: str, id: str, who: str) -> int:
+        """Makes another tree of this one's failed items, with this id, and seals it; how many. Asked again, it goes on
+        where it was. Raises Conflict for a tree that is not over, InvalidRequest where nothing failed."""
+
+    async def audit(self, tree: str) -> list[str]:
+        """What of a tree does not agree with itself: nothing, unless rows were changed by somebody else."""

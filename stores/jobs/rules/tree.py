@@ -1,0 +1,96 @@
+"""The shape of a tree of jobs: THE rule of which one may be made. The taxonomy is fixed when it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....model.did_you_mean import meant
+from ....model.errors import InvalidRequest
+from ....model.job import JobSpec, Policy, TreeSpec
+from ....model.name import EXPECTED, NAME_LENGTH, is_name
+
+#: Jobs of one tree, and how many of them may stand one behind the other: an ending of the whole tree looks at each.
+MOST_JOBS, MOST_DEPTH = 256, 100
+#: The bytes of a tree's key, and of an item's: every engine can index them.
+LONGEST_KEY = 1000
+
+
+def check(tree: TreeSpec) -> None:
+    """Raises InvalidRequest for what is no tree, naming the job and what to do."""
+    for what, text in (("id", tree.id), ("type", tree.type)):
+        if not is_name(text):
+            raise InvalidRequest(f"the {what} of a job is {text[:NAME_LENGTH]!r}: {EXPECTED}")
+    check_key("the key of a job", tree.key)
+    if tree.policy not in list(Policy):
+        raise InvalidRequest(f"policy is {tree.policy[:40]!r}: {meant(tree.policy[:40], list(Policy))}")
+    if tree.most_failed < 0:
+        raise InvalidRequest(f"most_failed is {tree.most_failed}: expected 0 or more failed items")
+    if not 1 <= len(tree.jobs) <= MOST_JOBS:
+        raise InvalidRequest(f"{len(tree.jobs)} jobs in one tree: expected 1 to {MOST_JOBS}; make several trees")
+    _check_names(tree.jobs)
+    _check_roots(tree.jobs)
+    for job in tree.jobs:
+        if job.gather and job.each:
+            raise InvalidRequest(f"job {job.name!r} has gather and each: it gets one item or many; choose one of them")
+    depths(tree.jobs)
+
+
+def check_key(what: str, key: str) -> None:
+    """Raises InvalidRequest for a key that no engine can index."""
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{what} has half a character: use another, such as a hash of it") from None
+    if size > LONGEST_KEY or "\0" in key:
+        found = "a NUL" if "\0" in key else f"{size} bytes"
+        raise InvalidRequest(f"{what} has {found}: at most {LONGEST_KEY} bytes without NUL; use a hash of it")
+
+
+def _check_names(jobs: Sequence[JobSpec]) -> None:
+    names = [job.name for job in jobs]
+    for name in names:
+        if not is_name(name):
+            raise InvalidRequest(f"a job of the tree is called {name[:NAME_LENGTH]!r}: {EXPECTED}")
+        if names.count(name) > 1:
+            raise InvalidRequest(f"two jobs of the tree are called {name!r}: give one of them another name")
+    for job in jobs:
+        for parent in job.parents:
+            if parent not in names:
+                raise InvalidRequest(
+                    f"job {job.name!r} comes after {parent[:NAME_LENGTH]!r}, which the tree does not have: "
+                    f"{meant(parent[:NAME_LENGTH], names)}"
+                )
+        if len(set(job.parents)) < len(job.parents):
+            raise InvalidRequest(f"job {job.name!r} names a parent twice: name each once")
+
+
+def _check_roots(jobs: Sequence[JobSpec]) -> None:
+    if jobs[0].parents:
+        raise InvalidRequest(f"the first job of a tree is its root, and {jobs[0].name!r} comes after another")
+    for job in jobs[1:]:
+        if not job.parents:
+            raise InvalidRequest(f"job {job.name!r} comes after none: only the first job of a tree is its root")
+
+
+def depths(jobs: Sequence[JobSpec]) -> dict[str, int]:
+    """How many jobs stand before each. Raises InvalidRequest for a cycle, and for what is too deep."""
+    found: dict[str, int] = {}
+    left = list(jobs)
+    while left:
+        ready = [job for job in left if all(parent in found for parent in job.parents)]
+        if not ready:
+            names = ", ".join(repr(job.name) for job in left[:5])
+            raise InvalidRequest(f"the jobs {names} wait for each other: a tree has no cycle; leave one `parents` out")
+        for job in ready:
+            found[job.name] = 1 + max((found[parent] for parent in job.parents), default=-1)
+            if found[job.name] >= MOST_DEPTH:
+                raise InvalidRequest(
+                    f"job {job.name!r} has {MOST_DEPTH} before it: at most {MOST_DEPTH} are one deep tree"
+                )
+        left = [job for job in left if job.name not in found]
+    return found
+
+
+def is_final(job: JobSpec, jobs: Sequence[JobSpec]) -> bool:
+    """Whether its results are the tree's: as it says, else when no job comes after it."""
+    return not any(job.name in other.parents for other in jobs) if job.final is None else job.final

@@ -1,0 +1,1 @@
+"""Jobs on SQLite, in the queue's own file."""

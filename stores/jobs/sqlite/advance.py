@@ -1,0 +1,236 @@
+"""Advances of jobs: what is due of each, a bounded step at a time. Whoever ended something goes on with it in the same
+transaction; what is left is marked, and goes on with the next look at the queue."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...queue.sqlite.memory import Memory
+from ...queue.sqlite.rows import PAUSED
+from ...queue.sqlite.settle import cancel
+from ..rules.ending import JobStands, JobStep, next_step
+from ..rules.feeding import TooLarge, elements, list_of, payload_of
+from .ends import Born, end_tree, make, mark
+from .memory import Fed
+
+#: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
+STEPS, ROWS = 64, 8
+#: Items that one step cancels or makes due again, and makes of an expansion.
+SOME, EXPANDED = 256, 1000
+
+
+class _Row(NamedTuple):
+    job: int
+    tree: int
+    name: str
+    kind: int
+    prefix: bytes
+    suffix: bytes
+    most: int
+    gather: int
+    each: int
+    sealed: int
+    pending: int
+    looked: int
+    complete_at: int | None
+    ending: str
+    paused: int
+    parents: int
+    open_parents: int
+
+    @property
+    def stands(self) -> JobStands:
+        """As the rule reads it."""
+        return JobStands(
+            bool(self.sealed),
+            self.pending,
+            self.complete_at is not None,
+            self.parents > 0,
+            self.open_parents,
+            bool(self.gather),
+            bool(self.ending),
+        )
+
+    @property
+    def fed(self) -> Fed:
+        """As it is fed."""
+        return Fed(self.job, self.name, self.kind, self.prefix, self.suffix, self.most, bool(self.each))
+
+
+_READ = (
+    "SELECT j.job, j.tree, j.name, j.kind, j.prefix, j.suffix, j.most, j.gather, j.each, j.sealed, j.pending,"
+    " j.looked, j.complete_at, t.ending, t.paused, (SELECT count(*) FROM job_parents WHERE job = j.job),"
+    " (SELECT count(*) FROM job_parents AS p JOIN jobs AS o ON o.job = p.parent"
+    "  WHERE p.job = j.job AND o.complete_at IS NULL)"
+    " FROM jobs AS j JOIN job_trees AS t ON t.tree = j.tree WHERE j.job = ?"
+)
+
+
+def advance(connection: sqlite3.Connection, memory: Memory, now: int, steps: int = STEPS) -> None:
+    """Does what is due, at most so many steps of it."""
+    due = memory.jobs.due
+    while due and steps > 0:
+        job = min(due)  # parents before their children
+        found = connection.execute(_READ, (job,)).fetchone()
+        wrote = 0 if found is None else _step(connection, memory, _Row(*found), now)
+        if not wrote:
+            connection.execute("UPDATE jobs SET due = 0 WHERE job = ?", (job,))
+            due.discard(job)
+        steps -= 1 + wrote // ROWS
+
+
+def _step(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+    """One step of one job: about how many rows it wrote; 0: there is no more to be done."""
+    if row.complete_at is not None:
+        return 0
+    if row.ending:
+        some = _cancel_some(connection, memory, row, now)
+    else:
+        some = _expand(connection, memory, row, now)
+        if not some and not row.paused:
+            some = _wake_some(connection, memory, row, now)
+    if some:
+        return some
+    step = next_step(row.stands)
+    if step is JobStep.GATHER_AND_SEAL:
+        _gather(connection, memory, row, now)
+    if step in (JobStep.SEAL, JobStep.GATHER_AND_SEAL):
+        connection.execute("UPDATE jobs SET sealed = 1 WHERE job = ?", (row.job,))
+    elif step is JobStep.COMPLETE:
+        _complete(connection, memory, row, now)
+        return 0
+    return int(step is not JobStep.NOTHING)
+
+
+def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+    """Cancels pending items of a tree that ends; how many. Those that are out end with their run."""
+    gone = connection.execute("DELETE FROM job_expansions WHERE job = ?", (row.job,)).rowcount
+    if gone:
+        connection.execute("UPDATE jobs SET pending = pending - ? WHERE job = ?", (gone, row.job))
+    items = _pending(connection, row)
+    for item in items:
+        cancel(connection, memory, item, now)
+    _looked(connection, row, items)
+    return gone + len(items)
+
+
+def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+    """Items that wait since their tree was paused, and is no more, are due again; how many were looked at."""
+    if row.looked < 0:
+        return 0
+    items = _pending(connection, row)
+    for item in items:
+        woken = connection.execute(
+            "UPDATE tasks SET next_trigger = ? WHERE id = ? AND next_trigger = ? RETURNING kind", (now, item, PAUSED)
+        ).fetchone()
+        if woken is not None:
+            memory.sooner(woken[0], now)
+    _looked(connection, row, items)
+    if not items:
+        connection.execute("UPDATE jobs SET looked = -1 WHERE job = ?", (row.job,))
+    return len(items)
+
+
+def _pending(connection: sqlite3.Connection, row: _Row) -> list[int]:
+    """The next pending items behind the last one that was looked at."""
+    if not row.pending:
+        return []
+    found = connection.execute(
+        "SELECT item FROM job_items WHERE job = ? AND item > ? AND state = 0 ORDER BY item LIMIT ?",
+        (row.job, row.looked, SOME),
+    ).fetchall()
+    return [item for (item,) in found]
+
+
+def _looked(connection: sqlite3.Connection, row: _Row, items: list[int]) -> None:
+    if items:
+        connection.execute("UPDATE jobs SET looked = ? WHERE job = ?", (items[-1], row.job))
+
+
+def _expand(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+    """Makes some items of a result that is taken apart; how many, and one for the result. It counts as one item until
+    that is done."""
+    if not row.each:
+        return 0
+    found = connection.execute(
+        "SELECT origin, next FROM job_expansions WHERE job = ? ORDER BY origin LIMIT 1", (row.job,)
+    ).fetchone()
+    if found is None:
+        return 0
+    origin, begin = found
+    all_ = _elements(connection, memory, row, origin)
+    born = [
+        Born(row.fed, origin, part, payload_of(row.prefix, all_[part], row.suffix, row.most, row.name))
+        for part in range(begin, min(begin + EXPANDED, len(all_)))
+    ]
+    made = more = make(connection, memory, born, now).total()
+    if begin + more < len(all_):
+        connection.execute(
+            "UPDATE job_expansions SET next = ? WHERE job = ? AND origin = ?", (begin + more, row.job, origin)
+        )
+    else:
+        connection.execute("DELETE FROM job_expansions WHERE job = ? AND origin = ?", (row.job, origin))
+        memory.jobs.taken_apart = None
+        more -= 1
+    connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (more, row.job))
+    return 1 + made
+
+
+def _elements(connection: sqlite3.Connection, memory: Memory, row: _Row, origin: int) -> Sequence[bytes]:
+    """The elements of a result, which is read once for all of its steps."""
+    apart = memory.jobs.taken_apart
+    if apart is None or apart[:2] != (row.job, origin):
+        (result,) = connection.execute(
+            "SELECT result FROM job_expansions WHERE job = ? AND origin = ?", (row.job, origin)
+        ).fetchone()
+        apart = memory.jobs.taken_apart = (row.job, origin, elements(bytes(result), row.name))
+    return apart[2]
+
+
+def _gather(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> None:
+    """The one item of a job that gathers: a list of all its parents' results, in the order of parents and items."""
+    (size,) = connection.execute(
+        "SELECT coalesce(sum(length(r.result) + 1), 0) FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
+        " JOIN job_results AS r ON r.item = i.item WHERE p.job = ?",
+        (row.job,),
+    ).fetchone()
+    if size + len(row.prefix) + len(row.suffix) + 2 > row.most:
+        _refuse(connection, memory, row, size)
+        return
+    results = connection.execute(
+        "SELECT r.result FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
+        " JOIN job_results AS r ON r.item = i.item WHERE p.job = ? ORDER BY p.parent, i.item",
+        (row.job,),
+    ).fetchall()
+    try:
+        payload = payload_of(row.prefix, list_of(bytes(each) for (each,) in results), row.suffix, row.most, row.name)
+    except TooLarge:
+        _refuse(connection, memory, row, size)
+        return
+    made = make(connection, memory, [Born(row.fed, None, 0, payload)], now).total()
+    connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (made, row.job))
+
+
+def _refuse(connection: sqlite3.Connection, memory: Memory, row: _Row, size: int) -> None:
+    why = (
+        f"the results for {row.name!r} have {size} bytes, and a payload may have {row.most}: return less, or "
+        "references to where results lie"
+    )
+    end_tree(connection, memory, row.tree, "failed", why)
+
+
+def _complete(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> None:
+    connection.execute("UPDATE jobs SET complete_at = ?, due = 0 WHERE job = ?", (now, row.job))
+    children = connection.execute("SELECT job FROM job_parents WHERE parent = ?", (row.job,)).fetchall()
+    for (child,) in children:
+        mark(connection, memory, child)
+    whole = connection.execute(
+        "UPDATE job_trees SET complete_at = ?1 WHERE tree = ?2 AND complete_at IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM jobs WHERE tree = ?2 AND complete_at IS NULL)",
+        (now, row.tree),
+    ).rowcount
+    if whole:
+        memory.jobs.open -= 1
+        memory.jobs.paused.discard(row.tree)

@@ -1,0 +1,214 @@
+"""Ends of items: an item's end, its children, its result and the counters of its job, all in the transaction that ends
+its workload.
+
+Order: the workload under its fence (the queue did that), then the item from pending to its end (no row changed: it had
+ended, and nothing follows), then result, children with their workloads, counters.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ....model.claim import Settle, State
+from ...queue.ids import id_number
+from ...queue.queue import NewItem
+from ...queue.sqlite.memory import Memory
+from ...queue.sqlite.rows import IDS, JOB, json_text
+from ...queue.sqlite.submit import submit
+from ...sqlite.insert import insert
+from ..rules.ending import ends_tree
+from ..rules.feeding import NoList, TooLarge, elements, payload_of
+from .memory import Fed
+from .schema import FAILED, PENDING, SUCCEEDED
+
+#: Characters of a reason that an item keeps.
+REASON = 500
+#: No bound: who is fed passes it, since its parent is over.
+UNBOUNDED = 1 << 62
+#: The result of a function that returned nothing.
+NOTHING = b"null"
+
+_decode = msgspec.json.Decoder().decode
+
+
+class ItemEnd(NamedTuple):
+    """An item whose workload has ended. `reason` says why it failed."""
+
+    item: int
+    succeeded: bool
+    result: bytes = NOTHING
+    reason: str = ""
+
+
+class Born(NamedTuple):
+    """An item to be made of a parent's."""
+
+    fed: Fed
+    origin: int | None
+    part: int
+    payload: bytes
+
+
+def results_of(
+    connection: sqlite3.Connection, memory: Memory, others: Sequence[Settle]
+) -> tuple[dict[int, bytes], list[Settle]]:
+    """Of settlements the results that came with successes, and the rest; a result of which no item can be made is a
+    failure instead, before anything is written."""
+    won = {id_number(each.id): each for each in others if each.result is not None and each.state is State.SUCCESS}
+    rest = [each for each in others if each.result is None or each.state is not State.SUCCESS]
+    results = {number: each.result or NOTHING for number, each in won.items()}
+    jobs = memory.jobs
+    if jobs.open and results and (jobs.each or max(map(len, results.values())) > jobs.fits):
+        for item, job in _of(connection, results):
+            why = _unfit(connection, memory, job, results[item])
+            if why:
+                del results[item]
+                rest.append(won[item]._replace(state=State.FATAL_FAILURE, reason=why, result=None))
+    return results, rest
+
+
+def _of(connection: sqlite3.Connection, items: Iterable[int]) -> list[tuple[int, int]]:
+    """Those that are items and have not ended, with their jobs."""
+    (text,) = connection.execute(
+        f"SELECT json_group_array(json_array(item, job)) FROM job_items WHERE item IN {IDS} AND state = 0",
+        (json_text([*items]),),
+    ).fetchone()
+    found: list[tuple[int, int]] = _decode(text)
+    return found
+
+
+def _unfit(connection: sqlite3.Connection, memory: Memory, job: int, result: bytes) -> str:
+    """Why no item can be made of a result; empty: they can."""
+    for fed in memory.jobs.job(connection, job).feeds:
+        try:
+            for each in elements(result, fed.name) if fed.each else [result]:
+                payload_of(fed.prefix, each, fed.suffix, fed.most, fed.name)
+        except (TooLarge, NoList) as error:
+            return str(error)
+    return ""
+
+
+def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[ItemEnd], now: int) -> None:
+    """Ends these items, as far as they are some that have not ended yet. What is due then is `advance`'s."""
+    if not ends:
+        return
+    by_item = {end.item: end for end in ends}
+    rows = sorted(_of(connection, by_item))
+    if not rows:
+        return
+    _write(connection, [by_item[item] for item, _ in rows])
+    succeeded: Counter[int] = Counter()
+    failed: Counter[int] = Counter()
+    kept: list[tuple[int, bytes]] = []
+    born: list[Born] = []
+    expansions: list[tuple[int, int, bytes]] = []
+    for item, job in rows:
+        end = by_item[item]
+        if not end.succeeded:
+            failed[job] += 1
+            continue
+        succeeded[job] += 1
+        known = memory.jobs.job(connection, job)
+        if known.keeps:
+            kept.append((item, end.result))
+        for fed in () if known.ending else known.feeds:
+            if fed.each:
+                expansions.append((fed.job, item, end.result))
+            else:
+                payload = payload_of(fed.prefix, end.result, fed.suffix, fed.most, fed.name)
+                born.append(Born(fed, item, 0, payload))
+    insert(connection, "job_results (item, result)", kept)
+    more = make(connection, memory, born, now)
+    insert(connection, "job_expansions (job, origin, result)", expansions)
+    more.update(job for job, _, _ in expansions)
+    for job in {job for _, job in rows}:
+        _count(connection, memory, job, succeeded[job], failed[job])
+    for job, count in more.items():
+        connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (count, job))
+    for job in {job for job, _, _ in expansions}:
+        mark(connection, memory, job)
+    if failed:
+        _apply_policy(connection, memory, failed)
+
+
+def keep_payloads(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
+    """Keeps what items that fail were given, before their workloads forget it."""
+    lost = [end.item for end in ends if not end.succeeded]
+    if lost:
+        connection.execute(
+            f"INSERT OR IGNORE INTO job_payloads SELECT id, payload, key FROM entities WHERE id IN {IDS}",
+            (json_text(lost),),
+        )
+
+
+def _write(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
+    """Moves these from pending to their ends."""
+    won = [end.item for end in ends if end.succeeded]
+    if won:
+        connection.execute(f"UPDATE job_items SET state = {SUCCEEDED} WHERE item IN {IDS}", (json_text(won),))
+    lost = [(end.item, end.reason[:REASON]) for end in ends if not end.succeeded]
+    if lost:
+        connection.execute(
+            f"UPDATE job_items SET state = {FAILED}, reason = j.value ->> 1 FROM json_each(?) AS j"
+            " WHERE job_items.item = j.value ->> 0",
+            (json_text(lost),),
+        )
+
+
+def make(connection: sqlite3.Connection, memory: Memory, born: Sequence[Born], now: int) -> Counter[int]:
+    """Makes items with their workloads; how many of each job. They are the caller's to count."""
+    if not born:
+        return Counter()
+    kinds = memory.kinds.kinds
+    items = [NewItem(kinds[each.fed.kind], each.payload) for each in born]
+    made = submit(connection, memory, items, UNBOUNDED, now, JOB)
+    rows = [(int(one.id, 16), each.fed.job, each.origin, each.part) for one, each in zip(made, born, strict=True)]
+    insert(connection, "job_items (item, job, origin, part)", rows)
+    return Counter(each.fed.job for each in born)
+
+
+def _count(connection: sqlite3.Connection, memory: Memory, job: int, succeeded: int, failed: int) -> None:
+    (due,) = connection.execute(
+        "UPDATE jobs SET pending = pending - ?2 - ?3, succeeded = succeeded + ?2, failed = failed + ?3,"
+        " due = due OR pending = ?2 + ?3 WHERE job = ?1 RETURNING due",
+        (job, succeeded, failed),
+    ).fetchone()
+    if due:
+        memory.jobs.due.add(job)
+
+
+def mark(connection: sqlite3.Connection, memory: Memory, job: int) -> None:
+    """Something is to be done with a job."""
+    connection.execute("UPDATE jobs SET due = 1 WHERE job = ?", (job,))
+    memory.jobs.due.add(job)
+
+
+def _apply_policy(connection: sqlite3.Connection, memory: Memory, failed: Counter[int]) -> None:
+    by_tree: Counter[int] = Counter()
+    for job, count in failed.items():
+        by_tree[memory.jobs.job(connection, job).tree] += count
+    for tree, count in by_tree.items():
+        policy, most, all_failed, ending = connection.execute(
+            "UPDATE job_trees SET failed = failed + ? WHERE tree = ? RETURNING policy, most_failed, failed, ending",
+            (count, tree),
+        ).fetchone()
+        if not ending and ends_tree(policy, most, all_failed):
+            why = f"{all_failed} of its items failed, and its policy is {policy}"
+            end_tree(connection, memory, tree, "failed", why if policy == "fail_tree" else f"{why} of {most}")
+
+
+def end_tree(connection: sqlite3.Connection, memory: Memory, tree: int, ending: str, why: str) -> None:
+    """A tree is to end before its time: in force at once, and its rows follow step by step."""
+    connection.execute("UPDATE job_trees SET ending = ?, why = ? WHERE tree = ?", (ending, why[:REASON], tree))
+    connection.execute("UPDATE jobs SET due = 1, looked = -1 WHERE tree = ? AND complete_at IS NULL", (tree,))
+    jobs = connection.execute("SELECT job FROM jobs WHERE tree = ? AND complete_at IS NULL", (tree,)).fetchall()
+    memory.jobs.due.update(job for (job,) in jobs)
+    memory.jobs.changed()
+
+
+__all__ = ["PENDING", "Born", "ItemEnd", "end_tree", "keep_payloads", "make", "mark", "note_ends", "results_of"]

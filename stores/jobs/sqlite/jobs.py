@@ -1,0 +1,150 @@
+"""Jobs on SQLite: in the queue's own file, written by the queue's own writer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ....model.did_you_mean import meant
+from ....model.errors import InvalidRequest
+from ....model.job import JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
+from ....model.name import EXPECTED, is_name
+from ....model.workload import Kind
+from ...queue.admission import check as check_items
+from ...queue.queue import NewItem
+from ...queue.sqlite.queue import LIGHT, SqliteQueue
+from ..jobs import Feeding
+from ..rules.tree import check, check_key
+from . import look, retry, trees
+from .advance import advance
+
+#: What may be done with a tree.
+CHANGES = ("cancel", "pause", "resume", "delete")
+#: Items of one call.
+MOST_ITEMS = 10_000
+_ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
+
+
+def _check_names(tree: str, job: str = "") -> None:
+    """What is no name is nobody's."""
+    if not is_name(tree):
+        raise InvalidRequest(trees.unknown(tree))
+    if job and not is_name(job):
+        raise InvalidRequest(f"the job {tree!r} has no job {job[:100]!r}: {EXPECTED}")
+
+
+class SqliteJobs:
+    """A Jobs beside this queue. It has no file, no thread and no memory of its own."""
+
+    def __init__(self, queue: SqliteQueue, *, retention: float = 7 * 86_400.0) -> None:
+        self._queue = queue
+        self._file = queue.file
+        self._retention = retention
+
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
+        check(tree)
+        memory = self._queue.memory()
+
+        def make(connection: sqlite3.Connection) -> bool:
+            return trees.create(connection, memory, tree, feedings, self._queue.now())
+
+        return await self._file.write(make)
+
+    async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
+        _check_names(tree, job)
+        if not is_name(token):
+            raise InvalidRequest(f"the token of an addition is {token[:40]!r}: {EXPECTED}")
+        if len(items) > MOST_ITEMS:
+            raise InvalidRequest(f"{len(items)} items in one call: at most {MOST_ITEMS} are taken; send several")
+        for each in items:
+            check_key("the dedupe key of an item", each.dedupe_key)
+        check_items([NewItem(_ANY_KIND, each.payload, key=each.key) for each in items], self._queue.bounds[1])
+        memory, bound = self._queue.memory(), self._queue.bounds[0]
+
+        def put(connection: sqlite3.Connection) -> int:
+            return trees.add(connection, memory, (tree, job), token, items, bound, self._queue.now())
+
+        return await self._file.write(put, heavy=len(items) > LIGHT)
+
+    async def seal(self, tree: str, job: str) -> bool:
+        _check_names(tree, job)
+        memory = self._queue.memory()
+
+        def close(connection: sqlite3.Connection) -> bool:
+            sealed = trees.seal(connection, memory, tree, job)
+            advance(connection, memory, self._queue.now())
+            return sealed
+
+        return await self._file.write(close)
+
+    async def show(self, tree: str) -> TreeStatus | None:
+        self._queue.memory()
+        if not is_name(tree):
+            return None
+        return await self._file.read(lambda connection: look.show(connection, tree))
+
+    async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
+        self._queue.memory()
+        if state and state not in list(TreeState):
+            raise InvalidRequest(f"state is {state[:40]!r}: {meant(state[:40], list(TreeState))}")
+        if after:
+            _check_names(after)
+        return await self._file.read(lambda connection: look.listing(connection, state, after, limit))
+
+    async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
+        _check_names(tree)
+        self._queue.memory()
+        if after and not (after.isascii() and after.replace(".", "").isalnum() and after.partition(".")[0].isdigit()):
+            raise InvalidRequest(f"after is {after[:40]!r}: expected the `after` of a former page")
+        found = await self._file.read(lambda connection: look.results(connection, tree, after, limit, max_bytes))
+        if found is None:
+            raise InvalidRequest(trees.unknown(tree))
+        return found
+
+    async def change(self, tree: str, what: str, why: str) -> str:
+        _check_names(tree)
+        if what not in CHANGES:
+            raise InvalidRequest(f"a job cannot {what[:40]!r}: expected one of {', '.join(CHANGES)}")
+        memory = self._queue.memory()
+
+        def alter(connection: sqlite3.Connection) -> str:
+            word = trees.change(connection, memory, tree, what, why)
+            advance(connection, memory, self._queue.now())
+            return word
+
+        return await self._file.write(alter)
+
+    async def retry(self, tree: str, id: str, who: str) -> int:
+        _check_names(tree)
+        if not is_name(id):
+            raise InvalidRequest(f"the id of a job is {id[:100]!r}: {EXPECTED}")
+        memory, bound = self._queue.memory(), self._queue.bounds[0]
+
+        def some(connection: sqlite3.Connection) -> tuple[int, bool]:
+            made = retry.go_on(connection, memory, (tree, id), who, bound, self._queue.now())
+            advance(connection, memory, self._queue.now())
+            return made
+
+        count, more = await self._file.write(some, heavy=True)
+        while more:
+            count, more = await self._file.write(some, heavy=True)
+        return count
+
+    async def audit(self, tree: str) -> list[str]:
+        _check_names(tree)
+        self._queue.memory()
+        found = await self._file.read(lambda connection: look.audit(connection, tree))
+        if found is None:
+            raise InvalidRequest(trees.unknown(tree))
+        return found
+
+    async def sweep(self) -> int:
+        """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""
+        memory = self._queue.memory()
+
+        def tidy(connection: sqlite3.Connection) -> int:
+            now = self._queue.now()
+            advance(connection, memory, now)
+            return len(memory.jobs.due) + trees.forget(connection, now - int(self._retention * 1e6))
+
+        return await self._file.write(tidy, heavy=True)

@@ -1,0 +1,183 @@
+"""Looks at trees on SQLite: how they stand, what came of their items, and whether their rows agree. Readers change
+nothing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
+from ...queue.ids import id_number, id_text
+from ...queue.sqlite.rows import IDS, JOB, json_text
+from ..rules.ending import state_of
+
+_TREES = (
+    "SELECT tree, id, type, key, policy, created_by, created_at, complete_at, why, ending, paused FROM job_trees"
+    " WHERE deleted = 0"
+)
+_STATES = {
+    "": "",
+    "running": " AND complete_at IS NULL AND ending = '' AND paused = 0",
+    "paused": " AND complete_at IS NULL AND ending = '' AND paused = 1",
+    "ending": " AND complete_at IS NULL AND ending <> ''",
+    "complete": " AND complete_at IS NOT NULL AND ending = ''",
+    "failed": " AND complete_at IS NOT NULL AND ending = 'failed'",
+    "cancelled": " AND complete_at IS NOT NULL AND ending = 'cancelled'",
+}
+
+
+def show(connection: sqlite3.Connection, tree: str) -> TreeStatus | None:
+    """One tree."""
+    row = connection.execute(f"{_TREES} AND id = ?", (tree,)).fetchone()
+    return None if row is None else _status(connection, row)
+
+
+def listing(connection: sqlite3.Connection, state: str, after: str, limit: int) -> list[TreeStatus]:
+    """Trees, the newest first."""
+    behind, arguments = "", []
+    if after:
+        behind, arguments = " AND tree < coalesce((SELECT tree FROM job_trees WHERE id = ?), 0)", [after]
+    rows = connection.execute(
+        f"{_TREES}{_STATES[state]}{behind} ORDER BY tree DESC LIMIT ?", (*arguments, limit)
+    ).fetchall()
+    return [_status(connection, row) for row in rows]
+
+
+def _status(connection: sqlite3.Connection, row: Any) -> TreeStatus:
+    tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused = row
+    return TreeStatus(
+        id,
+        type_,
+        key,
+        state_of(ending, bool(paused), complete_at is not None),
+        policy,
+        created_by,
+        created_at / 1e6,
+        (complete_at or 0) / 1e6,
+        why,
+        _jobs(connection, tree),
+    )
+
+
+def _jobs(connection: sqlite3.Connection, tree: int) -> list[JobStatus]:
+    rows = connection.execute(
+        "SELECT j.name, l.function, (SELECT json_group_array(o.name) FROM job_parents AS p JOIN jobs AS o"
+        " ON o.job = p.parent WHERE p.job = j.job), j.final, j.sealed, j.pending, j.succeeded, j.failed, j.complete_at,"
+        " j.gather, j.each FROM jobs AS j JOIN kinds AS k ON k.kind = j.kind JOIN lanes AS l ON l.lane = k.lane"
+        " WHERE j.tree = ? ORDER BY j.place",
+        (tree,),
+    ).fetchall()
+    return [
+        JobStatus(
+            name,
+            function,
+            json.loads(parents),
+            bool(final),
+            bool(sealed),
+            pending,
+            succeeded,
+            failed,
+            (complete_at or 0) / 1e6,
+            bool(gather),
+            bool(each),
+        )
+        for name, function, parents, final, sealed, pending, succeeded, failed, complete_at, gather, each in rows
+    ]
+
+
+def results(connection: sqlite3.Connection, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
+    """What became of items of final jobs behind `after` (a job's place and an item); None: the tree is not known."""
+    row = connection.execute("SELECT tree FROM job_trees WHERE id = ? AND deleted = 0", (tree,)).fetchone()
+    if row is None:
+        return None
+    place, _, item = after.partition(".")
+    begin, behind = int(place or 0), id_number(item) if item else -1
+    jobs = connection.execute(
+        "SELECT place, job, name FROM jobs WHERE tree = ? AND final = 1 AND place >= ? ORDER BY place", (*row, begin)
+    ).fetchall()
+    found: list[JobResult] = []
+    last = ""
+    for place_, job, name in jobs:
+        rows = connection.execute(
+            "SELECT i.item, i.state, coalesce(r.result, x''), i.reason FROM job_items AS i"
+            " LEFT JOIN job_results AS r ON r.item = i.item WHERE i.job = ? AND i.item > ? AND i.state > 0"
+            " ORDER BY i.item LIMIT ?",
+            (job, behind if place_ == begin else -1, limit - len(found)),
+        )
+        for number, state, result, reason in rows:
+            max_bytes -= len(result)
+            if max_bytes < 0 and found:
+                return ResultPage(found, last)
+            found.append(JobResult(id_text(number), name, state == 1, bytes(result), reason))
+            last = f"{place_}.{id_text(number)}"
+            if len(found) >= limit:
+                return ResultPage(found, last)
+    return ResultPage(found)
+
+
+#: Each question answers what is wrong with one tree's rows: its numbers are ?1, items that disagree are counted.
+_AUDITS = {
+    "jobs count other items than they have": (
+        "SELECT count(*) FROM jobs AS j WHERE j.tree = ?1 AND (j.pending, j.succeeded, j.failed) <> ("
+        " (SELECT count(*) FROM job_items WHERE job = j.job AND state = 0)"
+        "  + (SELECT count(*) FROM job_expansions WHERE job = j.job),"
+        " (SELECT count(*) FROM job_items WHERE job = j.job AND state = 1),"
+        " (SELECT count(*) FROM job_items WHERE job = j.job AND state = 2))"
+    ),
+    "items that succeeded have no item in a job that they feed": (
+        "SELECT count(*) FROM jobs AS j JOIN job_parents AS p ON p.parent = j.job JOIN jobs AS c ON c.job = p.job"
+        " JOIN job_items AS i ON i.job = j.job JOIN job_trees AS t ON t.tree = j.tree WHERE j.tree = ?1 AND i.state = 1"
+        " AND c.gather = 0 AND c.each = 0 AND t.ending = ''"
+        " AND NOT EXISTS (SELECT 1 FROM job_items AS d WHERE d.origin = i.item AND d.job = c.job)"
+    ),
+    "items that pend have no live workload": (
+        "SELECT count(*) FROM jobs AS j JOIN job_items AS i ON i.job = j.job LEFT JOIN tasks AS t ON t.id = i.item"
+        " WHERE j.tree = ?1 AND i.state = 0 AND (t.id IS NULL OR t.state >= 10 OR (t.flags & 16) = 0)"
+    ),
+    "items that ended have a live workload": (
+        "SELECT count(*) FROM jobs AS j JOIN job_items AS i ON i.job = j.job JOIN tasks AS t ON t.id = i.item"
+        " WHERE j.tree = ?1 AND i.state > 0 AND t.state < 10"
+    ),
+    "results that are to be kept are not": (
+        "SELECT count(*) FROM jobs AS j JOIN job_items AS i ON i.job = j.job WHERE j.tree = ?1 AND j.final = 1"
+        " AND i.state = 1 AND NOT EXISTS (SELECT 1 FROM job_results WHERE item = i.item)"
+    ),
+    "jobs are complete though a parent is not": (
+        "SELECT count(*) FROM jobs AS j JOIN job_parents AS p ON p.job = j.job JOIN jobs AS o ON o.job = p.parent"
+        " JOIN job_trees AS t ON t.tree = j.tree"
+        " WHERE j.tree = ?1 AND t.ending = '' AND j.complete_at IS NOT NULL AND o.complete_at IS NULL"
+    ),
+    "jobs have nothing left to do, and are not marked": (
+        "SELECT count(*) FROM jobs AS j WHERE j.tree = ?1 AND j.sealed = 1 AND j.pending = 0 AND j.complete_at IS NULL"
+        " AND j.due = 0"
+    ),
+    "it is not complete though all of its jobs are": (
+        "SELECT count(*) FROM job_trees AS t WHERE t.tree = ?1 AND (t.complete_at IS NULL)"
+        " <> EXISTS (SELECT 1 FROM jobs WHERE tree = t.tree AND complete_at IS NULL)"
+    ),
+}
+assert JOB == 16
+
+
+def audit(connection: sqlite3.Connection, tree: str) -> list[str] | None:
+    """What of a tree does not agree with itself; None: it is not known."""
+    row = connection.execute("SELECT tree FROM job_trees WHERE id = ?", (tree,)).fetchone()
+    if row is None:
+        return None
+    found: list[str] = []
+    for what, question in _AUDITS.items():
+        (count,) = connection.execute(question, row).fetchone()
+        if count:
+            found.append(f"{count} {what}")
+    return found
+
+
+def pauses(connection: sqlite3.Connection, items: list[int]) -> set[int]:
+    """Of these items those whose tree is paused."""
+    rows = connection.execute(
+        "SELECT i.item FROM job_items AS i JOIN jobs AS j ON j.job = i.job JOIN job_trees AS t ON t.tree = j.tree"
+        f" WHERE i.item IN {IDS} AND t.paused = 1",
+        (json_text(items),),
+    ).fetchall()
+    return {item for (item,) in rows}

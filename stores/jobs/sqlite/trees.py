@@ -1,0 +1,244 @@
+"""Trees on SQLite: made, added to, sealed, ended and forgotten, each in one transaction of the queue's writer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from ....model.errors import Conflict, InvalidRequest, Overloaded
+from ....model.job import JobItem, TreeSpec, TreeState
+from ...queue.queue import NewItem
+from ...queue.sqlite.memory import Memory
+from ...queue.sqlite.rows import IDS, JOB, json_text
+from ...queue.sqlite.submit import submit
+from ...sqlite.insert import insert
+from ..jobs import Feeding
+from ..rules.tree import is_final
+from .ends import NOTHING, end_tree, mark
+
+#: Open trees: each costs a few hundred bytes of memory once it is looked at, and a row of every listing.
+MOST_OPEN = 100_000
+#: Rows that one step of the retention forgets.
+FORGOTTEN = 2000
+
+_encode = msgspec.json.Encoder().encode
+
+
+def create(
+    connection: sqlite3.Connection, memory: Memory, tree: TreeSpec, feedings: Sequence[Feeding], now: int
+) -> bool:
+    """Makes a tree; whether it is new."""
+    definition = _encode((tree.type, tree.key, tree.policy, tree.most_failed, tree.jobs)).decode()
+    known = connection.execute("SELECT definition FROM job_trees WHERE id = ?", (tree.id,)).fetchone()
+    if known is not None:
+        if known[0] != definition:
+            raise Conflict(f"there is a job {tree.id!r} already, and it is another one: make it with an id of its own")
+        return False
+    if tree.key:
+        other = connection.execute(
+            "SELECT id FROM job_trees WHERE type = ? AND key = ? AND key <> ''", (tree.type, tree.key)
+        ).fetchone()
+        if other is not None:
+            raise Conflict(f"the job {other[0]!r} of the type {tree.type!r} has the key {tree.key[:100]!r} already")
+    if memory.jobs.open >= MOST_OPEN:
+        raise Overloaded(f"{memory.jobs.open} jobs are open, and at most {MOST_OPEN} may be; try again later", 5.0)
+    (number,) = connection.execute(
+        "INSERT INTO job_trees (id, type, key, policy, most_failed, created_by, created_at, definition)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING tree",
+        (tree.id, tree.type, tree.key, tree.policy, tree.most_failed, tree.created_by, now, definition),
+    ).fetchone()
+    _make_jobs(connection, memory, number, tree, feedings)
+    memory.jobs.open += 1
+    return True
+
+
+def _make_jobs(
+    connection: sqlite3.Connection, memory: Memory, number: int, tree: TreeSpec, feedings: Sequence[Feeding]
+) -> None:
+    numbers: dict[str, int] = {}
+    for place, (job, feeding) in enumerate(zip(tree.jobs, feedings, strict=True)):
+        if len(feeding.prefix) + len(feeding.suffix) + len(NOTHING) > feeding.most:
+            raise InvalidRequest(
+                f"job {job.name!r}: a payload may have {feeding.most} bytes, too few for the name of an argument"
+            )
+        (numbers[job.name],) = connection.execute(
+            "INSERT INTO jobs (tree, place, name, kind, prefix, suffix, most, final, gather, each)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING job",
+            (
+                number,
+                place,
+                job.name,
+                memory.kinds.number(connection, feeding.kind),
+                feeding.prefix,
+                feeding.suffix,
+                feeding.most,
+                is_final(job, tree.jobs),
+                job.gather,
+                job.each,
+            ),
+        ).fetchone()
+        if job.parents and not job.gather:
+            room = feeding.most - len(feeding.prefix) - len(feeding.suffix)
+            memory.jobs.fits = min(memory.jobs.fits, room)
+            memory.jobs.each |= job.each
+    edges = [(numbers[parent], numbers[job.name]) for job in tree.jobs for parent in job.parents]
+    insert(connection, "job_parents (parent, job)", edges)
+
+
+def add(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    found: tuple[str, str],
+    token: str,
+    items: Sequence[JobItem],
+    max_waiting: int,
+    now: int,
+) -> int:
+    """Adds items to a job; how many this call added, now or when it was first heard."""
+    tree, name = found
+    row = _find(connection, tree, name)
+    job, kind, sealed, ending, complete_at, _ = row
+    known = connection.execute("SELECT items FROM job_calls WHERE job = ? AND token = ?", (job, token)).fetchone()
+    if known is not None:
+        return int(known[0])
+    if ending or complete_at is not None:
+        what = "ends" if complete_at is None else "is complete"
+        raise Conflict(f"the job {tree!r} {what}: nothing can be added to it; make another one")
+    if sealed:
+        raise Conflict(f"the job {_said(tree, name)} is sealed: nothing can be added to it; make another job")
+    keys = _new_keys(connection, job, _said(tree, name), items)
+    new = [NewItem(memory.kinds.kinds[kind], each.payload, key=each.key) for each in items]
+    made = submit(connection, memory, new, max_waiting, now, JOB)
+    insert(connection, "job_items (item, job)", [(int(each.id, 16), job) for each in made])
+    insert(connection, "job_keys (job, key)", [(job, key) for key in keys])
+    connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (len(made), job))
+    insert(connection, "job_calls (job, token, items)", [(job, token, len(made))])
+    return len(made)
+
+
+def _find(connection: sqlite3.Connection, tree: str, name: str) -> tuple[int, int, int, str, int | None, int]:
+    """A job by its tree's id and its name; without a name the root."""
+    row = connection.execute(
+        "SELECT j.job, j.kind, j.sealed, t.ending, t.complete_at,"
+        " (SELECT count(*) FROM job_parents WHERE job = j.job)"
+        " FROM job_trees AS t LEFT JOIN jobs AS j ON j.tree = t.tree AND (j.name = ?2 OR (?2 = '' AND j.place = 0))"
+        " WHERE t.id = ?1",
+        (tree, name),
+    ).fetchone()
+    if row is None:
+        raise InvalidRequest(unknown(tree))
+    if row[0] is None:
+        names = connection.execute(
+            "SELECT name FROM jobs WHERE tree = (SELECT tree FROM job_trees WHERE id = ?) ORDER BY place LIMIT 20",
+            (tree,),
+        ).fetchall()
+        there = ", ".join(each for (each,) in names)
+        raise InvalidRequest(f"the job {tree!r} has no job {name[:100]!r}: it has {there}")
+    found: tuple[int, int, int, str, int | None, int] = row
+    return found
+
+
+def unknown(tree: str) -> str:
+    """What is told of an id that no tree has."""
+    return f"no job {tree[:100]!r} is known: it was never made here, or was forgotten; `tailrace job list` shows all"
+
+
+def _said(tree: str, name: str) -> str:
+    return repr(f"{tree}/{name}" if name else tree)
+
+
+def _new_keys(connection: sqlite3.Connection, job: int, said: str, items: Sequence[JobItem]) -> list[str]:
+    """The dedupe keys of items to be added. Raises Conflict, before anything is written, for one that is known."""
+    keys = [each.dedupe_key for each in items if each.dedupe_key]
+    if not keys:
+        return []
+    twice = next((key for at, key in enumerate(keys) if key in keys[:at]), None) if len(set(keys)) < len(keys) else None
+    if twice is None:
+        row = connection.execute(
+            f"SELECT key FROM job_keys WHERE job = ? AND key IN {IDS} LIMIT 1", (job, json_text(keys))
+        ).fetchone()
+        twice = None if row is None else row[0]
+    if twice is not None:
+        raise Conflict(f"an item of the job {said} has the dedupe key {twice[:100]!r} already: none was added")
+    return keys
+
+
+def seal(connection: sqlite3.Connection, memory: Memory, tree: str, name: str) -> bool:
+    """Seals a job; whether it was open."""
+    job, _, sealed, _, _, parents = _find(connection, tree, name)
+    if parents:
+        raise InvalidRequest(
+            f"the job {_said(tree, name)} comes after others, and is sealed when these are complete: seal the first one"
+        )
+    if sealed:
+        return False
+    connection.execute("UPDATE jobs SET sealed = 1 WHERE job = ?", (job,))
+    mark(connection, memory, job)
+    return True
+
+
+def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str, why: str) -> str:
+    """Cancels, pauses, resumes or deletes a tree: one write on it, in force at once."""
+    row = connection.execute("SELECT tree, ending, paused, complete_at FROM job_trees WHERE id = ?", (tree,)).fetchone()
+    if row is None:
+        raise InvalidRequest(unknown(tree))
+    number, ending, paused, complete_at = row
+    if what == "delete":
+        connection.execute("UPDATE job_trees SET deleted = 1 WHERE tree = ?", (number,))
+    if complete_at is not None:
+        return "done" if what == "delete" else "over"
+    if what in ("cancel", "delete"):
+        if not ending:
+            end_tree(connection, memory, number, TreeState.CANCELLED, why)
+        return "over" if ending and what == "cancel" else "done"
+    if ending:
+        return "over"
+    if what == "pause":
+        connection.execute("UPDATE job_trees SET paused = 1 WHERE tree = ?", (number,))
+        memory.jobs.paused.add(number)
+    elif paused:
+        connection.execute("UPDATE job_trees SET paused = 0 WHERE tree = ?", (number,))
+        connection.execute("UPDATE jobs SET due = 1, looked = 0 WHERE tree = ? AND complete_at IS NULL", (number,))
+        memory.jobs.paused.discard(number)
+        rows = connection.execute("SELECT job FROM jobs WHERE tree = ? AND due = 1", (number,)).fetchall()
+        memory.jobs.due.update(job for (job,) in rows)
+    return "done"
+
+
+def forget(connection: sqlite3.Connection, before: int) -> int:
+    """Forgets some rows of the oldest tree that was complete before a time, or that is deleted; how many."""
+    row = connection.execute(
+        "SELECT tree FROM job_trees WHERE complete_at IS NOT NULL AND (complete_at < ? OR deleted = 1) LIMIT 1",
+        (before,),
+    ).fetchone()
+    if row is None:
+        return 0
+    connection.execute("UPDATE job_trees SET deleted = 1 WHERE tree = ? AND deleted = 0", row)  # seen whole, or not
+    jobs = json_text([job for (job,) in connection.execute("SELECT job FROM jobs WHERE tree = ?", row).fetchall()])
+    items = [
+        item
+        for (item,) in connection.execute(
+            f"SELECT item FROM job_items WHERE job IN {IDS} LIMIT ?", (jobs, FORGOTTEN)
+        ).fetchall()
+    ]
+    if items:
+        for table in ("job_results", "job_payloads", "job_items"):
+            connection.execute(f"DELETE FROM {table} WHERE item IN {IDS}", (json_text(items),))
+        return len(items)
+    for table in ("job_keys", "job_calls"):
+        gone = connection.execute(
+            f"DELETE FROM {table} WHERE (job, {_SECOND[table]}) IN"
+            f" (SELECT job, {_SECOND[table]} FROM {table} WHERE job IN {IDS} LIMIT ?)",
+            (jobs, FORGOTTEN),
+        ).rowcount
+        if gone:
+            return gone
+    for table in ("job_expansions", "job_parents", "jobs"):
+        connection.execute(f"DELETE FROM {table} WHERE job IN {IDS}", (jobs,))
+    connection.execute("DELETE FROM job_trees WHERE tree = ?", row)
+    return 1
+
+
+_SECOND = {"job_keys": "key", "job_calls": "token"}

@@ -1,0 +1,100 @@
+"""The engine of jobs, as their laws need it, and the steps that they are told in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ...model.claim import Leased, Settle, State
+from ...model.demand import Cell, Demand
+from ...model.job import JobItem, JobSpec, TreeSpec, TreeStatus
+from ...model.workload import Kind
+from ...stores.jobs.jobs import Feeding, Jobs
+from ...stores.queue.queue import Queue
+
+LEASE = 30.0
+#: Bytes of a payload in the laws.
+MOST = 1000
+
+
+class JobsEngine(Protocol):
+    """An engine with the queue that it is beside."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """Empty at first; refuses payloads beyond MOST bytes."""
+
+    @property
+    def queue(self) -> Queue:
+        """Open, and empty at first."""
+
+    async def pass_time(self, seconds: float) -> None:
+        """Lets the store's clock move by so much."""
+
+    async def reopen(self) -> None:
+        """Closes the store and opens it again over what it kept."""
+
+    async def sweep(self) -> int:
+        """Forgets what is past the retention, a week, and goes on with what is due."""
+
+
+def tree_of(*jobs: JobSpec, id: str = "job-1", **said: object) -> TreeSpec:
+    """A tree of these jobs; each is run by a function of its own name."""
+    return TreeSpec(id, "law", [*jobs], **said)  # type: ignore[arg-type]
+
+
+def job(name: str, *parents: str, **said: object) -> JobSpec:
+    """A job of a tree."""
+    return JobSpec(name, name, parents, **said)  # type: ignore[arg-type]
+
+
+def feedings(tree: TreeSpec) -> list[Feeding]:
+    """The workloads of a tree's jobs: a function has the name of its tree before its job's."""
+    return [Feeding(Kind(f"{tree.id}:{each.name}", 2), b"<", b">", MOST) for each in tree.jobs]
+
+
+async def make(engine: JobsEngine, tree: TreeSpec) -> TreeSpec:
+    """Makes a tree."""
+    await engine.jobs.create(tree, feedings(tree))
+    return tree
+
+
+async def fill(engine: JobsEngine, tree: TreeSpec, *payloads: bytes, call: str = "call") -> None:
+    """Adds items to a tree's first job."""
+    await engine.jobs.add(tree.id, "", call, [JobItem(each) for each in payloads])
+
+
+async def take(engine: JobsEngine, tree: TreeSpec, names: Sequence[str] = ()) -> Leased | None:
+    """Claims what is due of a tree's jobs, or of those named."""
+    wanted = names or [each.name for each in tree.jobs]
+    demand = Demand({Cell(f"{tree.id}:{name}", 2): 1000 for name in wanted}, frozenset(), 1000)
+    return await engine.queue.lease(demand, LEASE, 0)
+
+
+async def work(
+    engine: JobsEngine, tree: TreeSpec, run: Callable[[str, bytes], bytes | None], rounds: int = 50
+) -> list[tuple[str, bytes]]:
+    """Runs everything of a tree: `run` is given a job's name and a payload, and returns the result, or None to fail.
+    Returns what was run, in order."""
+    ran: list[tuple[str, bytes]] = []
+    for _ in range(rounds):
+        leased = await take(engine, tree)
+        if leased is None:
+            return ran
+        ends = []
+        for id, kind, payload in zip(leased.ids, leased.kinds, leased.payloads, strict=True):
+            name = kind.function.rpartition(":")[2]
+            ran.append((name, payload))
+            result = run(name, payload)
+            state = State.FATAL_FAILURE if result is None else State.SUCCESS
+            ends.append(Settle(id, leased.fence, state, reason="" if result else "it fails", result=result))
+        assert await engine.queue.settle(leased.fence, [], ends) == []
+    raise AssertionError("work without end")
+
+
+async def shown(engine: JobsEngine, tree: TreeSpec) -> TreeStatus:
+    """How a tree stands; its rows agree."""
+    found = await engine.jobs.show(tree.id)
+    assert found is not None, "the tree is not known"
+    assert await engine.jobs.audit(tree.id) == []
+    return found

@@ -1,0 +1,118 @@
+"""Trees of jobs with every process real: complete exactly once, whoever was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import tailrace
+from tailrace.assembly.platform import Platform
+
+FUNCTIONS = str(Path(__file__).parent / "job_functions.py")
+ITEMS = 400
+
+
+@pytest.fixture
+async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
+    running = Platform(
+        tmp_path / "data",
+        [FUNCTIONS],
+        heartbeat=0.3,
+        environment={"TAILRACE_TEST_JOURNAL": str(tmp_path / "journal")},
+        worker={"slots": 20, "executors": 2},
+    )
+    await running.start()
+    yield running
+    await running.stop()
+
+
+async def test_a_tree_is_complete_exactly_once_though_worker_and_node_are_killed(
+    platform: Platform, tmp_path: Path
+) -> None:
+    async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
+        # Given a tree of two stages, and a sum of it all
+        job = client.job("squares", "square")
+        ones = job.then("add_one", final=True)
+        ones.gather("total")
+        assert await job.add_many({"n": n} for n in range(ITEMS)) == ITEMS
+        assert (await job.seal()).jobs[0].sealed
+        # When the worker is killed in the middle, and the node too
+        for part, share in (("worker", 4), ("node", 2)):
+            await reached(tmp_path / "journal", ITEMS // share)
+            os.kill(platform.pids()[part], signal.SIGKILL)
+        # Then every item has its result, once, and the sum is right
+        status = await job.wait(90)
+        assert [(each.succeeded, each.failed) for each in status.jobs] == [(ITEMS, 0), (ITEMS, 0), (1, 0)]
+        results = [each async for each in job.outcomes()]
+        by_job = {name: [int(each.result) for each in results if each.job == name] for name in ("add_one", "total")}
+        assert sorted(by_job["add_one"]) == [n * n + 1 for n in range(ITEMS)]
+        assert by_job["total"] == [sum(n * n + 1 for n in range(ITEMS))]
+        # And what is kept of it agrees
+        assert "every item is where it should be" in command(platform, "audit", job.id)
+        assert "└ total (gathers): complete" in command(platform, "show", job.id, "--tree")
+
+
+async def reached(journal: Path, count: int) -> None:
+    """Waits until so many items of the first job have run."""
+    async with asyncio.timeout(60):
+        while True:
+            lines = journal.read_text().splitlines() if journal.exists() else []
+            if len({line for line in lines if line.startswith("square")}) >= count:
+                return
+            await asyncio.sleep(0.02)
+
+
+def command(platform: Platform, *words: str) -> str:
+    arguments = [sys.executable, "-m", "tailrace.cli", "job", *words, "--gateway", platform.gateway_address]
+    return subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+async def test_what_makes_no_sense_is_refused_and_a_job_can_be_paused_and_cancelled(platform: Platform) -> None:
+    async with tailrace.AsyncClient(platform.gateway_address) as client:
+        refused = {
+            "no function 'nobody'": client.job("x", "nobody"),
+            "keeps no results": client.chain("x", "tells_nothing", "add_one"),
+            "needs b too": client.chain("x", "square", "two_arguments"),
+        }
+        for why, job in refused.items():
+            with pytest.raises(tailrace.UserError, match=why):
+                await job.seal()
+        job = client.job("x", "square")
+        with pytest.raises(tailrace.InvalidPayload):
+            await job.add(n="no number")
+        with pytest.raises(tailrace.InvalidRequest, match="is made, and its tree is fixed"):
+            job.then("add_one")
+        assert await job.pause() == "done"
+        assert await job.add_many([{"n": 1}, {"n": 2}, {"n": 3}]) == 3
+        with pytest.raises(TimeoutError, match="3 of its items have not ended"):
+            await job.wait(0.3)
+        assert await job.cancel() == "done"
+        with pytest.raises(tailrace.WorkloadFailed, match="cancel asked for by"):
+            await job.wait(10)
+
+
+async def test_a_failed_item_fails_its_tree_where_the_policy_says_so(platform: Platform) -> None:
+    async with tailrace.AsyncClient(platform.gateway_address) as client:
+        for policy, state in (("continue", "complete"), ("fail_tree", "failed")):
+            job = client.job("odd", "odd_only", policy=policy)
+            await job.add_many({"n": n} for n in range(10))
+            await job.seal()
+            if state == "failed":
+                with pytest.raises(tailrace.WorkloadFailed, match="of its items failed"):
+                    await job.wait(30)
+            else:
+                assert (await job.wait(30)).failed == 5
+            known = client.known_job(job.id)
+            assert (await known.status()).state == state
+        again = await job.retry()
+        with pytest.raises(tailrace.WorkloadFailed):
+            await again.wait(30)
+        with pytest.raises(tailrace.InvalidRequest, match="no job"):
+            await client.known_job("nobody").retry()

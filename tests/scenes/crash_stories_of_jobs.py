@@ -1,0 +1,119 @@
+"""The story of a tree of jobs that crashes are played over: filled, sealed, fed, taken apart, gathered, forgotten."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.model.claim import Leased, Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.job import JobItem, JobSpec, TreeSpec
+from tailrace.model.workload import Kind
+from tailrace.stores.jobs.jobs import Feeding
+from tailrace.testing.clock import ManualClock
+
+NAMES = ("split", "mark", "part", "sum")
+TREE = TreeSpec(
+    "job-1",
+    "story",
+    [
+        JobSpec("split", "split"),
+        JobSpec("mark", "mark", ("split",)),
+        JobSpec("part", "part", ("split",), each=True),
+        JobSpec("sum", "sum", ("mark", "part"), gather=True),
+    ],
+)
+FEEDINGS = [Feeding(Kind(name, 2), b'{"x":', b"}") for name in NAMES]
+DEMAND = Demand({Cell(name, 2): 2 for name in NAMES}, frozenset(), 2)
+LEASE = 30.0
+
+
+class JobsStory:
+    """A tree of four jobs: of three items the last one fails, each of the others is marked and taken apart into two."""
+
+    points = 28
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.told: set[str] = set()  # what was answered
+        self.ended: Counter[str] = Counter()  # items whose end was answered
+
+    async def act(self, stores: EmbeddedStores) -> None:
+        if await self._over(stores) is not None:
+            await self._live(stores)
+        self.clock.advance(8 * 86_400)
+        while await stores.jobs.sweep():  # type: ignore[attr-defined]
+            pass
+
+    async def _live(self, stores: EmbeddedStores) -> None:
+        jobs = stores.jobs
+        await jobs.create(TREE, FEEDINGS)
+        self.told.add("made")
+        for token, items in (("one", [b"1", b"2"]), ("two", [b"bad"])):
+            if token not in self.told:
+                assert await jobs.add("job-1", "", token, [JobItem(each) for each in items]) == len(items)
+                self.told.add(token)
+        await jobs.change("job-1", "pause", "")
+        await jobs.change("job-1", "resume", "")
+        await jobs.seal("job-1", "split")
+        self.told.add("sealed")
+        while not await self._over(stores):
+            await self._round(stores)
+        self.told.add("over")
+        await self._results(stores)
+        assert await stores.jobs.retry("job-1", "job-2", "") == 1
+        while not (again := await stores.jobs.show("job-2")) or not again.over:
+            await self._round(stores)
+        assert [each.failed for each in again.jobs] == [1, 0, 0, 0]
+
+    async def _over(self, stores: EmbeddedStores) -> bool | None:
+        """None: it was forgotten."""
+        found = await stores.jobs.show("job-1")
+        if found is None:
+            return None if "over" in self.told else False
+        return found.over
+
+    async def _round(self, stores: EmbeddedStores) -> None:
+        leased = await stores.queue.lease(DEMAND, LEASE, 0)
+        if leased is None:
+            self.clock.advance(LEASE + 1)
+            return
+        assert len(leased.jobs) == len(leased.ids)
+        assert await stores.queue.settle(leased.fence, [], _ends(leased)) == []
+        self.ended.update(leased.ids)
+        assert max(self.ended.values()) <= 1, "ended, and handed out again"
+
+    async def _results(self, stores: EmbeddedStores) -> None:
+        found = await stores.jobs.results("job-1", "", 100, 1 << 20)
+        assert [(each.job, each.result) for each in found.results] == [("sum", b'"sum"')]
+
+    async def check(self, stores: EmbeddedStores) -> None:
+        found = await stores.jobs.show("job-1")
+        if found is None:
+            assert "made" not in self.told or "over" in self.told, "a tree was made, and is gone"
+            return
+        if "over" not in self.told:
+            assert await stores.jobs.audit("job-1") == []
+        added = 2 * ("one" in self.told) + ("two" in self.told)
+        root, mark, part, last = found.jobs
+        assert root.pending + root.succeeded + root.failed >= added or "over" in self.told
+        assert root.sealed or "sealed" not in self.told
+        assert mark.pending + mark.succeeded == root.succeeded, "each success feeds one item"
+        if "over" not in self.told:
+            assert sum(each.succeeded + each.failed for each in found.jobs) >= self.ended.total()
+        assert last.pending + last.succeeded + last.failed <= 1, "gathered twice"
+        assert part.succeeded + part.pending <= 2 * root.succeeded, "taken apart twice"
+
+    async def end(self, stores: EmbeddedStores) -> None:
+        assert await stores.jobs.show("job-1") is None
+
+
+def _ends(leased: Leased) -> list[Settle]:
+    ends = []
+    for id, kind, payload in zip(leased.ids, leased.kinds, leased.payloads, strict=True):
+        if payload == b"bad":
+            ends.append(Settle(id, leased.fence, State.FATAL_FAILURE, reason="bad"))
+            continue
+        result = b'["p","q"]' if kind.function == "split" else f'"{kind.function}"'.encode()
+        ends.append(Settle(id, leased.fence, State.SUCCESS, result=result))
+    return ends

@@ -1,0 +1,43 @@
+"""The port for jobs: trees of items that feed each other, made, filled, sealed, followed and ended."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+
+
+class JobPort(Protocol):
+    """Jobs. What is asked for may be asked again: it is done once. All raise InvalidRequest for what is not there, or
+    where the queue's engine keeps no jobs."""
+
+    async def create_job(self, tree: TreeSpec) -> TreeStatus:
+        """Makes a tree, which is fixed from then on."""
+
+    async def add_to_job(self, tree: str, job: str, token: str, items: list[JobItem]) -> int:
+        """Adds items to a job of a tree (without a name: to its first one), all or none; how many."""
+
+    async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
+        """From now on nothing can be added to it."""
+
+    async def job(self, tree: str, wait: float = 0.0) -> TreeStatus:
+        """One tree, after its end or after so many seconds."""
+
+    async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
+        """Trees, the newest first, at most 200; of a state unless it is empty, and behind the one of an id."""
+
+    async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
+        """What became of the items of final jobs, in the order in which they were made, at most 1000 at once."""
+
+    async def change_job(self, tree: str, what: str, who: str = "") -> str:
+        """`cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
+
+    async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
+        """Another tree, of this id, of the failed items of one that is over; asked again, it goes on where it was."""
+
+
+class JobAuditPort(Protocol):
+    """What is looked at when a tree of jobs is doubted."""
+
+    async def audit_job(self, tree: str) -> list[str]:
+        """What of its rows does not agree; nothing, unless somebody else changed them."""
