@@ -14,7 +14,7 @@ from ...model.one_item import CHANGED, EXPIRES, UNKNOWN
 from ...model.workload import Headers, Kind
 from ..queue.admission import check_changes
 from ..queue.ids import Ids, created_at, id_number, id_text
-from ..queue.items import NOW, Content, Reschedule
+from ..queue.items import NOW, ItemContent, Reschedule
 from ..queue.queue import NewItem, Submitted
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
@@ -274,7 +274,7 @@ class SqliteSpool:
         connection.execute("INSERT OR IGNORE INTO moved_spool VALUES (?)", (number,))
         return CHANGED
 
-    async def peek(self, id: str, max_bytes: int) -> Content | None:
+    async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         def look(connection: sqlite3.Connection) -> Any:
             return connection.execute(
                 "SELECT substr(payload, 1, ?), length(payload), key, headers, expires_at FROM spooled WHERE id = ?",
@@ -285,7 +285,7 @@ class SqliteSpool:
         if row is None:
             return None
         payload, size, key, headers, expires_at = row
-        return Content(bytes(payload or b""), size, key, _pairs(headers), expires_at)
+        return ItemContent(bytes(payload or b""), size, key, _pairs(headers), expires_at)
 
     async def held(self) -> SpooledTotals:
         return self._durable
