@@ -48,7 +48,7 @@ class NotedHeights:
         self._trouble: tuple[float, Trouble] | None = None
 
     async def _now(self) -> dict[str, Height]:
-        found = {name: await queue.height() for name, queue in self._queues.items()}
+        found = {name: await queue.height() for name, queue in [*self._queues.items()]}
         found |= {log.path.name: await log.read(log_height) for log in self._logs}
         if self._state is not None:
             found[self._state.path.name] = await self._state.read(state_height)
@@ -90,7 +90,7 @@ class NotedHeights:
     async def _rise(self, remembered: Mapping[str, Height]) -> None:
         """Brings those that were set back above what is remembered, where the clock alone does not: it may have been
         set back with them."""
-        for name, queue in self._queues.items():
+        for name, queue in [*self._queues.items()]:
             if name in remembered:
                 await queue.rise(remembered[name].highest)
         state = self._state

@@ -20,7 +20,7 @@ from ..wire.gateway import GatewayClient
 from .failing import OUTAGE_VARIABLE
 from .figures import Figures, Progress
 from .functions import FUNCTIONS
-from .side_by_side import Form, compare
+from .side_by_side import ComparedForm, compare
 from .workload import PAYLOAD, STREAM, TAILER, TENANTS, write_tailer
 
 MODULE = "tailrace.bench.failing"
@@ -90,8 +90,8 @@ async def poison(folder: Path, count: int, progress: Progress) -> Figures:
     fails is tried three times, a second apart, and is a dead letter in the end."""
     bad = sum(record.payload != PAYLOAD for batch in _records(count, ONE_IN) for record in batch)
     forms = [
-        Form("none", partial(_records, count, 0), TAILER, count, count),
-        Form("poison", partial(_records, count, ONE_IN), TAILER, count, count - bad),
+        ComparedForm("none", partial(_records, count, 0), TAILER, count, count),
+        ComparedForm("poison", partial(_records, count, ONE_IN), TAILER, count, count - bad),
     ]
     taken = await compare(folder, STREAM, MODULE, forms, progress)
     none, poisoned = taken["none"], taken["poison"]
@@ -120,7 +120,7 @@ async def order(folder: Path, count: int, progress: Progress) -> Figures:
 
     sizes = {"none": count, "key": count, "partition": max(1, count // ONE_BY_ONE)}
     forms = [
-        Form(name, partial(filled, items), TAILER + "key: {record: true}\n" + f"order: {name}\n", items, items)
+        ComparedForm(name, partial(filled, items), TAILER + "key: {record: true}\n" + f"order: {name}\n", items, items)
         for name, items in sizes.items()
     ]
     rates = {name: taken.rate for name, taken in (await compare(folder, STREAM, MODULE, forms, progress)).items()}

@@ -57,7 +57,7 @@ QUOTAS = {
 }
 
 
-class Backlog(NamedTuple):
+class Prefilled(NamedTuple):
     """So many items that wait before the platform starts."""
 
     function: str
@@ -73,8 +73,8 @@ async def neighbours(folder: Path, seconds: float, progress: Progress) -> Figure
     flood = round(1.2 * FLOODED / TAKES * (WARM_UP + seconds))
     forms = {
         "alone": [],
-        "flood": [Backlog("neighbour", "flood", flood)],
-        "failing": [Backlog("neighbour_that_fails", "steady-0", flood)],
+        "flood": [Prefilled("neighbour", "flood", flood)],
+        "failing": [Prefilled("neighbour_that_fails", "steady-0", flood)],
     }
     waits: dict[str, list[float]] = {f"{source}_{form}": [] for source in ("queue", "stream") for form in forms}
     done = 0
@@ -101,7 +101,7 @@ async def neighbours(folder: Path, seconds: float, progress: Progress) -> Figure
     }
 
 
-async def _waits(folder: Path, source: str, backlogs: list[Backlog], seconds: float) -> list[float]:
+async def _waits(folder: Path, source: str, backlogs: list[Prefilled], seconds: float) -> list[float]:
     """How long each steady item waited for its start, seconds, of those that were due to be sent after the warm-up."""
     async with _Neighbourhood(folder, source, backlogs) as place:
         await place.send_steadily(WARM_UP + seconds)
@@ -113,7 +113,7 @@ async def _waits(folder: Path, source: str, backlogs: list[Backlog], seconds: fl
 async def _share_off(folder: Path, source: str) -> float:
     """How far the farthest tenant was from its share by weight, percent of that share."""
     whole, slots = sum(WEIGHTS.values()), (BEGINNING + COUNTED) * SLOTS / TAKES
-    backlogs = [Backlog("neighbour", name, round(1.2 * slots * each / whole)) for name, each in WEIGHTS.items()]
+    backlogs = [Prefilled("neighbour", name, round(1.2 * slots * each / whole)) for name, each in WEIGHTS.items()]
     async with _Neighbourhood(folder, source, backlogs) as place:
         while not (found := place.starts()):
             await asyncio.sleep(0.1)
@@ -127,7 +127,7 @@ async def _share_off(folder: Path, source: str) -> float:
 class _Neighbourhood:
     """A platform with backlogs, and what its functions said."""
 
-    def __init__(self, folder: Path, source: str, backlogs: list[Backlog]) -> None:
+    def __init__(self, folder: Path, source: str, backlogs: list[Prefilled]) -> None:
         self._folder, self._source, self._backlogs = folder, source, backlogs
         config, tailer = folder / "configs", folder / "neighbours.yaml"
         config.mkdir(parents=True)

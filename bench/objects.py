@@ -13,7 +13,7 @@ from ..assembly.platform import Platform
 from ..foundation.object_places import Place
 from ..foundation.objects import ObjectStore
 from ..tailers.sources.listing import Patterns
-from ..tailers.sources.objects_listing import Lister, Progress
+from ..tailers.sources.objects_listing import Lister, ListingProgress
 from ..wire.gateway import GatewayClient
 from .figures import Figures
 from .figures import Progress as Show
@@ -66,7 +66,7 @@ async def listing(folder: Path, keys: int, progress: Show) -> Figures:
             versions=True,
             overlap=None,
             found=lambda: None,
-            progress=Progress(),
+            progress=ListingProgress(),
         )
         memory = dict[float, int]()
 

@@ -40,7 +40,7 @@ class FormCost(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ComparedForm:
     """A form of the stream, to be compared. `records` fill its stream, `tailer` is its file; of `items` in all so many
     are `healthy`, which are timed."""
 
@@ -52,7 +52,7 @@ class Form:
 
 
 async def compare(
-    folder: Path, stream: str, module: str, forms: Sequence[Form], progress: Callable[[str, float], None]
+    folder: Path, stream: str, module: str, forms: Sequence[ComparedForm], progress: Callable[[str, float], None]
 ) -> dict[str, FormCost]:
     """What each form takes: medians of ROUNDS runs, every one with data of its own. Raises TailraceError when one does
     not end in a bounded time."""
@@ -77,7 +77,7 @@ def _median(runs: Sequence[FormCost]) -> FormCost:
     )
 
 
-async def _run(platform: Platform, form: Form) -> FormCost:
+async def _run(platform: Platform, form: ComparedForm) -> FormCost:
     """From the first look that shows a settled item to the last look before all are. It ends when all that failed is
     dead, too."""
     await platform.start()

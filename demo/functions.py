@@ -22,7 +22,7 @@ from ..model.retry import Retry
 from ..sdk.client import Client
 from ..sdk.context import Context
 from ..sdk.function import function
-from .journal import FOLLOW_UP, INDEX, SUBMITTED, Journal
+from .journal import FOLLOW_UP, INDEX, SUBMITTED, DemoJournal
 
 CATALOGUE_VARIABLE = "TAILRACE_DEMO_CATALOGUE"
 JOURNAL_VARIABLE = "TAILRACE_DEMO_JOURNAL"
@@ -36,9 +36,9 @@ RETRY = Retry(backoff="list", delays=(1.0, 2.0), max_attempts=8)
 
 
 @contextmanager
-def journaled(name: str, subject: str, ctx: Context) -> Iterator[Journal]:
+def journaled(name: str, subject: str, ctx: Context) -> Iterator[DemoJournal]:
     """Writes the start of a run, and how it ended."""
-    journal = Journal(Path(os.environ[JOURNAL_VARIABLE]))
+    journal = DemoJournal(Path(os.environ[JOURNAL_VARIABLE]))
 
     def write(word: str) -> None:
         journal.write(word, name, ctx.id, ctx.fence, ctx.attempt, subject)

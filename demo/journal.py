@@ -33,7 +33,7 @@ FOLLOW_UP = "summarise"
 _FIELDS = 8
 
 
-class Line(NamedTuple):
+class DemoLine(NamedTuple):
     """One line, read."""
 
     word: str
@@ -46,7 +46,7 @@ class Line(NamedTuple):
     subject: str
 
 
-class Journal:
+class DemoJournal:
     """Appends lines to a file that many processes share."""
 
     def __init__(self, path: Path) -> None:
@@ -66,14 +66,14 @@ class Journal:
             os.close(descriptor)
 
 
-class Follower:
+class DemoFollower:
     """Reads what was added to a journal since it last looked."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
-    def more(self) -> list[Line]:
+    def more(self) -> list[DemoLine]:
         """The whole lines that were added. Raises ValueError naming a line that is none."""
         if not self._path.exists():
             return []
@@ -85,29 +85,29 @@ class Follower:
         return [parse(text) for text in data.decode(errors="surrogateescape").splitlines()]
 
 
-def parse(text: str) -> Line:
+def parse(text: str) -> DemoLine:
     """A line as text. Raises ValueError naming it when it is none."""
     fields = text.split(" ", _FIELDS - 1)
     try:
         word, function, id, fence, attempt, monotonic, pid, subject = fields
         if word not in WORDS:
             raise ValueError
-        return Line(word, function, id, int(fence), int(attempt), float(monotonic), int(pid), subject)
+        return DemoLine(word, function, id, int(fence), int(attempt), float(monotonic), int(pid), subject)
     except ValueError:
         raise ValueError(f"not a line of a journal: {text[:200]!r}") from None
 
 
 @dataclass(slots=True)
-class _Run:
+class _DemoRun:
     """One execution. Invariant: `end` is infinite until its end, or its process's death, is known."""
 
-    start: Line
+    start: DemoLine
     end: float = float("inf")
     ended: bool = False
 
 
 @dataclass(slots=True)
-class Verdict:
+class DemoVerdict:
     """The verdict of a journal. The lists name each case for people; `runs` counts starts.
 
     fences    workloads that began again under a fence that did not rise
@@ -148,19 +148,19 @@ class Judge:
 
     def __init__(self, listing: Iterable[str]) -> None:
         self._listing = dict.fromkeys(listing)
-        self._runs: dict[str, list[_Run]] = {}
+        self._runs: dict[str, list[_DemoRun]] = {}
         self._done: dict[tuple[str, str], set[str]] = {}  # function and subject: the ends that are final
         self._successes = 0
         self._submitted: dict[str, None] = {}
-        self._verdict = Verdict(listed=len(self._listing))
+        self._verdict = DemoVerdict(listed=len(self._listing))
 
-    def take(self, lines: Iterable[Line]) -> None:
+    def take(self, lines: Iterable[DemoLine]) -> None:
         """More lines, in the order of the file."""
         for line in lines:
             self._verdict.killed_workers += line.word == KILLED and line.id == WORKER
             if line.word == START:
                 self._verdict.runs += 1
-                self._runs.setdefault(line.id, []).append(_Run(line))
+                self._runs.setdefault(line.id, []).append(_DemoRun(line))
             elif line.word in ENDS:
                 self._end(line)
             elif line.word == SUBMITTED:
@@ -168,7 +168,7 @@ class Judge:
             else:
                 self._bury(line)
 
-    def _end(self, line: Line) -> None:
+    def _end(self, line: DemoLine) -> None:
         verdict = self._verdict
         mine = [
             run
@@ -185,7 +185,7 @@ class Judge:
             self._done.setdefault((line.function, line.subject), set()).add(line.word)
             self._successes += line.word == "success"
 
-    def _bury(self, line: Line) -> None:
+    def _bury(self, line: DemoLine) -> None:
         for runs in self._runs.values():
             for run in runs:
                 if not run.ended and run.start.pid == line.pid and run.start.monotonic <= line.monotonic:
@@ -196,7 +196,7 @@ class Judge:
         files = sum((INDEX, subject) not in self._done for subject in self._listing)
         return files + sum((FOLLOW_UP, subject) not in self._done for subject in self._submitted)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DemoVerdict:
         """What can be said now."""
         verdict = self._verdict
         of_index = [self._done.get((INDEX, subject), set()) for subject in self._listing]
@@ -215,7 +215,7 @@ class Judge:
         return verdict
 
 
-def _compare(id: str, runs: list[_Run], verdict: Verdict) -> None:
+def _compare(id: str, runs: list[_DemoRun], verdict: DemoVerdict) -> None:
     """Notes what is wrong between the executions of one workload."""
     ordered = sorted(runs, key=lambda run: run.start.monotonic)
     until, fence = float("-inf"), -1
@@ -229,7 +229,7 @@ def _compare(id: str, runs: list[_Run], verdict: Verdict) -> None:
         until, fence = max(until, run.end), max(fence, run.start.fence)
 
 
-def check(lines: Iterable[str], listing: Iterable[str]) -> Verdict:
+def check(lines: Iterable[str], listing: Iterable[str]) -> DemoVerdict:
     """The judgement of a whole journal against the listing of the folder. Pure. Raises ValueError for a line that is
     none."""
     judge = Judge(listing)

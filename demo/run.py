@@ -27,7 +27,7 @@ from ..wire.gateway import GatewayClient
 from ..wire.scheduler import SchedulerClient
 from .catalogue import Catalogue, Misbehaviour
 from .functions import CATALOGUE_VARIABLE, JOURNAL_VARIABLE
-from .journal import KILLED, WORKER, Follower, Journal, Judge, Verdict
+from .journal import KILLED, WORKER, DemoFollower, DemoJournal, DemoVerdict, Judge
 from .listing import EXCLUDED, link, python_files, spread, standard_library, write_broken
 from .view import WIDTH, Picture, draw, line
 
@@ -52,7 +52,7 @@ FEWEST = 20
 class Result:
     """The result of a demo: the judgement, and how long it took."""
 
-    verdict: Verdict
+    verdict: DemoVerdict
     seconds: float
     folder: Path
     dead: list[tuple[str, str]] = field(default_factory=list)
@@ -211,7 +211,7 @@ class _Conductor:
 
     async def _watch(self, platform: Platform, gateway: GatewayClient, scheduler: SchedulerClient, live: Any) -> float:
         """Until every file and every follow-up has an end; then how long it took."""
-        follower, killed = Follower(self._journal), False
+        follower, killed = DemoFollower(self._journal), False
         while True:
             self._judge.take(follower.more())
             picture = await self._picture(gateway, scheduler)
@@ -242,7 +242,7 @@ class _Conductor:
             everyone = descendants(supervisor)
             for pid in everyone:
                 _kill(pid)
-            journal = Journal(self._journal)
+            journal = DemoJournal(self._journal)
             await _gone(everyone)
             for pid in everyone:
                 journal.write(KILLED, "-", WORKER if pid == supervisor else "executor", 0, 0, "-", pid)

@@ -15,7 +15,7 @@ from ..model.outcome import Outcome
 from ..model.overview import Overview
 from ..model.priority import Priority
 from ..wire.v1 import scheduler_pb2
-from .journal import Verdict
+from .journal import DemoVerdict
 
 #: The view is drawn for a terminal of so many columns, and never wider.
 WIDTH = 80
@@ -28,7 +28,7 @@ class Picture:
     """The picture: all that is shown. `overview` and `scheduler` are None until the parts answered once."""
 
     seconds: float
-    verdict: Verdict
+    verdict: DemoVerdict
     overview: Overview | None = None
     scheduler: scheduler_pb2.InspectReply | None = None
     events: Sequence[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ def _delays(overview: Overview | None) -> Text:
     return Text.assemble(("delay streams  ", "cyan"), text or "empty", overflow="ellipsis", no_wrap=True)
 
 
-def _outcomes(verdict: Verdict, scheduler: scheduler_pb2.InspectReply | None) -> Text:
+def _outcomes(verdict: DemoVerdict, scheduler: scheduler_pb2.InspectReply | None) -> Text:
     counts = {} if scheduler is None else {each.outcome: each.count for each in scheduler.outcomes}
     known = [(Outcome(number).name.lower(), count) for number, count in sorted(counts.items()) if count]
     text = "  ".join(f"{name} {count}" for name, count in known)

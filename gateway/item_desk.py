@@ -8,7 +8,7 @@ from ..foundation.clock import Clock
 from ..model.errors import InvalidRequest
 from ..model.one_item import ENDED, EXPIRES, UNKNOWN
 from ..model.status import WorkloadStatus
-from ..stores.queue.items import NOW, Content, QueueItems, Reschedule
+from ..stores.queue.items import NOW, ItemContent, QueueItems, Reschedule
 from ..stores.queue.lookup import QueueLookup
 from ..stores.queue.queue import Queue
 from ..stores.spool.spool import PREFIX
@@ -114,7 +114,7 @@ class ItemDesk:
             expires_at=content.expires_at,
         )
 
-    async def _content(self, id: str, max_bytes: int) -> Content | None:
+    async def _content(self, id: str, max_bytes: int) -> ItemContent | None:
         if self._spooler is not None and id.startswith(PREFIX):
             return await self._spooler.peek(id, max_bytes)
         return await self._items.peek(id, max_bytes)

@@ -25,10 +25,10 @@ from ..model.errors import Overloaded, StoreFull, TailraceError, Unavailable, Us
 from ..model.overview import SpoolOverview
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.intake import NewItem, QueueIntake, Submitted
-from ..stores.queue.items import Content, QueueItems, Reschedule
+from ..stores.queue.items import ItemContent, QueueItems, Reschedule
 from ..stores.spool.spool import Spool, Spooled, SpooledItem
 from .config import GatewayConfig
-from .rules.spool import SpoolRule, SpoolState, Way
+from .rules.spool import SpoolRule, SpoolState, SubmissionWay
 
 #: What the queue is given at once out of the spool, in workloads and bytes.
 BATCH_ITEMS, BATCH_BYTES = 500, 1 << 20
@@ -80,7 +80,7 @@ class Spooler:
         where the spool is full."""
         ordered = any(item.key or (item.dedupe_key and not _is_token(item.dedupe_key)) for item in items)
         asked = False
-        if self._rule.way(ordered) is Way.STORE:
+        if self._rule.way(ordered) is SubmissionWay.STORE:
             try:
                 async with asyncio.timeout(self._patience):
                     stored = await self._queue.submit(items)
@@ -205,7 +205,7 @@ class Spooler:
             [answer] = await self._spool.reschedule([change])
         return answer
 
-    async def peek(self, id: str, max_bytes: int) -> Content | None:
+    async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         """What one that still waits in the spool holds."""
         return await self._spool.peek(id, max_bytes)
 

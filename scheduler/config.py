@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..foundation.config import Seconds
 from ..sdk.discovery import DEFAULT_SCHEDULER
 from ..wire.bounds import USUAL, PeerBounds
-from .rules.clog import Limits
+from .rules.clog import ClogLimits
 
 #: A direct address that whoever starts the scheduler and its neighbours chooses.
 AUTO = "auto"
@@ -32,9 +32,9 @@ class ClogConfig(BaseModel):
     )
     last_probe: Seconds = Field(default=30.0, gt=0, description="longest time between two probes")
 
-    def limits(self) -> Limits:
+    def limits(self) -> ClogLimits:
         """The numbers as the rule takes them."""
-        return Limits(**{name: getattr(self, name) for name in type(self).model_fields})
+        return ClogLimits(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
 class SchedulerConfig(BaseModel):

@@ -39,7 +39,7 @@ from .rules.placement import PoolLimits, WorkerPool
 from .sessions import Assignment, TailerSession, WorkerSession
 from .shares import Shares
 from .sleep import Sleep
-from .usage import Usage
+from .usage import SchedulerUsage
 
 
 class Core:
@@ -56,7 +56,7 @@ class Core:
         self.roster = Roster(config.lane_items, config.low_share)
         self.sleep = Sleep(config.low_share)
         self.limits = Limits(self.roster, self.workers, self.sleep)
-        self.usage = Usage(self.workers, self.limits.charges.downstreams)
+        self.usage = SchedulerUsage(self.workers, self.limits.charges.downstreams)
         self.returns = Returns(self.limits, self.usage)
         self.intake = Intake(self.roster, self.returns, self.limits, config.lane_items)
         self.speaking = self.returns.speaking

@@ -22,7 +22,7 @@ LONGEST = 200
 
 
 @dataclass(slots=True)
-class FirstAttempts:
+class FirstAttemptCounts:
     """First attempts of one function: how many ended well before the batch that is looked at, how many in it, the
     ordering keys of the others in it (empty: none), and why the last of them failed."""
 
@@ -54,16 +54,16 @@ class Evidence:
         self.watched: set[str] = set()
         self.probes: dict[tuple[Any, int], str] = {}
         self._lately: list[str] = []
-        self._failed: defaultdict[str, FirstAttempts] = defaultdict(FirstAttempts)
+        self._failed: defaultdict[str, FirstAttemptCounts] = defaultdict(FirstAttemptCounts)
         self._earlier: Counter[str] = Counter()
         self._probed: list[Probed] = []
 
-    def take(self, frozen: Iterable[str]) -> tuple[dict[str, FirstAttempts], list[Probed]]:
+    def take(self, frozen: Iterable[str]) -> tuple[dict[str, FirstAttemptCounts], list[Probed]]:
         """What is to be looked at now: functions of which something failed since the last time, those of the `frozen`
         ones of which something ended, and ends of probes. Successes of others stay here for later."""
         if not (self._lately or self._failed or self._probed):
             return {}, []
-        found, self._failed = dict(self._failed), defaultdict(FirstAttempts)
+        found, self._failed = dict(self._failed), defaultdict(FirstAttemptCounts)
         probed, self._probed = self._probed, []
         counted = self._earlier
         looked_at = [*found, *(name for name in frozen if name not in found)]
@@ -73,7 +73,7 @@ class Evidence:
         for name, before in zip(looked_at, earlier, strict=True):
             passed = counted.pop(name, 0)
             if passed or name in found:
-                counts = found.setdefault(name, FirstAttempts())
+                counts = found.setdefault(name, FirstAttemptCounts())
                 counts.earlier, counts.passed = before, passed
             elif before:
                 counted[name] = before

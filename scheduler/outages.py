@@ -15,7 +15,7 @@ from .intake import Intake
 from .recall import Recall
 from .returns import HELD, Returns
 from .roster import Roster
-from .rules.clog import Clog, ClogState, Limits
+from .rules.clog import Clog, ClogLimits, ClogState
 from .rules.explain import Reason
 from .rules.flow import KIND, REF, SESSION
 from .sessions import WorkerSession
@@ -32,7 +32,7 @@ class Outages:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: ClogLimits,
         roster: Roster,
         workers: Mapping[str, WorkerSession],
         returns: Returns,

@@ -23,7 +23,7 @@ _AGAIN = "record anew with `tailrace record FILE`"
 
 
 @dataclass(slots=True)
-class Pool:
+class RecordedPool:
     """A pool of a worker, as it was last: `places` is how many items it may have."""
 
     worker: str
@@ -49,7 +49,7 @@ class Recording:
     arrivals: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     runs: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     units: dict[int, dict[tuple[str, str], list[tuple[int, float]]]] = field(default_factory=dict)
-    pools: list[Pool] = field(default_factory=list)
+    pools: list[RecordedPool] = field(default_factory=list)
     seconds: float = 0.0
     lost: int = 0
     items: int = 0
@@ -118,7 +118,7 @@ class _Reading:
             raise ValueError(f"more than {MOST_ITEMS:,} items are in it")
         if "pools" in frame:
             whole.pools = [
-                Pool(str(w), str(n), tuple(map(str, f)), int(places)) for w, n, f, places in frame["pools"]
+                RecordedPool(str(w), str(n), tuple(map(str, f)), int(places)) for w, n, f, places in frame["pools"]
             ] or whole.pools
         whole.kinds += kinds
         for tick, kind, count in came:

@@ -13,7 +13,7 @@ from .recorder import Recorder
 from .rules.explain import SENTENCES, Reason
 from .rules.flow import KIND, REF, SESSION, Item
 from .sessions import TailerSession, WorkerSession
-from .usage import Usage
+from .usage import SchedulerUsage
 
 #: Items that were never started go back like this: nothing is charged.
 HELD = {reason: Ended(Outcome.HELD, reason.value) for reason in Reason}
@@ -41,7 +41,7 @@ class Returns:
     """The way back of items that ended. Invariant: every item that was admitted passes here exactly once, unless nobody
     wants to know any more."""
 
-    def __init__(self, limits: Limits, usage: Usage) -> None:
+    def __init__(self, limits: Limits, usage: SchedulerUsage) -> None:
         self._limits = limits
         self._usage = usage
         self.recorders: list[Recorder] = []  # of those who follow what comes and ends

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from .limits import Limits
 from .roster import Able, Roster, RosterFunction
 from .rules.flow import Flow
-from .rules.share import FLOWS, LEAST, LOOK, Pace, choice, paced, part, worth
+from .rules.share import FLOWS, LEAST, LOOK, FlowPace, choice, paced, part, worth
 
 
 class Shares:
@@ -25,7 +25,7 @@ class Shares:
         self._roster = roster
         self._limits = limits
         self._bound = bound
-        self._paces: dict[Flow, Pace] = {}
+        self._paces: dict[Flow, FlowPace] = {}
         self._looked_at = 0.0
         self._look_at = 0.0
 
@@ -53,7 +53,7 @@ class Shares:
         return changed
 
     def _divide(
-        self, paces: dict[Flow, Pace], known: Collection[Flow], wanted: defaultdict[RosterFunction, float]
+        self, paces: dict[Flow, FlowPace], known: Collection[Flow], wanted: defaultdict[RosterFunction, float]
     ) -> None:
         """Divides what may wait among flows; those that are not known since the last look are left as they are."""
         together = sum([pace.rate for pace in paces.values()])
@@ -65,7 +65,7 @@ class Shares:
                 self.parts[flow] = part(own, whole, self._bound)
 
     def _competing(
-        self, former: dict[Flow, Pace], wanted: defaultdict[RosterFunction, float], now: float
+        self, former: dict[Flow, FlowPace], wanted: defaultdict[RosterFunction, float], now: float
     ) -> tuple[int, dict[Able, dict[Flow, None]]]:
         """Flows of which much waits, and those that were looked at before and ran since, by the pools that they compete
         for; and how many flows there are in all. Of the others, which may be very many, nothing is to be closed."""

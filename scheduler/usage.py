@@ -52,7 +52,7 @@ class _Used:
         self.seconds = 0.0
 
 
-class Usage:
+class SchedulerUsage:
     """Counts for one life of a scheduler. Times are monotonic seconds.
 
     Invariants: a report is the same until it is accepted, and what is in it is nowhere else; what is kept is at most

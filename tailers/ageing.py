@@ -16,7 +16,7 @@ from ..model.parked import Parked
 MOST = 100_000
 
 
-class Ageing:
+class RetryAgeing:
     """The retries of one tailer. Times are wall clock seconds."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from ..model.ledger import LedgerEntry
 from ..model.ledger import LedgerPlace as Where
 from ..model.outcome import Outcome
 from ..model.workload import Ended, Extra
-from .ageing import Ageing
+from .ageing import RetryAgeing
 from .departures.departure import EndedItem, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
 from .departures.detaching import Spot
@@ -31,7 +31,7 @@ from .partition import Partition
 from .rules.credit import Credit
 from .rules.ledger import is_suspect
 from .surroundings import Decisions, Push, Surroundings
-from .takeover.inherited import Record
+from .takeover.inherited import InheritedItem
 
 #: Ends of items that did not run, or of which it is not known: they come again.
 _AGAIN = (Outcome.HELD, Outcome.LOST, Outcome.THROTTLED)
@@ -89,14 +89,14 @@ class CopyStarts:
     def __init__(
         self,
         later: float,
-        ageing: Ageing,
+        ageing: RetryAgeing,
         departures: Departures,
         holding: Holding,
         seen: Surroundings,
         decided: Decisions,
     ) -> None:
         self.starting: list[Starting] = []
-        self.ends: list[tuple[Record, Ended]] = []
+        self.ends: list[tuple[InheritedItem, Ended]] = []
         self.found = self.found_bytes = 0
         self._found: list[Items] = []
         self._later = later
@@ -202,12 +202,12 @@ class CopyStarts:
             self._departures.end(ended_of(out, index, ended), Fate.SUCCEEDED)
         out.release(indexes)
 
-    def adopted_ended(self, record: Record, ended: Ended) -> None:
+    def adopted_ended(self, record: InheritedItem, ended: Ended) -> None:
         """A copy that a former owner started has ended; its row is to be read."""
         self.ends.append((record, ended))
         self._decided.start = True
 
-    def settles(self, home: RowHome | None, row: LedgerEntry | None) -> tuple[Record, Ended, bool]:
+    def settles(self, home: RowHome | None, row: LedgerEntry | None) -> tuple[InheritedItem, Ended, bool]:
         """The first one of those, whose row was read, and whether it settles as one of this epoch. Else its row went on
         without it, or this is another copy: the store was put back, and its place given again."""
         record, ended = self.ends.pop(0)

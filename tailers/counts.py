@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .ageing import Ageing
+from .ageing import RetryAgeing
 
 
 @dataclass(slots=True)
-class Counts:
+class TailerCounts:
     """Since the tailer started."""
 
     read: int = 0
@@ -20,7 +20,7 @@ class Counts:
     unreadable: int = 0  # of those read, with a priority or a deadline that cannot be read
     completed: int = 0  # items that got on: done, parked, dead, or an attempt that counted
     stale_writes: int = 0  # refused by a store because another owner had taken the source
-    ageing: Ageing = field(default_factory=Ageing)  # of those that came back from the delay service
+    ageing: RetryAgeing = field(default_factory=RetryAgeing)  # of those that came back from the delay service
 
     def refused(self) -> None:
         """A stale write was refused."""

@@ -18,7 +18,7 @@ from .items import Items
 from .partition import Kept, Partition
 from .rules.credit import Credit
 from .rules.look_ahead import LookAhead
-from .rules.window import Room
+from .rules.window import ReadRoom
 from .surroundings import Decisions, Surroundings
 
 #: Why items of a kind that somebody runs are held, if no cell is closed.
@@ -124,13 +124,13 @@ class Holding:
         credit = self._seen.credit
         return self._look_ahead.left_for(new, waiting, credit.room, credit.total - credit.out) if waiting else None
 
-    def within_look_ahead(self, room: Room) -> Room:
+    def within_look_ahead(self, room: ReadRoom) -> ReadRoom:
         """As much of the room as may be read before what waits for nothing but its turn had it."""
         if not self._look_ahead.most or not room.items:
             return room
         granted = self._seen.credit.granted
         ahead = self._look_ahead.room(sum(n for cell, n in _counts(self._ready()).items() if granted(cell.function)))
-        return room if ahead is None else Room(min(room.items, ahead), room.bytes)
+        return room if ahead is None else ReadRoom(min(room.items, ahead), room.bytes)
 
     def _ready(self) -> dict[Cell, dict[Partition, int]]:
         """Where items wait for nothing but credit, and how many."""

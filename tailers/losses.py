@@ -17,7 +17,7 @@ from ..model.errors import PositionsGone
 from ..sdk.source import StreamBatch
 from ..stores.drops.drops import Drops
 from .config import TailerConfig
-from .counts import Counts
+from .counts import TailerCounts
 from .departures.durable import until_available
 from .partition import Partition
 
@@ -28,7 +28,7 @@ class Losses:
     failing  why the store refuses; empty when it does not
     """
 
-    def __init__(self, config: TailerConfig, drops: Drops, clock: Clock, counts: Counts) -> None:
+    def __init__(self, config: TailerConfig, drops: Drops, clock: Clock, counts: TailerCounts) -> None:
         self._name = config.name
         self._allowed = frozenset(config.allow_loss)
         self._drops = drops

@@ -9,7 +9,7 @@ from ..model.workload import FLIGHT_ITEMS
 from .mapping.target import Target
 from .partition import Partition
 from .rules.clog import may_read
-from .rules.window import FULL, Room, Window
+from .rules.window import FULL, ReadRoom, Window
 from .surroundings import Surroundings
 
 
@@ -23,7 +23,7 @@ class Reading:
         self._window = window
         self._partitions = partitions
 
-    def room(self, held: int) -> Room:
+    def room(self, held: int) -> ReadRoom:
         """How much may be read now, with so many items held."""
         credit = self._seen.credit
         room = self._window.room(self.span())
@@ -34,14 +34,14 @@ class Reading:
                 return FULL
             most = 0 if credit.is_closed(kind) else min(most, credit.batch_room(Cell(kind.function, kind.priority)))
         items = min(room.items, most, FLIGHT_ITEMS)
-        return Room(items, room.bytes) if items else FULL
+        return ReadRoom(items, room.bytes) if items else FULL
 
     @property
     def most(self) -> int:
         """How many items may be read now, all partitions together, where each has a window of its own."""
         return min(self._seen.credit.total_room, FLIGHT_ITEMS)
 
-    def room_of(self, part: Partition) -> Room:
+    def room_of(self, part: Partition) -> ReadRoom:
         """How much memory there is for a partition that has a window of its own."""
         return part.window.room(_span(part))
 

@@ -22,7 +22,7 @@ from ..sdk.source import Capabilities, StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .accounts import Accounts
 from .copy_starts import CopyStarts, StartStep
-from .counts import Counts
+from .counts import TailerCounts
 from .departures.departure import Departure, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
 from .departures.detaching import Detaching, Spot, detach_after
@@ -39,10 +39,10 @@ from .partition import Partition
 from .reading import Reading
 from .resources import Setup
 from .rules.departure_steps import Way
-from .rules.window import FULL, Room, Window
+from .rules.window import FULL, ReadRoom, Window
 from .stream_policy import StreamPolicy
 from .surroundings import Decisions, Push, Surroundings
-from .takeover.inherited import Inherited, Record
+from .takeover.inherited import Inherited, InheritedItem
 from .takeover.orphans import Orphans
 
 
@@ -60,13 +60,13 @@ class StreamCore:
     def __init__(
         self,
         setup: Setup,
-        counts: Counts,
+        counts: TailerCounts,
         capabilities: Capabilities,
         window: Window,
         flights: dict[int, HandOut],
         settlement: Settle,
-        adopted: Callable[[Record, Ended], None],
-        lost: Callable[[Record, float], None],
+        adopted: Callable[[InheritedItem, Ended], None],
+        lost: Callable[[InheritedItem, float], None],
         policy: StreamPolicy,
     ) -> None:
         config = setup.config
@@ -115,7 +115,7 @@ class StreamCore:
     # Read.
 
     @property
-    def room(self) -> Room:
+    def room(self) -> ReadRoom:
         """How much may be read now."""
         if self._waits_to_jump or not self.seen.active or not self.ordering.may_read:
             return FULL
@@ -269,7 +269,7 @@ class StreamCore:
         for index, ended in ends.items():
             self._settlements.ended(ended_of(out, index, ended))
 
-    def adopted_ended(self, record: Record, ended: Ended) -> None:
+    def adopted_ended(self, record: InheritedItem, ended: Ended) -> None:
         """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
         if self.copies is None:
             self._adopted_ended(record, ended)
@@ -285,10 +285,10 @@ class StreamCore:
         else:
             self.adopted_lost(record, 0.0)
 
-    def _adopted_ended(self, record: Record, ended: Ended) -> None:
+    def _adopted_ended(self, record: InheritedItem, ended: Ended) -> None:
         self._settlements.ended(ended_item(record.items, 0, self.seen.wall, record.fence, ended))
 
-    def adopted_lost(self, record: Record, not_before: float) -> None:
+    def adopted_lost(self, record: InheritedItem, not_before: float) -> None:
         """An adopted item is to run again, not before that time (monotonic)."""
         self._lost(record.items, 0, self.seen.wall, record.fence, not_before)
 

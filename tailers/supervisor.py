@@ -150,7 +150,7 @@ class Tailers:
             with contextlib.suppress(TailraceError):
                 await self._gates.look()
         try:
-            for config in self._configs.values():
+            for config in [*self._configs.values()]:
                 await self._add(config)
         except BaseException:
             await self.stop()

@@ -15,7 +15,7 @@ from ..model.errors import InvalidRequest, NotConnected, StaleFence, TailraceErr
 from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from .config import TailerConfig
-from .counts import Counts
+from .counts import TailerCounts
 from .hurry import Hurry
 from .pumps.due_pump import DuePump
 from .pumps.port import TailerPump
@@ -25,7 +25,7 @@ from .pumps.shared_pump import SharedPump
 from .pumps.stream_pump import StreamPump
 from .registry import kind_of
 from .resources import Resources, Setup
-from .rules.again import Again, Ended
+from .rules.again import AfterEnd, Again
 from .rules.watchdog import Watchdog, WatchdogFacts, WatchdogVerdict
 from .seek.seeking import Seeking
 from .vitals import Vitals
@@ -33,7 +33,7 @@ from .vitals import Vitals
 log = Logger("tailrace.tailer")
 
 #: By the family of the source, where nobody else has a part of it.
-_PUMPS: Mapping[str, Callable[[Setup, Counts, Any], TailerPump]] = {
+_PUMPS: Mapping[str, Callable[[Setup, TailerCounts, Any], TailerPump]] = {
     "queue": QueuePump,
     "stream": StreamPump,
     "relay": RelayPump,
@@ -61,7 +61,7 @@ class Tailer:
             kind=self._kind,
         )
         self._options = config.options_for(self._kind)
-        self._counts = Counts()
+        self._counts = TailerCounts()
         self._pump: TailerPump | None = None
         self._task: asyncio.Task[None] | None = None
         self._paused = False
@@ -272,7 +272,7 @@ class Tailer:
                 log.info("ended as it drained", tailer=self.config.name, reason=self._failure)
                 return
 
-    def _say(self, error: Exception, ended: Ended) -> None:
+    def _say(self, error: Exception, ended: AfterEnd) -> None:
         name, reason = self.config.name, self._failure
         if isinstance(error, StaleFence):
             log.warning("another owner took the source; standing by", tailer=name, reason=reason)

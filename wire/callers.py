@@ -43,7 +43,7 @@ _PACKAGE = "/tailrace.v1."
 _LOG = logging.getLogger("tailrace.wire")
 
 
-class Granted(NamedTuple):
+class GrantedRights(NamedTuple):
     """The rights of a caller, who is called so in refusals."""
 
     name: str
@@ -71,7 +71,7 @@ class Admitted(NamedTuple):
 
     caller: Caller
     ended: Callable[[float], str]
-    granted: Granted | None = None
+    granted: GrantedRights | None = None
 
 
 class Tokens(Protocol):
@@ -97,7 +97,7 @@ class TokenDoor:
 #: Who makes the call that is being answered; None: somebody of this machine, who showed its secret.
 CALLER: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("tailrace-caller", default=None)
 #: The rights of who makes it; None: nobody gave it any of its own, and it may do what its role may.
-RIGHTS: contextvars.ContextVar[Granted | None] = contextvars.ContextVar("tailrace-rights", default=None)
+RIGHTS: contextvars.ContextVar[GrantedRights | None] = contextvars.ContextVar("tailrace-rights", default=None)
 
 
 def require(needs: Iterable[Need]) -> None:
@@ -107,7 +107,7 @@ def require(needs: Iterable[Need]) -> None:
         raise InvalidRequest(sentence(granted.name, granted.rights, need))
 
 
-def _check(granted: Granted, name: str) -> None:
+def _check(granted: GrantedRights, name: str) -> None:
     """Raises InvalidRequest for a call that these rights are not enough for, whatever it is about."""
     call = CALLS.get(name)
     if call is None:
@@ -159,7 +159,7 @@ class FleetCheck:
         rights = rights_of(self._grants, found.caller)
         if rights is None:
             return admitted
-        granted = Granted(str(found.caller), rights)
+        granted = GrantedRights(str(found.caller), rights)
         if found.caller.role in _LIMITED or name in CALLS:
             _check(granted, name)
         return admitted._replace(granted=granted)
@@ -177,7 +177,7 @@ class FleetCheck:
         if self._tokens is None:
             raise InvalidRequest("no token is taken here, only certificates: ask the gateway")
         token = self._tokens.shown(secret, self._clock.wall())
-        granted = Granted(f"the token {token.name}", token.rights)
+        granted = GrantedRights(f"the token {token.name}", token.rights)
         if not path.startswith(FOR_ALL):
             _check(granted, call_name(path, request))
         mine = self._certificates.now().caller

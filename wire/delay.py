@@ -112,10 +112,10 @@ class DelayClient:
 
 def register(service: Delay) -> Callable[[grpc.aio.Server], None]:
     """What `channel.serve` takes to serve this delay service."""
-    return lambda server: add_DelayServicer_to_server(_Servicer(service), server)  # type: ignore[no-untyped-call]
+    return lambda server: add_DelayServicer_to_server(_DelayServicer(service), server)  # type: ignore[no-untyped-call]
 
 
-class _Servicer(DelayServicer):
+class _DelayServicer(DelayServicer):
     def __init__(self, service: Delay) -> None:
         self._service = service
 

@@ -83,7 +83,7 @@ class SchedulePort(Protocol):
     async def change(self, request: pb.ChangeScheduleRequest) -> pb.ScheduleState: ...
 
 
-class _Servicer:
+class _GatewayServicer:
     """The generated service's names, answered by ports."""
 
     def __init__(self, workloads: WorkloadPort, functions: FunctionPort, schedules: SchedulePort) -> None:
@@ -136,7 +136,7 @@ def register(
     workloads: WorkloadPort, functions: FunctionPort, schedules: SchedulePort
 ) -> Callable[[grpc.aio.Server], None]:
     """What `channel.serve` takes to serve these ports."""
-    servicer = _Servicer(workloads, functions, schedules)
+    servicer = _GatewayServicer(workloads, functions, schedules)
     return lambda server: add_GatewayServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
 
 

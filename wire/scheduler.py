@@ -158,7 +158,7 @@ class SchedulerCalls(Protocol):
 
 def serve_scheduler(calls: SchedulerCalls) -> Callable[[grpc.aio.Server], None]:
     """The serving half: registers `calls` with a server (see channel.serve)."""
-    return lambda server: add_SchedulerServicer_to_server(_Servicer(calls), server)  # type: ignore[no-untyped-call]
+    return lambda server: add_SchedulerServicer_to_server(_SchedulerServicer(calls), server)  # type: ignore[no-untyped-call]
 
 
 def sessions(calls: SchedulerCalls) -> Mapping[StreamMethod, StreamHandler]:
@@ -166,7 +166,7 @@ def sessions(calls: SchedulerCalls) -> Mapping[StreamMethod, StreamHandler]:
     return {TAILER_SESSION: calls.attach_tailer, WORKER_SESSION: calls.attach_worker}
 
 
-class _Servicer(SchedulerServicer):
+class _SchedulerServicer(SchedulerServicer):
     def __init__(self, calls: SchedulerCalls) -> None:
         self._calls = calls
 

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from .journal import TICK, Journal
+from .journal import TICK, FaultJournal
 
 #: Seconds between two signs of life of a run.
 TICK_EVERY = 0.1
@@ -22,7 +22,7 @@ def command(journal: Path, id: str, fence: int, attempt: int, run: tuple[int, in
 
 def main(folder: str, id: str, fence: int, attempt: int, run: tuple[int, int], seconds: float) -> None:
     """Ticks for so long."""
-    journal = Journal(Path(folder), run)
+    journal = FaultJournal(Path(folder), run)
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         journal.write(TICK, id, fence, attempt)

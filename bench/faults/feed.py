@@ -33,7 +33,7 @@ class RecordsGone(Exception):
     """A stream lost what it had acknowledged."""
 
 
-class Feed:
+class FaultFeed:
     """The feed of one run. `expected` grows with what was accepted, `sent` has when each was on its way first
     (CLOCK_MONOTONIC); `failed` says why something was not.
 

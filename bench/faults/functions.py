@@ -16,7 +16,7 @@ from ...model.retry import Retry
 from ...sdk.context import Context
 from ...sdk.function import function
 from .child import TICK_EVERY, command
-from .journal import CRASH, FATAL, RETRY, START, SUCCESS, THROTTLED, TICK, Journal
+from .journal import CRASH, FATAL, RETRY, START, SUCCESS, THROTTLED, TICK, FaultJournal
 
 #: Where the journals are; set by the scenario.
 FOLDER_VARIABLE = "TAILRACE_BENCH_JOURNAL"
@@ -24,7 +24,7 @@ FOLDER_VARIABLE = "TAILRACE_BENCH_JOURNAL"
 PATIENT = Retry(max_attempts=1000, backoff="list", delays=(0.2,), max_crashes=100)
 
 _FOLDER = Path(os.environ.get(FOLDER_VARIABLE, "."))
-_JOURNAL = Journal(_FOLDER)
+_JOURNAL = FaultJournal(_FOLDER)
 #: While this file is there, everything fails.
 OUTAGE = "outage"
 

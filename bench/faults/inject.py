@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from .functions import OUTAGE
-from .path import QUEUE, STREAM, Fault, Hit, Reach, reach_of
-from .plan import WORKERS, Action, FaultStep, FedItem
+from .path import QUEUE, STREAM, DoneFault, Hit, Reach, reach_of
+from .plan import WORKERS, Breakage, FaultStep, FedItem
 from .proxy import FaultProxy
-from .world import World, signal_all
+from .world import FaultWorld, signal_all
 
 #: Runs an item made for one fault; returns the process it ran in and when it did what it had to, or None.
 RunItem = Callable[[FedItem], Awaitable[tuple[int, float] | None]]
@@ -26,13 +26,13 @@ _ROOM, _HUNGER = 64, 1024
 class Injector:
     """The hand that breaks things. `lease`: the longest lease of the run, seconds; what lasts is a share of it."""
 
-    def __init__(self, world: World, lease: float, run_item: RunItem, seed: int) -> None:
+    def __init__(self, world: FaultWorld, lease: float, run_item: RunItem, seed: int) -> None:
         self._world = world
         self._lease = lease
         self._run_item = run_item
         self._chance = random.Random(f"inject {seed}")
 
-    async def perform(self, step: FaultStep) -> list[Fault]:
+    async def perform(self, step: FaultStep) -> list[DoneFault]:
         """Does the step's actions at once; returns when what was broken is whole again."""
         done = await asyncio.gather(*(self._one(action, step.kind) for action in step.actions))
         found = [fault for fault in done if fault is not None]
@@ -41,7 +41,7 @@ class Injector:
             found = [fault._replace(back=min(one.end for one in found)) for fault in found]
         return found
 
-    async def _one(self, action: Action, kind: str) -> Fault | None:
+    async def _one(self, action: Breakage, kind: str) -> DoneFault | None:
         do = {
             "kill": self._end,
             "term": self._end,
@@ -59,7 +59,7 @@ class Injector:
         running = [pid for worker in WORKERS for pid in self._world.executors(worker)]
         return self._chance.choice(running) if running else None
 
-    async def _end(self, action: Action, kind: str) -> Fault | None:
+    async def _end(self, action: Breakage, kind: str) -> DoneFault | None:
         world, target = self._world, action.target
         number = signal.SIGKILL if action.what == "kill" else signal.SIGTERM
         if target == "executor":
@@ -93,14 +93,14 @@ class Injector:
             return set(world.everything_under(target))
         return {world.parts[name].pid for name in world.members(target)} if reach_of(target) is Reach.TAILED else set()
 
-    async def _roll(self, action: Action, kind: str) -> Fault:
+    async def _roll(self, action: Breakage, kind: str) -> DoneFault:
         """One after the other is ended and is back before the next."""
         begin = time.monotonic()
-        rolled = [await self._end(Action("term", name), kind) for name in self._world.members(action.target)]
+        rolled = [await self._end(Breakage("term", name), kind) for name in self._world.members(action.target)]
         end = time.monotonic()
-        return Fault(kind, begin, end, tuple(hit for each in rolled if each for hit in each.hits), back=end)
+        return DoneFault(kind, begin, end, tuple(hit for each in rolled if each for hit in each.hits), back=end)
 
-    async def _outage(self, action: Action, kind: str) -> Fault:
+    async def _outage(self, action: Breakage, kind: str) -> DoneFault:
         """Every function fails, for `length` seconds."""
         marker = self._world.journal / OUTAGE
         begin = time.monotonic()
@@ -110,9 +110,9 @@ class Injector:
         finally:
             end = time.monotonic()
             marker.unlink()
-        return Fault(kind, begin, end, back=end)  # whatever failed said so: nothing is lost with it
+        return DoneFault(kind, begin, end, back=end)  # whatever failed said so: nothing is lost with it
 
-    async def _stop(self, action: Action, kind: str) -> Fault | None:
+    async def _stop(self, action: Breakage, kind: str) -> DoneFault | None:
         world, target = self._world, action.target
         lasting = True
         touched: set[int] = set()
@@ -146,12 +146,12 @@ class Injector:
             signal_all(stopped, signal.SIGCONT)
         return _one(kind, target, begin, end, touched, lasting=lasting)
 
-    async def _exit(self, action: Action, kind: str) -> Fault | None:
+    async def _exit(self, action: Breakage, kind: str) -> DoneFault | None:
         source = self._chance.choice((QUEUE, STREAM))
         done = await self._run_item(FedItem(source, "exits_once", {}))
         return None if done is None else _one(kind, "executor", done[1], done[1], {done[0]}, lasting=False)
 
-    async def _memory(self, action: Action, kind: str) -> Fault | None:
+    async def _memory(self, action: Breakage, kind: str) -> DoneFault | None:
         limited = [pid for worker in WORKERS for pid in self._world.executors(worker)]
         begin = time.monotonic()
         for pid in limited:
@@ -161,7 +161,7 @@ class Injector:
             _limit(pid, None)
         return None if done is None else _one(kind, "executor", begin, time.monotonic(), set(limited), lasting=True)
 
-    async def _disk(self, action: Action, kind: str) -> Fault:
+    async def _disk(self, action: Breakage, kind: str) -> DoneFault:
         begin = time.monotonic()
         self._world.disk.fill()
         try:
@@ -171,13 +171,13 @@ class Injector:
             self._world.disk.make_room()
         return _one(kind, action.target, begin, end, set(), lasting=True)
 
-    async def _cut(self, action: Action, kind: str) -> Fault:
+    async def _cut(self, action: Breakage, kind: str) -> DoneFault:
         assert self._world.cut is not None
         begin = time.monotonic()
         await self._world.cut()
         return _one(kind, action.target, begin, time.monotonic(), set(), lasting=True)
 
-    async def _wire(self, action: Action, kind: str) -> Fault:
+    async def _wire(self, action: Breakage, kind: str) -> DoneFault:
         world, wire = self._world, action.target
         proxy = world.wires[wire]
         worker = wire.partition(":")[0]
@@ -194,10 +194,10 @@ class Injector:
         return _one(kind, wire, begin, end, touched, lasting=worker not in WORKERS)
 
 
-def _one(kind: str, target: str, begin: float, end: float, pids: set[int], *, lasting: bool) -> Fault:
+def _one(kind: str, target: str, begin: float, end: float, pids: set[int], *, lasting: bool) -> DoneFault:
     """A fault that hit one thing. `lasting`: nothing could go on before its end."""
     hit = Hit(reach_of(target), begin, end, frozenset(pids) - {0})
-    return Fault(kind, begin, end, (hit,), end if lasting else 0.0)
+    return DoneFault(kind, begin, end, (hit,), end if lasting else 0.0)
 
 
 def _break(proxy: FaultProxy, way: str) -> None:

@@ -43,7 +43,7 @@ class Line(NamedTuple):
     until: float = 0.0
 
 
-class Journal:
+class FaultJournal:
     """Appends lines to this process's own file in a folder; made anew after a fork. `run`: the process in whose name it
     writes, and that one's parent, where it is another one's."""
 
@@ -75,14 +75,14 @@ def parse(text: str) -> Line | None:
     return line if word in WORDS and until.rpartition(".")[2].isdigit() and len(until.rpartition(".")[2]) == 6 else None
 
 
-class Reading(NamedTuple):
+class JournalReading(NamedTuple):
     """The journal as it was read: the lines, and the texts that are none (a torn write, a damaged file)."""
 
     lines: list[Line]
     damaged: list[str]
 
 
-def read_texts(texts: Iterable[str]) -> Reading:
+def read_texts(texts: Iterable[str]) -> JournalReading:
     """The lines of journals given as whole texts. A last line without its end is damage, whatever it says."""
     lines: list[Line] = []
     damaged: list[str] = []
@@ -96,10 +96,10 @@ def read_texts(texts: Iterable[str]) -> Reading:
                 lines.append(line)
         if torn:
             damaged.append(torn[:200])
-    return Reading(lines, damaged)
+    return JournalReading(lines, damaged)
 
 
-def read(folder: Path) -> Reading:
+def read(folder: Path) -> JournalReading:
     """Every journal of a folder."""
     return read_texts(path.read_text(errors="replace") for path in sorted(folder.glob(f"*{SUFFIX}")))
 

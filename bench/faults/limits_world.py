@@ -12,9 +12,9 @@ from ...stores.remote import RemoteControl
 from .journal import Line
 from .limits_kept import seen_of_limits
 from .path import QUEUE
-from .plan import Action, FaultStep, FedItem
+from .plan import Breakage, FaultStep, FedItem
 from .verdict import Expected, Finding
-from .world import World
+from .world import FaultWorld
 
 #: A limit of a function, with a rate; of a tenant; and of a downstream that another function calls.
 QUOTAS = (
@@ -51,10 +51,10 @@ def limited_items(count: int, seed: int) -> list[FedItem]:
 
 def limited_faults() -> list[FaultStep]:
     """Scheduler, workers and the node are killed, frozen and told to end."""
-    return [FaultStep((Action(*each),), 0.5) for each in _BROKEN]
+    return [FaultStep((Breakage(*each),), 0.5) for each in _BROKEN]
 
 
-class LimitsWorld(World):
+class LimitsWorld(FaultWorld):
     """A world in which QUOTAS are in force from its start."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:

@@ -47,7 +47,7 @@ class Hit(NamedTuple):
     pids: frozenset[int] = frozenset()
 
 
-class Fault(NamedTuple):
+class DoneFault(NamedTuple):
     """One fault that was done. `back`: from when on anything could go on; 0: at once, elsewhere."""
 
     kind: str
@@ -117,7 +117,7 @@ class Owners:
         return pids if len(pids) == 1 else None
 
 
-class Execution(NamedTuple):
+class PathExecution(NamedTuple):
     """One execution as the rule sees it. `taken`: nothing touched it before; `again`: the item had been started
     before; `tailers`: the process that had it from its stream, None where that is not known."""
 
@@ -137,15 +137,15 @@ def taken(source: str, start: Line, put: float, lease: float, wall: float) -> fl
     return max(min(put, start.at) - AFTERMATH, start.at - lease) if put else start.at - lease
 
 
-def _tailed(hit: Hit, run: Execution) -> bool:
+def _tailed(hit: Hit, run: PathExecution) -> bool:
     return not hit.pids or run.tailers is None or not hit.pids.isdisjoint(run.tailers)
 
 
-def _ran(hit: Hit, run: Execution) -> bool:
+def _ran(hit: Hit, run: PathExecution) -> bool:
     return not hit.pids or run.start.pid in hit.pids or run.start.parent in hit.pids
 
 
-_ON_PATH: dict[Reach, Callable[[Hit, Execution], bool]] = {
+_ON_PATH: dict[Reach, Callable[[Hit, PathExecution], bool]] = {
     Reach.NOBODY: lambda hit, run: False,
     Reach.EVERY: lambda hit, run: True,
     Reach.QUEUED: lambda hit, run: run.source == QUEUE,
@@ -156,21 +156,21 @@ _ON_PATH: dict[Reach, Callable[[Hit, Execution], bool]] = {
 }
 
 
-def on_path(hit: Hit, run: Execution) -> bool:
+def on_path(hit: Hit, run: PathExecution) -> bool:
     """Whether what was broken is one of those whose hands the execution passed through."""
     return _ON_PATH[hit.reach](hit, run)
 
 
-class Faults:
+class DoneFaults:
     """The faults of a run, in the order in which it began; their numbers are those of the list given."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    def __init__(self, faults: Sequence[DoneFault]) -> None:
         self._all = faults
         self._order = sorted(range(len(faults)), key=lambda number: faults[number].begin)
         self._begins = [faults[number].begin for number in self._order]
         self._longest = max((fault.end - fault.begin for fault in faults), default=0.0)
 
-    def latest(self, run: Execution, begun: float) -> int | None:
+    def latest(self, run: PathExecution, begun: float) -> int | None:
         """The last fault of which something on the execution's path broke by `begun`, and was not whole when the item
         was taken."""
         for at in range(bisect_right(self._begins, begun) - 1, -1, -1):
@@ -181,7 +181,7 @@ class Faults:
                 return number
         return None
 
-    def since(self, run: Execution, ran_on: float) -> int | None:
+    def since(self, run: PathExecution, ran_on: float) -> int | None:
         """The last fault that hit an execution's path after it started and before the item ran on."""
         for at in range(bisect_right(self._begins, ran_on) - 1, -1, -1):
             if self._begins[at] <= run.start.at:

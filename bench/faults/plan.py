@@ -45,7 +45,7 @@ class FedItem(NamedTuple):
 class FaultStep(NamedTuple):
     """One fault to do: one or two actions, the seconds they last at most, and a pause before the next."""
 
-    actions: tuple[Action, ...]
+    actions: tuple[Breakage, ...]
     pause: float
 
     @property
@@ -54,7 +54,7 @@ class FaultStep(NamedTuple):
         return self.actions[0].kind if len(self.actions) == 1 else TWO
 
 
-class Action(NamedTuple):
+class Breakage(NamedTuple):
     """One thing to break. `length`: as a share of the longest lease, for what lasts; of an outage in seconds."""
 
     what: str  # kill | stop | term | roll | exit | memory | disk | outage | one of WAYS
@@ -139,21 +139,21 @@ def arguments(name: str, chance: random.Random, usual: tuple[float, float]) -> d
     return found
 
 
-def families() -> dict[str, list[Action]]:
+def families() -> dict[str, list[Breakage]]:
     """Everything that can be broken, by family."""
     parts = (*NODE, "node", "scheduler", *WORKERS)
     return {
-        "kill": [Action("kill", part) for part in (*parts, "executor", "executor", "guard")],
+        "kill": [Breakage("kill", part) for part in (*parts, "executor", "executor", "guard")],
         "stop": [
-            Action("stop", part, 1.15)
+            Breakage("stop", part, 1.15)
             for part in ("store", "tailers", "node", "scheduler", *WORKERS, "supervisor", "executor", "guard")
         ],
-        "term": [Action("term", part) for part in parts],
-        "user": [Action("exit", "", 0.0), Action("memory", "", 0.0)],
-        "disk": [Action("disk", "store", 0.4)],
-        SERVER: [Action("kill", SERVER)],
+        "term": [Breakage("term", part) for part in parts],
+        "user": [Breakage("exit", "", 0.0), Breakage("memory", "", 0.0)],
+        "disk": [Breakage("disk", "store", 0.4)],
+        SERVER: [Breakage("kill", SERVER)],
         "wire": [
-            Action(way, wire, length)
+            Breakage(way, wire, length)
             for wire in WIRES
             for way in WAYS
             for length in ((0.3, 1.15) if way in ("half-open", "reply-cut") else (0.3,))
@@ -175,9 +175,9 @@ def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool
     chance = random.Random(f"faults {seed}")
     known = {name: [action for action in actions if action.what not in without] for name, actions in families().items()}
     known = {name: actions for name, actions in known.items() if actions}
-    decks: dict[str, list[Action]] = {name: [] for name in known}
+    decks: dict[str, list[Breakage]] = {name: [] for name in known}
 
-    def draw(family: str) -> Action:
+    def draw(family: str) -> Breakage:
         deck = decks[family]
         if not deck:
             deck.extend(chance.sample(known[family], len(known[family])))
@@ -203,6 +203,6 @@ def restarts(count: int, seed: int) -> list[FaultStep]:
     chance = random.Random(f"restarts {seed}")
     parts = ("worker-1", "scheduler", "tailers", "worker-2", "delay", "gateway", "store")
     return [
-        FaultStep((Action("term", parts[number % len(parts)]),), round(chance.uniform(0.1, 0.4), 3))
+        FaultStep((Breakage("term", parts[number % len(parts)]),), round(chance.uniform(0.1, 0.4), 3))
         for number in range(count)
     ]

@@ -27,7 +27,7 @@ async def power_cut_sqlite(
     workers, whose files are all on the disk. `lost_s`: seconds before a cut in which the oldest of what was lost had
     been put in; `broken`: all else that a run of faults must not show. What was found is written to standard error."""
     chance = random.Random(cuts)
-    steps = [plan.FaultStep((plan.Action("cut", "node"),), round(chance.uniform(*PAUSE), 3)) for _ in range(cuts)]
+    steps = [plan.FaultStep((plan.Breakage("cut", "node"),), round(chance.uniform(*PAUSE), 3)) for _ in range(cuts)]
     world = PowerWorld(folder, HEARTBEAT, durability)
     result = await run(world, plan.items(items * (cuts + 1), cuts), steps, cuts, progress)
     verdict = result.verdict

@@ -17,20 +17,20 @@ from ...wire.gateway import GatewayClient
 from ..crash_disk import CrashDisk
 from .checkpoints_seen import checkpoints
 from .disk import SmallDisk
-from .feed import Feed
+from .feed import FaultFeed
 from .journal import Line
 from .looks import Ask, Looks
 from .passed import JournaledProgress, KnownProgress, passed
 from .path import QUEUE
 from .settled import known_done, ran_again
 from .verdict import Expected, Finding
-from .world import World, signal_all
+from .world import FaultWorld, signal_all
 
 #: Ids of one question.
 PAGE = 500
 
 
-class PowerWorld(World):
+class PowerWorld(FaultWorld):
     """A world whose power is cut. Invariant: what is mounted is unmounted again, also when it does not start."""
 
     def __init__(self, folder: Path, heartbeat: float, durability: str = "durable") -> None:
@@ -40,7 +40,7 @@ class PowerWorld(World):
         self.disk = SmallDisk(self.data)
         self.cuts: list[float] = []
         self._durability = durability
-        self._feed: Feed | None = None
+        self._feed: FaultFeed | None = None
         self._marks: Looks[JournaledProgress] | None = None
         self._states: Looks[str] | None = None
         self._mounted = False
@@ -60,7 +60,7 @@ class PowerWorld(World):
         (config / "stores.yaml").write_text(f"durability: {self._durability}\n")
         return config
 
-    def feed(self) -> Feed:
+    def feed(self) -> FaultFeed:
         self._feed = super().feed()
         return self._feed
 

@@ -4,7 +4,7 @@ processes may own.
 
 from __future__ import annotations
 
-from .plan import Action
+from .plan import Breakage
 from .streams_plan import KILL, OTHER, ROLL, SERVERS, TAILERS, TWO, WIRE, Mix
 
 #: The part that is the server.
@@ -20,7 +20,7 @@ MIX = Mix(
     whole=61,
     outage_after=20,
     killers=500,
-    more=(Action("stop", SERVER, 1.15),),
+    more=(Breakage("stop", SERVER, 1.15),),
     shuffled=True,
 )
 

@@ -16,13 +16,13 @@ from ...model.lease import LeaseSizes, wait_for_source
 from ...stores.remote import RemoteDeadLetters
 from ..percentiles import percentile
 from . import journal
-from .feed import Feed
+from .feed import FaultFeed
 from .inject import Injector, RunItem
 from .journal import CRASH, FATAL, RETRY, START, SUCCESS, Follower, Line
-from .path import STREAM, Fault
+from .path import STREAM, DoneFault
 from .plan import FaultStep, FedItem
 from .verdict import FaultVerdict, Finding, judge
-from .world import World
+from .world import FaultWorld
 
 Progress = Callable[[str, float], None]
 
@@ -43,7 +43,7 @@ class FaultRun:
     """A run with faults: what it was and what it showed."""
 
     seed: int
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[DoneFault] = field(default_factory=list)
     verdict: FaultVerdict = field(default_factory=FaultVerdict)
     steps: int = 0
     seconds: float = 0.0
@@ -85,7 +85,7 @@ class _Watch:
 
 
 async def run(
-    world: World,
+    world: FaultWorld,
     items: Sequence[FedItem],
     steps: Sequence[FaultStep],
     seed: int,
@@ -110,7 +110,7 @@ async def run(
 
 
 async def _under_load(
-    world: World,
+    world: FaultWorld,
     items: Sequence[FedItem],
     steps: Sequence[FaultStep],
     result: FaultRun,
@@ -139,7 +139,7 @@ async def _under_load(
     _judged(world, feed, result, unknown, dead, sizes.source)
 
 
-def _running(feed: Feed, watch: _Watch, seconds: float) -> RunItem:
+def _running(feed: FaultFeed, watch: _Watch, seconds: float) -> RunItem:
     """Puts an item in and waits until its run did what it had to, for so many seconds."""
 
     async def run_item(item: FedItem) -> tuple[int, float] | None:
@@ -152,7 +152,12 @@ def _running(feed: Feed, watch: _Watch, seconds: float) -> RunItem:
 
 
 async def _without_faults(
-    world: World, feed: Feed, watch: _Watch, result: FaultRun, progress: Progress, calm: Mapping[str, Sequence[FedItem]]
+    world: FaultWorld,
+    feed: FaultFeed,
+    watch: _Watch,
+    result: FaultRun,
+    progress: Progress,
+    calm: Mapping[str, Sequence[FedItem]],
 ) -> None:
     """What starts take while nothing is broken, of each kind of items in `calm`."""
     if calm:
@@ -163,7 +168,12 @@ async def _without_faults(
 
 
 async def _broken(
-    world: World, injector: Injector, steps: Sequence[FaultStep], watch: _Watch, result: FaultRun, progress: Progress
+    world: FaultWorld,
+    injector: Injector,
+    steps: Sequence[FaultStep],
+    watch: _Watch,
+    result: FaultRun,
+    progress: Progress,
 ) -> None:
     """Does the plan's steps one after the other, each noted in the world's folder, with the pauses that it says."""
     for number, step in enumerate(steps):
@@ -183,7 +193,9 @@ async def _broken(
         await asyncio.sleep(world.build_up)
 
 
-async def _at_rest(world: World, feed: Feed, watch: _Watch, sizes: LeaseSizes) -> tuple[list[Finding], set[str]]:
+async def _at_rest(
+    world: FaultWorld, feed: FaultFeed, watch: _Watch, sizes: LeaseSizes
+) -> tuple[list[Finding], set[str]]:
     """Waits until everything has ended and nothing can begin any more: what is not settled as it should be, and the
     ids of the dead letters."""
     while feed.pending:
@@ -195,7 +207,9 @@ async def _at_rest(world: World, feed: Feed, watch: _Watch, sizes: LeaseSizes) -
     return unknown, await _dead_letters(world.ports["store"])
 
 
-def _judged(world: World, feed: Feed, result: FaultRun, unknown: list[Finding], dead: set[str], lease: float) -> None:
+def _judged(
+    world: FaultWorld, feed: FaultFeed, result: FaultRun, unknown: list[Finding], dead: set[str], lease: float
+) -> None:
     """Puts the verdict into the result."""
     result.failed = feed.failed
     # What still runs, runs a second time: it is let end, so that the journal is whole.
@@ -217,7 +231,7 @@ def _judged(world: World, feed: Feed, result: FaultRun, unknown: list[Finding], 
     result.more |= more
 
 
-async def _warmed(feed: Feed, watch: _Watch, world: World) -> None:
+async def _warmed(feed: FaultFeed, watch: _Watch, world: FaultWorld) -> None:
     """Returns when every partition is read."""
     item = FedItem(STREAM, "work", {})
     ids = {id for task in [feed.put([item])[0] for _ in range(world.partitions)] for id in await task}
@@ -226,7 +240,7 @@ async def _warmed(feed: Feed, watch: _Watch, world: World) -> None:
         watch.look()
 
 
-async def _calm(name: str, items: Sequence[FedItem], feed: Feed, watch: _Watch, result: FaultRun) -> None:
+async def _calm(name: str, items: Sequence[FedItem], feed: FaultFeed, watch: _Watch, result: FaultRun) -> None:
     """Puts items in at an even pace, and notes how long those that succeed took from append to start."""
     tasks: list[asyncio.Task[list[str]]] = []
     for first in range(0, len(items), CALM_BATCH):
@@ -242,7 +256,7 @@ async def _calm(name: str, items: Sequence[FedItem], feed: Feed, watch: _Watch, 
     result.more |= {f"start_{word}_ms_{name}": round(1e3 * percentile(starts, share), 1) for word, share in shares}
 
 
-async def _pace(feed: Feed, items: Sequence[FedItem], steps: int, result: FaultRun) -> None:
+async def _pace(feed: FaultFeed, items: Sequence[FedItem], steps: int, result: FaultRun) -> None:
     """Puts the items in evenly: each step's share over the time that a step usually takes, so that something is in
     flight whenever something breaks."""
     share = len(items) / (steps + 1)
@@ -258,7 +272,7 @@ async def _pace(feed: Feed, items: Sequence[FedItem], steps: int, result: FaultR
         await asyncio.sleep(PACE)
 
 
-async def _finished(feed: Feed, watch: _Watch, store: str) -> None:
+async def _finished(feed: FaultFeed, watch: _Watch, store: str) -> None:
     """Returns when everything has ended, or when nothing has happened for a long time. Killers write no end: those are
     over when they are dead letters."""
     watch.news = time.monotonic()

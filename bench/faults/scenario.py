@@ -25,7 +25,7 @@ from . import plan, streams_plan
 from .report import broken, figures, show
 from .run import FaultRun, run
 from .streams_plan import Mix
-from .world import World
+from .world import FaultWorld
 
 #: What each scenario does when nothing is said: items, faults.
 USUAL = {
@@ -113,14 +113,14 @@ class _Planned(NamedTuple):
 
     items: list[plan.FedItem]
     steps: list[plan.FaultStep]
-    make: Callable[[Path], World]
+    make: Callable[[Path], FaultWorld]
     calm: dict[str, list[plan.FedItem]]
     skipped: dict[str, str]
 
 
 def _plan(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:
     items = plan.items(count, seed)
-    make: Callable[[Path], World] = partial(World, heartbeat=options.heartbeat)
+    make: Callable[[Path], FaultWorld] = partial(FaultWorld, heartbeat=options.heartbeat)
     if options.scenario == "restarts":
         # The crashes of killers would be taken for charges.
         mild = [item for item in items if item.function != "killer"]
@@ -133,7 +133,7 @@ def _plan(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned
     return _Planned(items, steps, make, {}, skipped)
 
 
-def _on_engine(options: FaultOptions) -> Callable[[Path], World]:
+def _on_engine(options: FaultOptions) -> Callable[[Path], FaultWorld]:
     from ..queue_engines import NODES  # each needs its extra
     from .server_world import ServerWorld
 
@@ -164,7 +164,7 @@ def _with_redis_streams(options: FaultOptions, count: int, faults: int, seed: in
 
 
 def _with_streams(
-    mix: Mix, servers: Sequence[str], make: Callable[[Path], World], count: int, faults: int, seed: int
+    mix: Mix, servers: Sequence[str], make: Callable[[Path], FaultWorld], count: int, faults: int, seed: int
 ) -> _Planned:
     quiet = CALM if faults >= mix.whole else CALM // 5
     calm = {name: streams_plan.calm(quiet, seed, mix, poison=name == "poison") for name in ("healthy", "poison")}

@@ -8,10 +8,10 @@ from pathlib import Path
 from ..queue_engines import NODES
 from .plan import SERVER
 from .server_part import ServerPart
-from .world import World
+from .world import FaultWorld
 
 
-class ServerWorld(World):
+class ServerWorld(FaultWorld):
     """A world around a server. `engine`: one that rests on a server; durable as it comes."""
 
     def __init__(self, folder: Path, heartbeat: float, engine: str) -> None:

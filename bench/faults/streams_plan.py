@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .path import STREAM
-from .plan import WAYS, WORKERS, Action, FaultStep, FedItem, arguments
+from .plan import WAYS, WORKERS, Breakage, FaultStep, FedItem, arguments
 
 TAILERS = ("tailers-1", "tailers-2", "tailers-3")
 #: Seconds for which every function fails.
@@ -45,7 +45,7 @@ class Mix(NamedTuple):
     whole: int
     outage_after: int
     killers: int = 0
-    more: Sequence[Action] = ()
+    more: Sequence[Breakage] = ()
     shuffled: bool = False
 
 
@@ -84,35 +84,35 @@ def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Faul
     chance = random.Random(f"{mix.name} faults {seed}")
     # Ten rounds meet each way of breaking a server's wire; what lasts is shorter and longer than the leases.
     lasts = {"half-open": 1.15, "reply-cut": 0.6}
-    wires = [Action(way, f"tailers:{chance.choice(servers)}", lasts.get(way, 0.3)) for way in WAYS]
-    wires += [Action(way, f"tailers:{chance.choice(servers)}", 0.3) for way in ("reset", "half-open", "reply-cut")]
-    wires.append(Action("half-open", "tailers:scheduler", 1.15))
+    wires = [Breakage(way, f"tailers:{chance.choice(servers)}", lasts.get(way, 0.3)) for way in WAYS]
+    wires += [Breakage(way, f"tailers:{chance.choice(servers)}", 0.3) for way in ("reset", "half-open", "reply-cut")]
+    wires.append(Breakage("half-open", "tailers:scheduler", 1.15))
     other = [
-        Action("kill", "scheduler"),
-        Action("kill", chance.choice(WORKERS)),
-        Action("stop", chance.choice(TAILERS), 1.15),
-        Action("reply-cut", "tailers:store", 0.6),
-        Action("kill", "scheduler"),
-        Action("kill", "store"),
-        Action("kill", "delay"),
-        Action("stop", "scheduler", 1.15),
-        Action("kill", "executor"),
-        Action("reset", "tailers:scheduler", 0.3),
+        Breakage("kill", "scheduler"),
+        Breakage("kill", chance.choice(WORKERS)),
+        Breakage("stop", chance.choice(TAILERS), 1.15),
+        Breakage("reply-cut", "tailers:store", 0.6),
+        Breakage("kill", "scheduler"),
+        Breakage("kill", "store"),
+        Breakage("kill", "delay"),
+        Breakage("stop", "scheduler", 1.15),
+        Breakage("kill", "executor"),
+        Breakage("reset", "tailers:scheduler", 0.3),
         *mix.more,
     ]
     for deck in (wires, other) if mix.shuffled else ():
         chance.shuffle(deck)
     turns = dict.fromkeys((KILL, WIRE, SERVERS, ROLL, OTHER), 0)
 
-    def draw(family: str) -> Action:
+    def draw(family: str) -> Breakage:
         turn = turns[family]
         turns[family] += 1
         if family == KILL:
-            return Action("kill", chance.choice(TAILERS))
+            return Breakage("kill", chance.choice(TAILERS))
         if family == ROLL:
-            return Action("roll", "tailers")
+            return Breakage("roll", "tailers")
         if family == SERVERS:
-            return Action("kill", servers[turn % len(servers)])
+            return Breakage("kill", servers[turn % len(servers)])
         deck = wires if family == WIRE else other
         return deck[turn % len(deck)]
 
@@ -120,7 +120,7 @@ def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Faul
     drawn = 0
     while len(steps) < count:
         if len(steps) == mix.outage_after:
-            steps.append(FaultStep((Action("outage", "", OUTAGE),), 0.5))
+            steps.append(FaultStep((Breakage("outage", "", OUTAGE),), 0.5))
             continue
         family = mix.round[drawn % len(mix.round)]
         drawn += 1

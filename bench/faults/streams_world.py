@@ -11,20 +11,20 @@ from typing import Any
 
 from ...sdk.async_client import AsyncClient
 from .fed import Fed
-from .feed import Feed
+from .feed import FaultFeed
 from .journal import Line
 from .looks import Connect, Looks
 from .passed import JournaledProgress, KnownProgress, passed
 from .server_part import OwnServer, ServerPart
 from .streams_plan import TAILERS
 from .verdict import Expected, Finding
-from .world import World, until
+from .world import FaultWorld, until
 
 #: Seconds that what is known outside may take to be what it must, in the end.
 KNOWN_WITHIN = 30.0
 
 
-class StreamsWorld(World, ABC):
+class StreamsWorld(FaultWorld, ABC):
     """A world around streams. `looks_called`: the names under which the figures tell how often was asked what is done,
     and heard news."""
 
@@ -76,12 +76,12 @@ class StreamsWorld(World, ABC):
             await asyncio.gather(*(part.end(0.0) for part in servers))
             await asyncio.gather(*(asyncio.to_thread(node.kill) for node in self.nodes.values()))
 
-    def feed(self) -> Feed:
+    def feed(self) -> FaultFeed:
         """Nothing is submitted: its client is of no use."""
         gateway = self.wires.get("client:gateway")
-        return Feed(AsyncClient("127.0.0.1:1" if gateway is None else gateway.address), self.fed())
+        return FaultFeed(AsyncClient("127.0.0.1:1" if gateway is None else gateway.address), self.fed())
 
-    async def settled(self, feed: Feed) -> list[Finding]:
+    async def settled(self, feed: FaultFeed) -> list[Finding]:
         """It comes to be known outside that everything is done."""
         looks, ends = self._looks, await feed.ends()
         assert looks is not None

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ..percentiles import percentile
 from .journal import CRASH, ENDS, FATAL, RETRY, START, SUCCESS, Line
-from .path import Execution, Fault, Faults, Owners, taken
+from .path import DoneFault, DoneFaults, Owners, PathExecution, taken
 
 
 class Expected(NamedTuple):
@@ -91,7 +91,7 @@ NOBODY_SEEN = Owners()
 def judge(
     lines: Iterable[Line],
     expected: Mapping[str, Expected],
-    faults: Sequence[Fault] = (),
+    faults: Sequence[DoneFault] = (),
     *,
     dead_letters: Collection[str] = (),
     damaged: Sequence[str] = (),
@@ -111,7 +111,7 @@ def judge(
         find(Finding("damaged", "", 0.0, f"not a line: {text!r}"))
     runs = _runs(lines, verdict)
     dead = set(dead_letters)
-    done = Faults(faults)
+    done = DoneFaults(faults)
     crashes = {run.start.pid: run.last for mine in runs.values() for run in mine if run.end == CRASH}
     for id, mine in runs.items():
         mine.sort(key=lambda run: run.start.at)
@@ -127,7 +127,7 @@ def judge(
         verdict.charged += max(0, max(run.start.attempt for run in mine) - 1 - _own_failures(mine))
         paths = [
             # What came back did so from a stream of its own, whose owners the item's id does not tell.
-            Execution(
+            PathExecution(
                 item.source,
                 run.start,
                 taken(item.source, run.start, item.put, lease, wall),
@@ -209,8 +209,8 @@ def _own_failures(runs: list[JournaledRun]) -> int:
 def _duplicates(
     id: str,
     runs: list[JournaledRun],
-    paths: list[Execution],
-    faults: Faults,
+    paths: list[PathExecution],
+    faults: DoneFaults,
     crashes: Mapping[int, float],
     verdict: FaultVerdict,
     settled: float,
@@ -234,7 +234,11 @@ def _duplicates(
 
 
 def _recoveries(
-    runs: list[JournaledRun], paths: list[Execution], faults: Sequence[Fault], done: Faults, verdict: FaultVerdict
+    runs: list[JournaledRun],
+    paths: list[PathExecution],
+    faults: Sequence[DoneFault],
+    done: DoneFaults,
+    verdict: FaultVerdict,
 ) -> None:
     """For each execution that a fault found running: until it ended, or the item was started again. When another
     fault on its path came before that, it counts from the later one."""

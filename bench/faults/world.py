@@ -31,7 +31,7 @@ from ...wire.direct import SCHEME
 from ..process import children, descendants
 from .disk import SmallDisk
 from .fed import FedLog
-from .feed import PATIENCE, Feed
+from .feed import PATIENCE, FaultFeed
 from .functions import FOLDER_VARIABLE
 from .journal import Line
 from .looks import Looks
@@ -145,7 +145,7 @@ def signal_all(pids: list[int] | frozenset[int], number: int) -> None:
             os.kill(pid, number)
 
 
-class World:
+class FaultWorld:
     """The processes of a run. Invariant: between `start` and `stop` every part is running or about to be started again.
 
     folder     holds config, the data of the stores, journals and the parts' logs
@@ -257,13 +257,13 @@ class World:
 
     # What the run asks of it.
 
-    def feed(self) -> Feed:
+    def feed(self) -> FaultFeed:
         """What puts items in."""
         client = AsyncClient(self.wires["client:gateway"].address, timeout=PATIENCE)
         places = [f"{STREAM}/{partition}" for partition in range(self.partitions)]
-        return Feed(client, FedLog(RemoteLog(self.ports["store"]), STREAM, places))
+        return FaultFeed(client, FedLog(RemoteLog(self.ports["store"]), STREAM, places))
 
-    async def settled(self, feed: Feed) -> list[Finding]:
+    async def settled(self, feed: FaultFeed) -> list[Finding]:
         """Waits for what must be known outside when everything has ended; what is not known then."""
         return []
 

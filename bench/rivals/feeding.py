@@ -25,7 +25,7 @@ RATE = 200
 TOLD_WITHIN = 20.0
 
 
-class Feeder(NamedTuple):
+class RivalFeeder(NamedTuple):
     """fill: submits so many no-ops, in its library's fastest way; send: submits one with its time; left: how many the
     server still has, waiting or begun; opened: what the three need around them; ready: makes the server ready."""
 
@@ -36,12 +36,12 @@ class Feeder(NamedTuple):
     ready: Callable[[], Awaitable[None]] | None = None
 
 
-def main(feeder: Feeder, arguments: Sequence[str] = tuple(sys.argv[1:])) -> None:
+def main(feeder: RivalFeeder, arguments: Sequence[str] = tuple(sys.argv[1:])) -> None:
     """What the command line says. Ends with a message when the server is not told in time."""
     print(loop.run(_fed(feeder, *arguments)))
 
 
-async def _fed(feeder: Feeder, verb: str, size: str = "0") -> float:
+async def _fed(feeder: RivalFeeder, verb: str, size: str = "0") -> float:
     async with feeder.opened():
         if verb == "fill" and feeder.ready is not None:
             await feeder.ready()
@@ -55,7 +55,7 @@ async def _fed(feeder: Feeder, verb: str, size: str = "0") -> float:
         return time.perf_counter() - began
 
 
-async def _paced(feeder: Feeder, count: int) -> None:
+async def _paced(feeder: RivalFeeder, count: int) -> None:
     """Who takes longer for one than there is time submits the next one at once; its time is when it was due."""
     running: set[asyncio.Task[None]] = set()
     began = time.monotonic()
@@ -68,11 +68,11 @@ async def _paced(feeder: Feeder, count: int) -> None:
     await asyncio.gather(*running)
 
 
-async def _one(feeder: Feeder, due: float) -> None:
+async def _one(feeder: RivalFeeder, due: float) -> None:
     await feeder.send(due)
 
 
-async def _through(feeder: Feeder) -> None:
+async def _through(feeder: RivalFeeder) -> None:
     until = time.monotonic() + TOLD_WITHIN
     while left := await feeder.left():
         if time.monotonic() > until:

@@ -22,7 +22,7 @@ from ..redis_server import redis_server
 from ..workload import PAYLOAD
 from .roster import Rival
 from .running import pace
-from .settings import Settings
+from .settings import RivalSettings
 
 #: Seconds in which a group must have been told of what is done, after the last item; FastStream tells every five.
 TOLD_WITHIN = 20.0
@@ -50,7 +50,7 @@ async def rivals(broker: Broker, against: Sequence[Rival], folder: Path, count: 
         progress(rival.name, 0.0)
         tally, group = str(folder / f"{rival.name}-tally"), f"{rival.name}-{run}"
         with redis_server(folder / "redis", ()) if rival.redis else contextlib.nullcontext("") as redis:
-            settings = Settings(tally, redis, bootstrap=broker.bootstrap, topic=topics[items], group=group)
+            settings = RivalSettings(tally, redis, bootstrap=broker.bootstrap, topic=topics[items], group=group)
             told = partial(_told, broker.bootstrap, group, items)
             found = await pace(rival, settings, items, folder / f"{rival.name}.log", told)
         figures |= {

@@ -19,7 +19,7 @@ from ..server_node import ServerNode, running
 from ..submitting import submit
 from .roster import Rival
 from .running import feed, pace, waits
-from .settings import Settings
+from .settings import RivalSettings
 
 PARTS = ("drain", "latency")
 #: Seconds of the measurement of latency.
@@ -107,7 +107,7 @@ async def _waited(folder: Path, seconds: float, progress: Progress, engine: str)
 
 async def _rival_drained(folder: Path, items: int, engine: str, rival: Rival, own: Figures) -> Figures:
     with _server(folder, engine) as node:
-        settings = Settings(str(folder / "tally"), node.url)
+        settings = RivalSettings(str(folder / "tally"), node.url)
         filling = await feed(rival, settings, "fill", str(items))
 
         async def told() -> None:
@@ -128,7 +128,7 @@ async def _rival_drained(folder: Path, items: int, engine: str, rival: Rival, ow
 
 async def _rival_waited(folder: Path, seconds: float, engine: str, rival: Rival) -> Figures:
     with _server(folder, engine) as node:
-        settings = Settings(str(folder / "tally"), node.url, str(folder / "starts"))
+        settings = RivalSettings(str(folder / "tally"), node.url, str(folder / "starts"))
         await feed(rival, settings, "fill")
         rate, found = await waits(rival, settings, seconds, folder / "log")
     return {

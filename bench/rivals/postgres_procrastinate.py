@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from procrastinate import App, JobContext, PsycopgConnector
 
-from .feeding import Feeder, main
+from .feeding import RivalFeeder, main
 from .settings import settings
 from .work import noop as work
 from .work import started
@@ -68,4 +68,4 @@ async def left() -> int:
 
 
 if __name__ == "__main__":
-    main(Feeder(fill, send, left, app.open_async, ready))
+    main(RivalFeeder(fill, send, left, app.open_async, ready))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from celery import Celery
 
-from .feeding import Feeder, main
+from .feeding import RivalFeeder, main
 from .settings import settings
 from .work import noop as work
 from .work import started
@@ -63,4 +63,4 @@ async def left() -> int:
 
 
 if __name__ == "__main__":
-    main(Feeder(fill, send, left))
+    main(RivalFeeder(fill, send, left))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 
-from .feeding import Feeder, main
+from .feeding import RivalFeeder, main
 from .settings import settings
 from .work import noop as work
 from .work import started
@@ -50,4 +50,4 @@ async def left() -> int:
 
 
 if __name__ == "__main__":
-    main(Feeder(fill, send, left))
+    main(RivalFeeder(fill, send, left))

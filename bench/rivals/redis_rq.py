@@ -13,7 +13,7 @@ from redis import Redis
 from rq import Queue, Retry
 
 from . import work
-from .feeding import Feeder, main
+from .feeding import RivalFeeder, main
 from .settings import settings
 
 #: What its command reads of this module.
@@ -45,4 +45,4 @@ async def left() -> int:
 
 
 if __name__ == "__main__":
-    main(Feeder(fill, send, left))
+    main(RivalFeeder(fill, send, left))

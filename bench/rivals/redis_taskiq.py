@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from redis.asyncio import Redis
 from taskiq_redis import RedisStreamBroker
 
-from .feeding import Feeder, main
+from .feeding import RivalFeeder, main
 from .settings import settings
 from .work import noop as work
 from .work import started
@@ -75,4 +75,4 @@ async def left() -> int:
 
 
 if __name__ == "__main__":
-    main(Feeder(fill, send, left, opened))
+    main(RivalFeeder(fill, send, left, opened))

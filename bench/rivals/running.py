@@ -18,7 +18,7 @@ from ..functions import starts
 from ..process import cpu_of_tree
 from .feeding import RATE
 from .roster import Rival
-from .settings import Settings
+from .settings import RivalSettings
 from .tally import total
 
 #: Seconds between looks, until the first item is done, and until nothing more may be missing at so many items a second.
@@ -41,7 +41,7 @@ class MeasuredPace:
 
 
 async def pace(
-    rival: Rival, settings: Settings, count: int, log: Path, told: Callable[[], Awaitable[None]], server: int = 0
+    rival: Rival, settings: RivalSettings, count: int, log: Path, told: Callable[[], Awaitable[None]], server: int = 0
 ) -> MeasuredPace:
     """Runs a rival until it did `count` items, and on until `told` returns. Its processes write to `log`; `server` is
     the process of its server, where that is to be measured. Raises TailraceError with the end of the log when one ends,
@@ -65,7 +65,7 @@ async def pace(
     return MeasuredPace((done - first) / seconds, spent / items, serving / items)
 
 
-async def waits(rival: Rival, settings: Settings, seconds: float, log: Path) -> tuple[float, list[float]]:
+async def waits(rival: Rival, settings: RivalSettings, seconds: float, log: Path) -> tuple[float, list[float]]:
     """Submissions a second that one program made for so long, up to 200, and how long each one of them waited for its
     start, seconds; the first second is left out. Raises TailraceError when they do not start in time."""
     starts_file = Path(settings.starts)
@@ -83,7 +83,7 @@ async def waits(rival: Rival, settings: Settings, seconds: float, log: Path) -> 
     return count / took, found[1 + RATE :]
 
 
-async def feed(rival: Rival, settings: Settings, verb: str, size: str = "0") -> float:
+async def feed(rival: Rival, settings: RivalSettings, verb: str, size: str = "0") -> float:
     """Runs what submits to a rival (`feeding.py`); seconds that it took. Raises TailraceError with what it said when it
     fails, or takes too long."""
     command = [*rival.feeder, verb, size]
@@ -123,7 +123,7 @@ def _cpu(processes: Sequence[subprocess.Popen[bytes]]) -> float:
 
 
 @contextlib.contextmanager
-def started(rival: Rival, settings: Settings, log: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+def started(rival: Rival, settings: RivalSettings, log: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Its programs, each with a session of its own, so that what it started ends with it."""
     environment = os.environ | settings.environment() | rival.variables
     processes: list[subprocess.Popen[bytes]] = []

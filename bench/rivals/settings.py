@@ -9,7 +9,7 @@ from typing import NamedTuple
 _PREFIX = "TAILRACE_RIVAL_"
 
 
-class Settings(NamedTuple):
+class RivalSettings(NamedTuple):
     """tally: the folder of `tally.py`; url: the server of the queue, Redis or PostgreSQL, also of Celery beside Kafka;
     starts: the file that latencies are written to; bootstrap and topic: where Kafka's records are, group: who reads
     them. What a rival does not need is empty."""
@@ -26,6 +26,6 @@ class Settings(NamedTuple):
         return {_PREFIX + name.upper(): value for name, value in self._asdict().items()}
 
 
-def settings(variables: Mapping[str, str] = os.environ) -> Settings:
+def settings(variables: Mapping[str, str] = os.environ) -> RivalSettings:
     """Those of this process."""
-    return Settings(*(variables.get(_PREFIX + name.upper(), "") for name in Settings._fields))
+    return RivalSettings(*(variables.get(_PREFIX + name.upper(), "") for name in RivalSettings._fields))

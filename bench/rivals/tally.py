@@ -13,7 +13,7 @@ from pathlib import Path
 _COUNT = struct.Struct("=Q")
 
 
-class Tally:
+class RunTally:
     """The count of this process, each thread's apart, so that none is lost between two of them; begun anew in a process
     that was forked from it."""
 

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from .settings import settings
-from .tally import Tally
+from .tally import RunTally
 
 _HERE = settings()
-_TALLY = Tally(Path(_HERE.tally))
+_TALLY = RunTally(Path(_HERE.tally))
 
 
 def noop() -> None:

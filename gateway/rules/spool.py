@@ -37,7 +37,7 @@ class SpoolState(Enum):
     DRAINING = "draining"
 
 
-class Way(Enum):
+class SubmissionWay(Enum):
     """The first place that a submission goes to."""
 
     STORE = "store"
@@ -73,12 +73,12 @@ class SpoolRule:
         """Whether the store failed when it was last asked."""
         return self._away
 
-    def way(self, ordered: bool) -> Way:
+    def way(self, ordered: bool) -> SubmissionWay:
         """Where a submission goes first. `ordered`: it has a key or a dedupe key, so what came before it counts."""
         state = self.state
         if state is SpoolState.FILLING or (ordered and (state is SpoolState.DRAINING or self.entering)):
-            return Way.SPOOL
-        return Way.STORE
+            return SubmissionWay.SPOOL
+        return SubmissionWay.STORE
 
     def may_spool(self, asked: bool, known_again: bool) -> bool:
         """Whether a submission may be spooled. `asked`: the store was, and did not answer; `known_again`: it would know

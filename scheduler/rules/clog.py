@@ -46,7 +46,7 @@ class ClogState(StrEnum):
     PROBING = "probing"
 
 
-class Limits(NamedTuple):
+class ClogLimits(NamedTuple):
     """The sizes of the breaker. `share` of the last first attempts, about `outcomes` of them, must fail, with so many
     seen within `window` seconds: ten minutes of a slow function's failures are no sign. Probes wait `first_probe`
     seconds after the freeze, then twice as long each time up to `last_probe`: recovery is seen after no more than the
@@ -82,7 +82,7 @@ class Clog:
         "usual",
     )
 
-    def __init__(self, limits: Limits, now: float) -> None:
+    def __init__(self, limits: ClogLimits, now: float) -> None:
         self._limits = limits
         self.passing = 1.0
         self.usual = 1.0

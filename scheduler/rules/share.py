@@ -32,7 +32,7 @@ LOOK, FLOWS = 0.25, 2048
 STEADY = 0.25
 
 
-class Pace(NamedTuple):
+class FlowPace(NamedTuple):
     """Ends of a flow: how many when it was last looked at, and in a second since the look before (the more of the last
     two, and the last)."""
 
@@ -41,12 +41,12 @@ class Pace(NamedTuple):
     last: float = 0.0
 
 
-def paced(before: Pace | None, ended: int, seconds: float) -> Pace:
+def paced(before: FlowPace | None, ended: int, seconds: float) -> FlowPace:
     """The pace at a look, so many seconds after the one before; None: it was not looked at then."""
     if before is None or seconds <= 0:
-        return Pace(ended)
+        return FlowPace(ended)
     last = max(0, ended - before.ended) / seconds
-    return Pace(ended, max(last, before.last), last)
+    return FlowPace(ended, max(last, before.last), last)
 
 
 def worth(rate: float, together: float, flows: int) -> float:

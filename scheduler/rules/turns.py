@@ -34,7 +34,7 @@ def clamp_weight(weight: float) -> float:
     return min(HEAVIEST, max(LIGHTEST, weight or 1.0))
 
 
-class Node:
+class TurnNode:
     """A function among turns: its flows by rank, and what it was charged. `left_at` is when it last had nothing;
     `waiting` are the ranks that have flows, most urgent first."""
 
@@ -61,8 +61,8 @@ class Turns:
     def __init__(self, share: float, of: Any = None) -> None:
         self.of = of  # the limit that they sleep on
         self._share = share  # of a function's starts, for its lower ranks together
-        self._nodes: dict[Any, Node] = {}
-        self._heap: list[tuple[float, int, Node]] = []
+        self._nodes: dict[Any, TurnNode] = {}
+        self._heap: list[tuple[float, int, TurnNode]] = []
         self._tenants: dict[str, int] = {}
         self._number = 0
         self._v = 0.0
@@ -96,7 +96,7 @@ class Turns:
         function = flow.function
         node = self._nodes.get(function)
         if node is None:
-            node = self._nodes[function] = Node(function, function.levels, function.weight)
+            node = self._nodes[function] = TurnNode(function, function.levels, function.weight)
             node.v = self._v
         if not node.waiting:
             node.weight = function.weight
@@ -217,12 +217,12 @@ class Turns:
                     if not waiting:
                         node.left_at = now
 
-    def next(self) -> tuple[Node, Flow, int]:
+    def next(self) -> tuple[TurnNode, Flow, int]:
         """The flow whose turn it is, as `next_of` says it, with its node. There must be one."""
         node = self.next_function()
         return (node, *self.next_of(node))
 
-    def next_function(self) -> Node:
+    def next_function(self) -> TurnNode:
         """The function whose turn it is; it stays in its place, and is charged by `took`. There must be one."""
         heap = self._heap
         while True:
@@ -236,7 +236,7 @@ class Turns:
                 self._v = max(self._v, v)
                 return node
 
-    def next_of(self, node: Node) -> tuple[Flow, int]:
+    def next_of(self, node: TurnNode) -> tuple[Flow, int]:
         """The flow of a function whose turn it is, out of its place; who asks gives it back by `add` if it still waits.
         With how many items of it may go (0: no bound)."""
         waiting = node.waiting
@@ -256,7 +256,7 @@ class Turns:
         self.size -= 1
         return flow, bound
 
-    def give_back(self, node: Node, flow: Flow) -> None:
+    def give_back(self, node: TurnNode, flow: Flow) -> None:
         """The flow that `next` gave keeps its place: it is first of its rank again."""
         flows = node.flows[flow.rank]
         if not flows:
@@ -266,7 +266,7 @@ class Turns:
             self._entitled[flow] = None
         self.size += 1
 
-    def next_above(self, rank: int) -> tuple[Node, Flow, int] | None:
+    def next_above(self, rank: int) -> tuple[TurnNode, Flow, int] | None:
         """The same among the ranks above this one; None: there is none. Slow: it looks everywhere."""
         for node in self._nodes.values():
             if node.waiting and node.waiting[0] < rank:
@@ -290,7 +290,7 @@ class Turns:
         self.size -= 1
         self._left(flow.kind.tenant)
 
-    def took(self, node: Node, flow: Flow, count: int, cost: float, now: float, own_cost: float = 0.0) -> None:
+    def took(self, node: TurnNode, flow: Flow, count: int, cost: float, now: float, own_cost: float = 0.0) -> None:
         """What that turn took: `count` items that cost so many slot-seconds (`own_cost`: by the flow's own average), 0
         if it could not start. To be said before the flow is added again."""
         turns = self._left(flow.kind.tenant)

@@ -24,7 +24,7 @@ class Reschedule(NamedTuple):
 
 
 @dataclass(slots=True)
-class Content:
+class ItemContent:
     """The content of a live item: its first payload bytes, of `size` in all. `expires_at` 0: never."""
 
     payload: bytes
@@ -42,7 +42,7 @@ class QueueItems(Protocol):
         a word of `model/one_item.py`. Attempts, keys and their order stay as they are. Raises InvalidRequest before
         anything is changed."""
 
-    async def peek(self, id: str, max_bytes: int) -> Content | None:
+    async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         """What a live item holds, with at most so many bytes of its payload; None: it has ended, or is not known."""
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from ...model.claim import Leased, Renewed, Settle, State
 from .counts import Ageing, QueueCounts, Tally
 from .intake import NewItem, QueueIntake, Submitted
-from .items import Content, QueueItems, Reschedule
+from .items import ItemContent, QueueItems, Reschedule
 from .leases import QueueLeases
 from .lookup import Page, QueueLookup, Status
 
@@ -24,7 +24,7 @@ class Queue(QueueIntake, QueueLeases, QueueLookup, QueueItems, QueueCounts, Prot
 
 __all__ = [
     "Ageing",
-    "Content",
+    "ItemContent",
     "Leased",
     "NewItem",
     "Page",

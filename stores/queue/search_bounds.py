@@ -20,14 +20,14 @@ LOOK = 20_000
 LAST_ID = (1 << 63) - 1
 
 
-class Span(NamedTuple):
+class IdSpan(NamedTuple):
     """Ids from `lowest` on and below `before`."""
 
     lowest: int
     before: int
 
 
-def span(search: Search) -> Span:
+def span(search: Search) -> IdSpan:
     """Which ids the next page looks at. Raises InvalidRequest for what cannot be looked for."""
     if not 1 <= search.limit <= MOST_FOUND:
         raise InvalidRequest(f"a page of {search.limit} workloads: expected 1 to {MOST_FOUND}")
@@ -39,7 +39,7 @@ def span(search: Search) -> Span:
         if after < 0:
             raise InvalidRequest(f"after is {search.after!r:.40}: expected where the page before ended")
         before = min(before, after)
-    return Span(first_id(int(search.since * 1000)) if search.since else 0, min(before, LAST_ID))
+    return IdSpan(first_id(int(search.since * 1000)) if search.since else 0, min(before, LAST_ID))
 
 
 def kinds_of(search: Search, kinds: Mapping[int, Kind]) -> list[int] | None:

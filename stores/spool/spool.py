@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from ...model.function_spec import FunctionSpec
 from ...model.workload import Kind
-from ..queue.items import Content, Reschedule
+from ..queue.items import ItemContent, Reschedule
 from ..queue.queue import NewItem, Submitted
 
 #: What the id of a spooled workload begins with; what the queue calls it is known once it is there.
@@ -81,7 +81,7 @@ class SpooledContents(Protocol):
     async def reschedule(self, changes: Sequence[Reschedule]) -> list[str]:
         """As `QueueItems.reschedule`; `unknown` where it does not wait here (any more)."""
 
-    async def peek(self, id: str, max_bytes: int) -> Content | None:
+    async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         """What one that waits holds; None where it does not."""
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
@@ -13,7 +14,7 @@ from ...model.one_item import CHANGED, EXPIRES, UNKNOWN
 from ...model.workload import Headers, Kind
 from ..queue.admission import check_changes
 from ..queue.ids import Ids, created_at, id_number, id_text
-from ..queue.items import NOW, Content, Reschedule
+from ..queue.items import NOW, ItemContent, Reschedule
 from ..queue.queue import NewItem, Submitted
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
@@ -57,6 +58,7 @@ CREATE TABLE IF NOT EXISTS moved_spool (id INTEGER PRIMARY KEY) STRICT; -- resch
 CREATE TABLE IF NOT EXISTS known_functions (name TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
 """
 
+T = TypeVar("T")
 #: Given the items and bytes that are held and those that would come: raises where there is no room for them.
 Room = Callable[[int, int, int, int], None]
 
@@ -83,7 +85,7 @@ class SqliteSpool:
         self._retention = retention
         self._most_kept = most_kept
         self._ids = Ids(0)
-        self._held = SpooledTotals(0, 0)
+        self._held = self._durable = SpooledTotals(0, 0)  # in the writer; once it is committed
         self._kept = 0
         file.on_rollback(self._reload)
 
@@ -92,7 +94,7 @@ class SqliteSpool:
         await self._file.write(self._reload)
 
     def _reload(self, connection: sqlite3.Connection) -> None:
-        self._held = SpooledTotals(
+        self._held = self._durable = SpooledTotals(
             *connection.execute("SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled").fetchone()
         )
         last = connection.execute(
@@ -101,10 +103,23 @@ class SqliteSpool:
         self._ids = Ids(max(self._ids.last, last.fetchone()[0]))
         (self._kept,) = connection.execute("SELECT count(*) FROM left_spool").fetchone()
 
+    async def _write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """A write of which others hear how much is held once it is durable: whoever is told that nothing is may go past
+        the spool."""
+
+        @wraps(fn)
+        def write(connection: sqlite3.Connection) -> tuple[T, SpooledTotals]:
+            return fn(connection), self._held
+
+        return (await self._file.write(write, self._committed))[0]
+
+    def _committed(self, answer: tuple[object, SpooledTotals]) -> None:
+        self._durable = answer[1]
+
     async def add(self, items: Sequence[NewItem]) -> list[Submitted]:
         if not items:
             return []
-        return await self._file.write(lambda connection: self._add(connection, items))
+        return await self._write(lambda connection: self._add(connection, items))
 
     def _add(self, connection: sqlite3.Connection, items: Sequence[NewItem]) -> list[Submitted]:
         wanted = json.dumps([(item.kind.function, item.dedupe_key) for item in items])
@@ -161,13 +176,13 @@ class SqliteSpool:
             self._leave(connection, pairs, "", cancelled=False)
 
         if pairs:
-            await self._file.write(move)
+            await self._write(move)
 
     async def refuse(self, id: str, reason: str) -> None:
         def keep(connection: sqlite3.Connection) -> None:
             self._leave(connection, [(_number(id), "")], reason, cancelled=False)
 
-        await self._file.write(keep)
+        await self._write(keep)
 
     async def cancel(self, ids: Sequence[str]) -> list[bool]:
         numbers = [_number(id) for id in ids]
@@ -178,7 +193,7 @@ class SqliteSpool:
             self._leave(connection, [(number, "") for number in there], "cancelled", cancelled=True)
             return [number in there for number in numbers]
 
-        return await self._file.write(take_out)
+        return await self._write(take_out)
 
     def _leave(
         self, connection: sqlite3.Connection, pairs: Sequence[tuple[int, str]], reason: str, *, cancelled: bool
@@ -259,7 +274,7 @@ class SqliteSpool:
         connection.execute("INSERT OR IGNORE INTO moved_spool VALUES (?)", (number,))
         return CHANGED
 
-    async def peek(self, id: str, max_bytes: int) -> Content | None:
+    async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         def look(connection: sqlite3.Connection) -> Any:
             return connection.execute(
                 "SELECT substr(payload, 1, ?), length(payload), key, headers, expires_at FROM spooled WHERE id = ?",
@@ -270,10 +285,10 @@ class SqliteSpool:
         if row is None:
             return None
         payload, size, key, headers, expires_at = row
-        return Content(bytes(payload or b""), size, key, _pairs(headers), expires_at)
+        return ItemContent(bytes(payload or b""), size, key, _pairs(headers), expires_at)
 
     async def held(self) -> SpooledTotals:
-        return self._held
+        return self._durable
 
     async def refused(self) -> int:
         def count(connection: sqlite3.Connection) -> int:

@@ -16,7 +16,7 @@ from ...model.ledger import LedgerEntry, LedgerPlace
 from ...model.outcome import Outcome
 from ...model.parked import Parked
 from ...model.workload import DroppedBy, Ended
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..items import Items
 from ..ledger.rows import RowHome, home_of
 from ..partition import Partition
@@ -54,7 +54,7 @@ class Departures:
     def __init__(
         self,
         tailer: str,
-        counts: Counts,
+        counts: TailerCounts,
         seen: Surroundings,
         decided: Decisions,
         stayed: Callable[[Way, list[Departure]], None],

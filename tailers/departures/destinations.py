@@ -23,7 +23,7 @@ from ...model.parked import Parked
 from ..ledger.rows import RowChange, RowHome, Rows
 from ..partition import Partition
 from ..resources import Setup
-from ..rules.departure_steps import Event, Step, Way, follow
+from ..rules.departure_steps import DepartureEvent, Step, Way, follow
 from ..rules.detached import FIRST_LOOK
 from ..tracing import tracing_of
 from .copies import as_row_says
@@ -100,7 +100,7 @@ class Destinations:
         marking = [each for each in batch if each.leg.step is Step.MARK]
         await self._write(marking)
         for each in marking:
-            self._went_on(each, Event.MARKED)
+            self._went_on(each, DepartureEvent.MARKED)
 
     def _delivered(self, batch: list[Departure]) -> None:
         refused = [each for each in batch if each.leg.step is Step.APPEND]
@@ -119,18 +119,18 @@ class Destinations:
     def _wrote(self, each: Departure, found: LedgerEntry | None) -> None:
         """A row was written: what is appended says what it says, by whomever it was written."""
         wanted = each.leg.row
-        self._went_on(each, Event.WRITTEN, found)
+        self._went_on(each, DepartureEvent.WRITTEN, found)
         row = each.leg.row
         if row is not None and row != wanted and isinstance(each.load, Parked):
             each.load = as_row_says(each.load, row)
 
-    def _went_on(self, each: Departure, event: Event, found: LedgerEntry | None = None) -> None:
+    def _went_on(self, each: Departure, event: DepartureEvent, found: LedgerEntry | None = None) -> None:
         each.leg = follow(each.leg, event, self._clock.wall(), found)
 
     def _appended(self, those: Sequence[Departure]) -> None:
         now = self._clock.wall()
         for each in those:
-            each.leg = follow(each.leg, Event.APPENDED, now)
+            each.leg = follow(each.leg, DepartureEvent.APPENDED, now)
 
     # Appends.
 
@@ -162,7 +162,7 @@ class Destinations:
             if each.leg.way is Way.GUARD_SOONER:
                 raise
             row, now = each.leg.row, self._clock.wall()
-            each.leg = after = follow(each.leg, Event.REFUSED, now)
+            each.leg = after = follow(each.leg, DepartureEvent.REFUSED, now)
             if after.way is Way.BURY:
                 each.load = unparkable(parked, each.home, str(error), now, row)
             elif after.way is Way.GUARD_SOONER:  # the bound on delays may have been lowered since it was parked

@@ -11,7 +11,7 @@ from ...model.audit import Fate
 from ...model.outcome import EXPIRED_WHY, Outcome
 from ...model.workload import Ended
 from ..config import TailerConfig
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..items import Items
 from ..partition import Partition
 from ..resources import Setup
@@ -32,7 +32,7 @@ class Expiring:
     looks  whether held items have deadlines at all
     """
 
-    def __init__(self, setup: Setup, departures: Departures, counts: Counts, seen: Surroundings) -> None:
+    def __init__(self, setup: Setup, departures: Departures, counts: TailerCounts, seen: Surroundings) -> None:
         config = setup.config
         self.looks = config.expires is not None
         self._config = config

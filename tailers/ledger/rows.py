@@ -132,7 +132,7 @@ class Rows:
 
     async def sweep(self) -> None:
         """Tells the ledger of each checkpoint that passed a row; what still runs goes when it ends."""
-        for part in self._partitions.values():
+        for part in [*self._partitions.values()]:
             position = part.checkpoint
             if any(rowed < position for rowed in part.rowed):
                 await self._passed(part.name, position)

@@ -14,7 +14,7 @@ from ...model.demand import Closed
 from ...model.errors import StaleFence
 from ...model.workload import FLIGHT_ITEMS
 from ..copy_starts import CopyStarts
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..resources import Setup
 from ..sources.due import DueSource
 from ..stream_policy import StreamPolicy
@@ -36,7 +36,7 @@ TOGETHER_BYTES = 1 << 20
 class DuePump(StreamPump):
     """A partition for each function, with a window of its own."""
 
-    def __init__(self, setup: Setup, counts: Counts, source: DueSource) -> None:
+    def __init__(self, setup: Setup, counts: TailerCounts, source: DueSource) -> None:
         super().__init__(setup, counts, source, POLICY)
         assert self._core.copies is not None
         self._copies: CopyStarts = self._core.copies

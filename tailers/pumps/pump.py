@@ -24,7 +24,7 @@ from ...model.retry import DEFAULT_RETRY, Retry
 from ...model.spread import spread
 from ...model.workload import INDEX_BITS, Ended, Flight, Outcomes
 from ...stores import heights
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..greeting import Greeting
 from ..hand_out import HandOut
 from ..mapping.estimating import put_estimates
@@ -46,7 +46,7 @@ T = TypeVar("T")
 class Pump(ABC):
     """The parts that do not depend on the family."""
 
-    def __init__(self, setup: Setup, counts: Counts) -> None:
+    def __init__(self, setup: Setup, counts: TailerCounts) -> None:
         self.setup = setup
         self.config, self.sizes = setup.config, setup.sizes
         self.clock, self.counts = setup.clock, counts

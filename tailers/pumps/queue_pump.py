@@ -22,7 +22,7 @@ from ...model.lease import counts_of_claim, wait_for_source
 from ...model.outcome import Outcome
 from ...model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ...sdk.source import QueueSource
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..departures.durable import unless_refused
 from ..departures.queue_settlements import QueueSettlements
 from ..hand_out import HandOut
@@ -54,7 +54,7 @@ class Claim:
 class QueuePump(Pump):
     """The pump of one queue source. Invariant: `window` counts every claimed item until its settlement is durable."""
 
-    def __init__(self, setup: Setup, counts: Counts, source: QueueSource) -> None:
+    def __init__(self, setup: Setup, counts: TailerCounts, source: QueueSource) -> None:
         super().__init__(setup, counts)
         self.source = source
         self._claims: dict[asyncio.Task[None], dict[Cell, int]] = {}

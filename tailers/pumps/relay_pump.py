@@ -19,7 +19,7 @@ from ...model.function_spec import FunctionSpec
 from ...stores.outbox.item import OutboxRow, item_of
 from ...stores.outbox.outbox import Outbox
 from ...stores.queue.queue import NewItem
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..resources import Setup
 from ..rules.relay import step, still_waiting
 from ..rules.watchdog import WatchdogFacts
@@ -41,7 +41,7 @@ class RelayPump:
     Rows at once and the pace are the source's: `batch`, and `poll` seconds between looks when there was none.
     """
 
-    def __init__(self, setup: Setup, counts: Counts, source: Outbox) -> None:
+    def __init__(self, setup: Setup, counts: TailerCounts, source: Outbox) -> None:
         self.setup = setup
         self.config = setup.config
         self.counts = counts

@@ -19,10 +19,10 @@ from ...model.audit import Audit
 from ...model.errors import InvalidRequest, NotConnected, StaleFence
 from ...model.spread import spread
 from ...sdk.source import SharedSource
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..hurry import Hurry
 from ..resources import Setup
-from ..rules.again import Again, Ended
+from ..rules.again import AfterEnd, Again
 from ..rules.reconnect import Reconnect
 from ..vitals import Vitals, together
 from .stream_pump import StreamPump
@@ -40,7 +40,7 @@ class SharedPump:
     source_unreachable  why the share cannot be known; empty when it can
     """
 
-    def __init__(self, setup: Setup, counts: Counts, source: SharedSource) -> None:
+    def __init__(self, setup: Setup, counts: TailerCounts, source: SharedSource) -> None:
         self.setup = setup
         self.config = setup.config
         self.counts = counts
@@ -199,7 +199,7 @@ class SharedPump:
         finally:
             del self.pumps[name]
 
-    def _say(self, name: str, error: Exception, ended: Ended) -> None:
+    def _say(self, name: str, error: Exception, ended: AfterEnd) -> None:
         if isinstance(error, StaleFence):
             log.warning("another owner took it; standing by", partition=name, reason=str(error))
         elif not ended.by_hand:

@@ -20,7 +20,7 @@ from ...model.workload import Ended, Outcomes
 from ...sdk.source import Counted, PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import Checkpoint
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..departures.departure import Departure
 from ..departures.destinations import Destinations
 from ..hand_out import HandOut
@@ -34,7 +34,7 @@ from ..session import Renewal
 from ..stream_core import StreamCore
 from ..stream_policy import StreamPolicy
 from ..takeover.epoch import Epoch
-from ..takeover.inherited import Record
+from ..takeover.inherited import InheritedItem
 from ..takeover.left_running import LeftRunning
 from ..takeover.succession import Succession
 from .pump import Pump
@@ -48,7 +48,9 @@ CLOSE_WITHIN = 5.0
 class StreamPump(Pump):
     """The pump of one stream."""
 
-    def __init__(self, setup: Setup, counts: Counts, source: StreamSource, policy: StreamPolicy | None = None) -> None:
+    def __init__(
+        self, setup: Setup, counts: TailerCounts, source: StreamSource, policy: StreamPolicy | None = None
+    ) -> None:
         super().__init__(setup, counts)
         policy = policy or StreamPolicy()
         self.source = source
@@ -253,10 +255,10 @@ class StreamPump(Pump):
         """Items that did not plainly succeed."""
         self._core.ended(out, ends)
 
-    def _adopted_ended(self, record: Record, ended: Ended) -> None:
+    def _adopted_ended(self, record: InheritedItem, ended: Ended) -> None:
         self._see().adopted_ended(record, ended)
 
-    def _adopted_lost(self, record: Record, not_before: float) -> None:
+    def _adopted_lost(self, record: InheritedItem, not_before: float) -> None:
         self._see().adopted_lost(record, not_before)
 
     def _arrived(self, batch: list[Departure]) -> None:

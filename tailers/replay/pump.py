@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...model.audit import Fate
 from ...model.replay import Replay
 from ...stores.checkpoints.checkpoints import Mark
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..pumps.stream_pump import StreamPump
 from ..resources import Setup
 from ..stream_policy import StreamPolicy
@@ -21,7 +21,7 @@ POLICY = StreamPolicy(gap=Fate.FILTERED, detaches=False)
 class ReplayPump(StreamPump):
     """Reads the chosen positions and no others; where its checkpoint says, when it was begun before."""
 
-    def __init__(self, setup: Setup, counts: Counts, source: ReplaySource, replay: Replay) -> None:
+    def __init__(self, setup: Setup, counts: TailerCounts, source: ReplaySource, replay: Replay) -> None:
         super().__init__(setup, counts, source, POLICY._replace(jump=source.jump))
         self._replay = replay
         self._chosen = source

@@ -23,7 +23,7 @@ SHOWN = 5.0
 STAYS = (PositionsGone, InvalidRequest)
 
 
-class Ended(NamedTuple):
+class AfterEnd(NamedTuple):
     """The answer to an end. `pause`: seconds until another pump is begun, None: none is; `news`: whether the reason was
     not said just before; `by_hand`: somebody must mend it."""
 
@@ -47,7 +47,7 @@ class Again:
         """A pump was begun."""
         self._began, self._waits = now, False
 
-    def ended(self, error: Exception, now: float) -> Ended:
+    def ended(self, error: Exception, now: float) -> AfterEnd:
         """It ended with this."""
         if now - self._began > HEALTHY_AFTER:
             self._pauses, self._kind = 0, ""
@@ -58,12 +58,12 @@ class Again:
         stays = isinstance(error, STAYS)
         self._reason = reason if by_hand and not stays else ""
         if stays:
-            return Ended(None, news, by_hand)
+            return AfterEnd(None, news, by_hand)
         self._waits = True
         if isinstance(error, StaleFence):
-            return Ended(TAILER.first, news, by_hand)
+            return AfterEnd(TAILER.first, news, by_hand)
         self._pauses += 1
-        return Ended(doubled(*(MENDED if by_hand else TAILER), self._pauses - 1), news, by_hand)
+        return AfterEnd(doubled(*(MENDED if by_hand else TAILER), self._pauses - 1), news, by_hand)
 
     def why(self, now: float) -> str:
         """What somebody must mend, while it waits for that; empty otherwise."""

@@ -53,7 +53,7 @@ class Step(Enum):
     REFUSED = "refused"
 
 
-class Event(Enum):
+class DepartureEvent(Enum):
     """Events of a departure: its row was WRITTEN, or the store answered an append."""
 
     WRITTEN = "written"
@@ -90,14 +90,14 @@ def resume(way: Way, row: LedgerEntry) -> Leg:
     return Leg(way, Step.APPEND, row, row)
 
 
-def follow(leg: Leg, event: Event, now: float, found: LedgerEntry | None = None) -> Leg:
+def follow(leg: Leg, event: DepartureEvent, now: float, found: LedgerEntry | None = None) -> Leg:
     """The state after an event at `now`, wall clock; `found` is the row as it stands after it was WRITTEN."""
-    if event is Event.WRITTEN:
+    if event is DepartureEvent.WRITTEN:
         return _written(leg, found)
-    if event is Event.REFUSED:
+    if event is DepartureEvent.REFUSED:
         return _refused(leg)
     way, _, before, row = leg
-    if event is Event.MARKED or row is None or way is Way.DETACH:
+    if event is DepartureEvent.MARKED or row is None or way is Way.DETACH:
         return Leg(way, Step.DONE, before, row)
     if way is not Way.PARK:
         return Leg(way, Step.MARK, before, row)

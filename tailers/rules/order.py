@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ...model.workload import Kind
-from .ranks import Ranks
+from .ranks import KeyRanks
 
 #: A head that is out for so many seconds is slow: what waits behind it no longer keeps the tailer from reading on.
 PATIENCE = 1.0
@@ -61,7 +61,7 @@ class Order:
 
     def __init__(self, *, ranked: bool = False) -> None:
         self.shut = False
-        self.ranks = Ranks() if ranked else None
+        self.ranks = KeyRanks() if ranked else None
         self.waiting = 0
         self._barred: dict[str, WaitingForKey] = {}  # heads, by key
         self._strays: dict[str, set[int]] = {}

@@ -9,7 +9,7 @@ from ...model.workload import Kind
 _LEVELS = len(Priority)
 
 
-class Ranks:
+class KeyRanks:
     """Ranks of the keys of one partition. A kind does not change while it waits.
 
     Invariants: `_counts` has, of every key with a line in which something waits, how many of each level do; `_heads`

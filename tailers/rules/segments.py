@@ -26,7 +26,7 @@ class Cut(NamedTuple):
     end: bool = False
 
 
-class Next(NamedTuple):
+class NextPlace(NamedTuple):
     """The place to read on from: the object at `ordinal`; within it (`version` says of what) from `offset` on."""
 
     position: int = 0
@@ -44,13 +44,13 @@ def placed(position: int, cuts: Sequence[Cut]) -> list[Segment]:
     return segments
 
 
-def following(last: Segment | None) -> Next:
+def following(last: Segment | None) -> NextPlace:
     """Where reading goes on after the last segment there is."""
     if last is None:
-        return Next()
+        return NextPlace()
     if last.end:
-        return Next(last.after, last.ordinal + 1)
-    return Next(last.after, last.ordinal, last.version, last.offset + last.length)
+        return NextPlace(last.after, last.ordinal + 1)
+    return NextPlace(last.after, last.ordinal, last.version, last.offset + last.length)
 
 
 def within(segment: Segment, positions: Sequence[int]) -> list[int]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Cause(StrEnum):
+class StallCause(StrEnum):
     """Likely causes of nothing getting on. Codes never change meaning."""
 
     NONE = ""
@@ -57,7 +57,7 @@ class WatchdogVerdict(NamedTuple):
 
     healthy: bool = True
     idle: float = 0.0
-    cause: Cause = Cause.NONE
+    cause: StallCause = StallCause.NONE
     why: str = ""
 
 
@@ -74,9 +74,9 @@ class Watchdog:
         """How it is at `now` (monotonic seconds). A tailer that failed for good, or waits for somebody's hand, is
         unhealthy at once."""
         if facts.failed:
-            return WatchdogVerdict(False, 0.0, Cause.FAILED, facts.failed)
+            return WatchdogVerdict(False, 0.0, StallCause.FAILED, facts.failed)
         if facts.by_hand:
-            return WatchdogVerdict(False, 0.0, Cause.BY_HAND, facts.by_hand)
+            return WatchdogVerdict(False, 0.0, StallCause.BY_HAND, facts.by_hand)
         busy = facts.lag > 0 or facts.in_flight > 0 or facts.held > 0
         if facts.completions != self._completions or not busy:
             # A source that cannot be reached may have work: nobody knows.
@@ -89,21 +89,21 @@ class Watchdog:
         return WatchdogVerdict(False, idle, *likely(facts))
 
 
-def likely(facts: WatchdogFacts) -> tuple[Cause, str]:
+def likely(facts: WatchdogFacts) -> tuple[StallCause, str]:
     """The likely cause, with a sentence for people."""
     found = [
-        (Cause.SOURCE, facts.source),
-        (Cause.STARTING, facts.starting),
-        (Cause.PAUSED, "an operator paused this tailer" if facts.paused else ""),
-        (Cause.SCHEDULER, facts.scheduler),
-        (Cause.STORE, facts.store),
-        (Cause.CLOGGED, facts.clogged),
-        (Cause.GATE, facts.gate),
-        (Cause.NO_WORKER, facts.no_worker),
-        (Cause.SLOW, _slow(facts)),
-        (Cause.HELD, f"{facts.held} items are held: {facts.held_because}" if facts.held else ""),
+        (StallCause.SOURCE, facts.source),
+        (StallCause.STARTING, facts.starting),
+        (StallCause.PAUSED, "an operator paused this tailer" if facts.paused else ""),
+        (StallCause.SCHEDULER, facts.scheduler),
+        (StallCause.STORE, facts.store),
+        (StallCause.CLOGGED, facts.clogged),
+        (StallCause.GATE, facts.gate),
+        (StallCause.NO_WORKER, facts.no_worker),
+        (StallCause.SLOW, _slow(facts)),
+        (StallCause.HELD, f"{facts.held} items are held: {facts.held_because}" if facts.held else ""),
     ]
-    nothing = (Cause.NO_CREDIT, "the scheduler grants no credit: its workers are full, or it is starting")
+    nothing = (StallCause.NO_CREDIT, "the scheduler grants no credit: its workers are full, or it is starting")
     return next(((cause, why) for cause, why in found if why), nothing)
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Room(NamedTuple):
+class ReadRoom(NamedTuple):
     """Room for a read: so many items, of so many bytes together. Zero items: none."""
 
     items: int
     bytes: int
 
 
-FULL = Room(0, 0)
+FULL = ReadRoom(0, 0)
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Window:
     used_items: int = 0
     used_bytes: int = 0
 
-    def room(self, span: int = 0) -> Room:
+    def room(self, span: int = 0) -> ReadRoom:
         """What may be read now, when reading is `span` positions ahead of the oldest unsettled one."""
         items = min(self.items - self.used_items, self.positions - span)
         left = self.bytes - self.used_bytes
@@ -46,7 +46,7 @@ class Window:
             return FULL
         if items < min(self.items, self.positions) >> 4 and self.used_items:
             return FULL
-        return Room(items, left)
+        return ReadRoom(items, left)
 
     def take(self, items: int, size: int) -> None:
         """Items were read into memory."""

@@ -17,7 +17,7 @@ from ...model.ledger import LedgerEntry
 from ...model.seek import END, START, Move, Seek
 from ...sdk.source import Capabilities, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
-from ..counts import Counts
+from ..counts import TailerCounts
 from ..departures.departures import fate_of
 from ..departures.durable import until_available
 from ..ledger.rows import Rows
@@ -35,7 +35,7 @@ ROWS = 1000
 class Seeking:
     """One move, while no pump of the tailer runs. `source` was not opened; it is closed when it is over."""
 
-    def __init__(self, setup: Setup, counts: Counts, source: StreamSource) -> None:
+    def __init__(self, setup: Setup, counts: TailerCounts, source: StreamSource) -> None:
         self._setup = setup
         self._counts = counts
         self._source = source

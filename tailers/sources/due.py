@@ -62,7 +62,7 @@ class DueStream(LogSource):
             await self._discover()  # nothing had ever been due when it was opened
         if len(self._next) > 1 or timeout or self._closed.is_set():
             return await super().read(limit, max_bytes, timeout)
-        for number, position in self._next.items():  # one, as ever: hundreds of streams have a few items each
+        for number, position in [*self._next.items()]:  # one, as ever: hundreds of streams have a few items each
             found = await self._log.read(self._stream, number, position, limit, max_bytes)
             if found.positions:
                 self._next[number] = found.positions[-1] + 1
@@ -170,7 +170,7 @@ class DueSource:
         return batch
 
     async def ends(self) -> dict[str, int]:
-        return {name: end for name, stream in self._streams.items() for end in (await stream.ends()).values()}
+        return {name: end for name, stream in [*self._streams.items()] for end in (await stream.ends()).values()}
 
     async def settled_below(self, partition: str, position: int) -> None:
         """Forgets the records of a function below `position`."""
@@ -188,7 +188,7 @@ class DueSource:
         for give_up in waits.values():
             give_up()
         await asyncio.gather(*self._waiting, return_exceptions=True)
-        for stream in self._streams.values():
+        for stream in [*self._streams.values()]:
             await stream.close()
         self._ready.clear()
         self._failed.clear()

@@ -39,7 +39,7 @@ A = TypeVar("A")
 log = Logger("tailrace.kafka")
 
 
-class Listener(Protocol):
+class SessionListener(Protocol):
     """The owner of a session, who hears of it in the event loop.
 
     arrived   what polls brought, each with the generation that `seek` was given
@@ -62,7 +62,7 @@ class KafkaSession:
     loop and read by the thread, which pauses what is in it.
     """
 
-    def __init__(self, options: MemberOptions, listener: Listener, name: str) -> None:
+    def __init__(self, options: MemberOptions, listener: SessionListener, name: str) -> None:
         self.full: frozenset[Place] = frozenset()
         self.settled: dict[Place, Settled] = {}  # what the group may be told, by `seek`'s generation; the event loop's
         self._options = options

@@ -33,7 +33,7 @@ from ..rules.unreadable import Unreadable
 from .listing import Patterns
 from .objects_cutting import CutItems, Cutter, Shape
 from .objects_feeding import Feeder, Loaded, weight
-from .objects_listing import Lister, Progress
+from .objects_listing import Lister, ListingProgress
 
 
 class ObjectsOptions(Place):
@@ -123,7 +123,7 @@ class ObjectsSource:
         self._segments = segments
         self._name = f"{tailer}:{self.partition}"
         self._store = ObjectStore(options, client)
-        self._progress = Progress()
+        self._progress = ListingProgress()
         self._unreadable = Unreadable()
         self._feeder: Feeder | None = None
         self._lister: Lister | None = None
@@ -142,7 +142,7 @@ class ObjectsSource:
     async def open(self, positions: Mapping[str, int]) -> None:
         if self._feeder is not None:
             return
-        options, self._progress = self._options, Progress()
+        options, self._progress = self._options, ListingProgress()
         feeder = self._feeder = self._new_feeder()
         lister = self._lister = Lister(
             self._store,

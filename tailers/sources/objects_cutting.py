@@ -16,7 +16,7 @@ from ...model.reference import REFERENCE, Reference
 from ...model.segment import Segment
 from ...model.workload import Headers
 from ..rules.lines import Lines, LineSpan, lines_of
-from ..rules.segments import Cut, Next
+from ..rules.segments import Cut, NextPlace
 
 #: Objects up to this size are read as soon as they are looked at.
 SMALL = 256 << 10
@@ -45,7 +45,7 @@ class CutItems(NamedTuple):
     headers: Headers = ()
 
 
-class Opened(NamedTuple):
+class OpenedObject(NamedTuple):
     """An object that was looked at, with its bytes when they are few; None: it is not there, or not the version that
     was listed."""
 
@@ -61,18 +61,20 @@ class Cutter:
         self._shape = shape
         self._last: Content | None = None  # of what was read again, since the next one often lies behind it
 
-    async def look(self, key: str, etag: str) -> Opened:
+    async def look(self, key: str, etag: str) -> OpenedObject:
         """An object as it is now; `etag`: as it was listed, when only that version will do."""
         shape = self._shape
         if not shape.lines and not shape.max_value:
-            return Opened(await self._facts(key, etag))
+            return OpenedObject(await self._facts(key, etag))
         try:
             facts, body = await self._store.whole(key, SMALL)
         except Gone:
-            return Opened(None)
-        return Opened(None) if _other(facts, etag) else Opened(facts, body)
+            return OpenedObject(None)
+        return OpenedObject(None) if _other(facts, etag) else OpenedObject(facts, body)
 
-    async def cut(self, ordinal: int, key: str, etag: str, opened: Opened, at: Next) -> AsyncIterator[list[CutItems]]:
+    async def cut(
+        self, ordinal: int, key: str, etag: str, opened: OpenedObject, at: NextPlace
+    ) -> AsyncIterator[list[CutItems]]:
         """The parts of one object from `at` on, in order."""
         begun = at.ordinal == ordinal and bool(at.version)
         if begun:
@@ -132,7 +134,7 @@ class Cutter:
             return None
         return None if _other(facts, etag) else facts
 
-    async def _go_on(self, ordinal: int, key: str, at: Next) -> AsyncIterator[list[CutItems]]:
+    async def _go_on(self, ordinal: int, key: str, at: NextPlace) -> AsyncIterator[list[CutItems]]:
         try:
             facts = await self._store.facts(key, at.version)
         except (Gone, Replaced) as error:

@@ -20,10 +20,10 @@ from ...model.errors import NotConnected, Unavailable
 from ...model.segment import Segment
 from ...stores.inventory.inventory import Inventory
 from ...stores.segments.segments import Segments
-from ..rules.segments import Cut, Next, following, placed
+from ..rules.segments import Cut, NextPlace, following, placed
 from ..rules.unreadable import ReadVerdict, Unreadable
-from .objects_cutting import CutItems, Cutter, Opened
-from .objects_listing import Progress
+from .objects_cutting import CutItems, Cutter, OpenedObject
+from .objects_listing import ListingProgress
 
 #: Objects looked at side by side.
 TOGETHER = 16
@@ -50,7 +50,7 @@ class Feeder:
         segments: Segments,
         name: str,
         cutter: Cutter,
-        progress: Progress,
+        progress: ListingProgress,
         room: int,
         unreadable: Unreadable,
     ) -> None:
@@ -128,22 +128,22 @@ class Feeder:
                 await self._put(Loaded(segment, part or gone, max(0, position - segment.first)))
                 position = segment.after
 
-    async def _objects(self, at: Next) -> Next:
+    async def _objects(self, at: NextPlace) -> NextPlace:
         """The next objects of the inventory, as many as can be looked at side by side."""
         entries = await self._inventory.read(self._name, at.ordinal, TOGETHER)
         begun = bool(at.version and entries.positions)
         listed = list(zip(entries.names, entries.versions, strict=True))
         looked = await _all([self._cutter.look(key, etag) for key, etag in listed[begun:]])
         for (key, _), one in zip(listed[begun:], looked, strict=True):
-            if isinstance(one, Opened) and one.facts is not None:
+            if isinstance(one, OpenedObject) and one.facts is not None:
                 self._unreadable.answered(key)
-        opened: list[Opened | Unread] = [*[Opened(None)] * begun, *looked]
+        opened: list[OpenedObject | Unread] = [*[OpenedObject(None)] * begun, *looked]
         for ordinal, (key, etag), one in zip(entries.positions, listed, opened, strict=True):
             await self._object(ordinal, key, etag, one, at)
-            at = Next(0, ordinal + 1)
+            at = NextPlace(0, ordinal + 1)
         return at
 
-    async def _object(self, ordinal: int, key: str, etag: str, one: Opened | Unread, at: Next) -> None:
+    async def _object(self, ordinal: int, key: str, etag: str, one: OpenedObject | Unread, at: NextPlace) -> None:
         """One object. Raises Unread while it may be the store that cannot be read; what was cut is kept."""
         while True:
             try:
@@ -155,7 +155,7 @@ class Feeder:
                     if len(self._cut) >= BATCH or self._cut_bytes >= self._room // 2:
                         await self._write()
                     last = parts[-1].cut
-                    at = Next(0, ordinal, last.version, last.offset + last.length)
+                    at = NextPlace(0, ordinal, last.version, last.offset + last.length)
                 return
             except Unread as error:
                 if await self._is_given_up(ordinal, key, error):
@@ -228,10 +228,10 @@ def weight(part: CutItems) -> int:
     return sum(map(len, part.payloads)) + 64 * len(part.payloads) + 256
 
 
-async def _all(looks: list[Coroutine[Any, Any, Opened]]) -> list[Opened | Unread]:
+async def _all(looks: list[Coroutine[Any, Any, OpenedObject]]) -> list[OpenedObject | Unread]:
     """Side by side; the first error that is not about one of them when all have ended."""
     found = await asyncio.gather(*looks, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException) and not isinstance(one, Unread):
             raise one
-    return [one for one in found if isinstance(one, Opened | Unread)]
+    return [one for one in found if isinstance(one, OpenedObject | Unread)]

@@ -24,7 +24,7 @@ AHEAD = 100_000
 
 
 @dataclass(slots=True)
-class Progress:
+class ListingProgress:
     """Progress of reading and settling, by positions of objects in the inventory; `moved`: more were read."""
 
     read: int = 0
@@ -49,7 +49,7 @@ class Lister:
         versions: bool,
         overlap: int | None,
         found: Callable[[], None],
-        progress: Progress,
+        progress: ListingProgress,
     ) -> None:
         self.listings = 0
         self._store = store

@@ -90,7 +90,7 @@ def facts_of(answer: list[Any] | None, stream: str) -> StreamFacts:
     )
 
 
-class Entries:
+class EntryMapping:
     """Makes items of entries, as the options say. Entries with the same headers share them."""
 
     def __init__(self, options: RedisStreamOptions) -> None:

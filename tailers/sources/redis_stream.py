@@ -20,7 +20,7 @@ from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.redis.server import RedisServer
 from ..registry import Environment
 from ..rules.overtaken import Had, StreamFacts, at_end, made_anew, opened, overtaken, still
-from .redis_entries import SEQUENCE_BITS, Entries, RedisStreamOptions, facts_of, id_of, position_of
+from .redis_entries import SEQUENCE_BITS, EntryMapping, RedisStreamOptions, facts_of, id_of, position_of
 
 #: Seconds that the server holds one wait, so that a dead connection is seen.
 HELD = 5.0
@@ -84,7 +84,7 @@ class RedisStreamSource:
         self, options: RedisStreamOptions, checkpoints: Checkpoints, name: str, server: RedisServer | None = None
     ) -> None:
         self._options = options
-        self._entries = Entries(options)
+        self._entries = EntryMapping(options)
         self._server = server or RedisServer(options, HELD)
         self._checkpoints = checkpoints
         self._counts = COUNTS + name

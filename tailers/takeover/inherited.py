@@ -23,14 +23,14 @@ from ..rules.sides import OWN, Spot, side_of
 from ..session import Inheritance
 
 
-class Record(NamedTuple):
+class InheritedItem(NamedTuple):
     """An item that was read, in columns of its own, and the fence of the attempt that runs."""
 
     items: Items
     fence: int
 
 
-class Turns(Protocol):
+class InheritedTurns(Protocol):
     """Turns of items in a stream with order (ordering.py); without order, each item's own.
 
     shut     whether some of what runs has not been read: until then nothing in order is handed out
@@ -56,9 +56,9 @@ class Inherited:
 
     def __init__(
         self,
-        settle: Callable[[Record, Ended], None],
-        again: Callable[[Record, float], None],
-        turns: Turns,
+        settle: Callable[[InheritedItem, Ended], None],
+        again: Callable[[InheritedItem, float], None],
+        turns: InheritedTurns,
     ) -> None:
         self._settle = settle
         self._again = again
@@ -67,7 +67,7 @@ class Inherited:
         self.running: set[int] = set()
         self._unread: dict[Spot, int] = {}
         self._fences: dict[int, int] = {}  # of flights
-        self._records: dict[int, Record] = {}
+        self._records: dict[int, InheritedItem] = {}
         self._ends: dict[int, Ended] = {}
         self._lost: dict[Spot, float] = {}
         self._strays: dict[int, tuple[Partition, int]] = {}
@@ -127,7 +127,7 @@ class Inherited:
         not."""
         return self._lost.pop(spot, None)
 
-    def records(self) -> Iterable[Record]:
+    def records(self) -> Iterable[InheritedItem]:
         """Those that were read and have no outcome."""
         return self._records.values()
 
@@ -162,9 +162,9 @@ class Inherited:
                 self._strays[number] = (part, position)
                 self.cancel([number])
         elif number is None:
-            self._again(Record(item, 0), not_before or 0.0)
+            self._again(InheritedItem(item, 0), not_before or 0.0)
         else:
-            record = Record(item, self._fences[number >> INDEX_BITS])
+            record = InheritedItem(item, self._fences[number >> INDEX_BITS])
             if ended is None:
                 self._records[number] = record
             else:

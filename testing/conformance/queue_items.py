@@ -11,7 +11,7 @@ from ...model.claim import Settle, State
 from ...model.errors import InvalidRequest
 from ...model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ...stores.queue.items import NOW
-from ...stores.queue.queue import Content, NewItem, Reschedule
+from ...stores.queue.queue import ItemContent, NewItem, Reschedule
 from .queue_engine import LATER, LEASE, MAIL, URGENT, QueueEngine, ages, nothing, put, state, take, wanting
 
 NOBODY = ("0" * 16, "f" * 16, "nonsense", "", "nul\0", "x" * 100_000)
@@ -241,8 +241,8 @@ class PeekLaws:
         payload, headers = b"\x00\xff\x1b[2J" + bytes(range(256)) * 300, (("created-by", "ann"), ("é", '"\\\n'))
         expires = engine.now() + 500
         [id] = await put(engine, NewItem(MAIL, payload, key="kä", headers=headers, expires_at=expires))
-        assert await engine.queue.peek(id, 1000) == Content(payload[:1000], len(payload), "kä", headers, expires)
-        assert await engine.queue.peek(id, 0) == Content(b"", len(payload), "kä", headers, expires)
+        assert await engine.queue.peek(id, 1000) == ItemContent(payload[:1000], len(payload), "kä", headers, expires)
+        assert await engine.queue.peek(id, 0) == ItemContent(b"", len(payload), "kä", headers, expires)
         leased = await take(engine)
         out = await engine.queue.peek(id, 1 << 20)
         assert out is not None and out.payload == payload
@@ -251,7 +251,7 @@ class PeekLaws:
 
     async def test_one_that_says_nothing_holds_its_payload_alone(self, engine: QueueEngine) -> None:
         [id] = await put(engine, NewItem(MAIL, b""))
-        assert await engine.queue.peek(id, 10) == Content(b"", 0)
+        assert await engine.queue.peek(id, 10) == ItemContent(b"", 0)
         await engine.queue.cancel([id])
         assert await engine.queue.peek(id, 10) is None
 

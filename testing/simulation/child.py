@@ -14,7 +14,7 @@ from ...foundation.terminal import say
 from .plan import Plan
 from .plans import plan_of
 from .planting import planted
-from .recording import Recording, WorldRecord
+from .recording import WorldRecord, WorldRecording
 from .shrink import shrunk
 from .story import Story, StoryEnd
 
@@ -52,7 +52,7 @@ class Verdict(msgspec.Struct):
 
 def tell(plan: Plan, *, trace: bool = False, record: bool = False) -> StoryEnd:
     """One story of a plan."""
-    return Story(plan, keep_trace=trace, recording=Recording() if record else None).tell()
+    return Story(plan, keep_trace=trace, recording=WorldRecording() if record else None).tell()
 
 
 def chosen(plan: Plan, order: StoryOrder) -> Plan:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from .host import Host
 from .journal import Journal
 from .kernel import Kernel
-from .network import Network
+from .network import SimNetwork
 from .plan import Fault, Plan
 from .world import World
 
@@ -22,7 +22,9 @@ ORPHANS = 0.005
 class Faults:
     """The faults of one world."""
 
-    def __init__(self, plan: Plan, world: World, hosts: Mapping[str, Host], network: Network, journal: Journal) -> None:
+    def __init__(
+        self, plan: Plan, world: World, hosts: Mapping[str, Host], network: SimNetwork, journal: Journal
+    ) -> None:
         self._plan = plan
         self._world = world
         self._hosts = hosts

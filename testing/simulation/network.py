@@ -38,7 +38,7 @@ class Weather:
     reset: float = 0.0
 
 
-class Network:
+class SimNetwork:
     """The network: what is served where, and what is under way. `fronts` are addresses that several servers stand
     behind: each call and each connection goes to one of them that listens, or to the host that it is `steered` to.
     Invariant: a direction (a, b) in `cuts` carries nothing before the time that stands there."""

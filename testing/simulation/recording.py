@@ -31,7 +31,7 @@ class WorldRecord(msgspec.Struct):
     fates: dict[str, list[str]]
 
 
-class Recording:
+class WorldRecording:
     """Listens to the network of one world."""
 
     def __init__(self) -> None:

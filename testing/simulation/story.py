@@ -17,7 +17,7 @@ from .faults import Faults
 from .holding import still_held
 from .host import Host, current
 from .journal import Execution, Journal
-from .network import Network
+from .network import SimNetwork
 from .operator import Operator
 from .overtime import Overtime
 from .parts import (
@@ -36,7 +36,7 @@ from .parts import (
 )
 from .plan import Item, Plan, ShopOrder, Timed
 from .planting import instead
-from .recording import Recording, WorldRecord
+from .recording import WorldRecord, WorldRecording
 from .redriving import Redriving
 from .rights import Rights
 from .shop import Shop
@@ -76,11 +76,11 @@ class StoryEnd:
 class Story:
     """A world with its hosts, ready to begin. `hosts` are by name; `recording` hears what tailers do and are told."""
 
-    def __init__(self, plan: Plan, *, keep_trace: bool = False, recording: Recording | None = None) -> None:
+    def __init__(self, plan: Plan, *, keep_trace: bool = False, recording: WorldRecording | None = None) -> None:
         self.plan = plan
         self.world = World(plan.seed, keep_trace=keep_trace)
         self.journal = Journal(self.world)
-        self.network = Network(self.world)
+        self.network = SimNetwork(self.world)
         self._recording = recording
         if recording is not None:
             self.network.heard = recording.heard

@@ -21,7 +21,7 @@ _RUNS = "SELECT position, schedule, instant, fired_at FROM schedule_runs ORDER B
 _ROWS = "SELECT name, decided, runs, passed_over FROM schedules"
 
 
-class _Run(NamedTuple):
+class _TimedRun(NamedTuple):
     position: int
     schedule: str
     instant: float
@@ -53,8 +53,8 @@ class Timetables:
         self._timed = {timed.n: timed for timed in plan.schedules}
         journal.begins.append(self._begins)
 
-    def _runs(self) -> list[_Run]:
-        return [_Run(*row) for row in self._disk.rows("state", _RUNS)]
+    def _runs(self) -> list[_TimedRun]:
+        return [_TimedRun(*row) for row in self._disk.rows("state", _RUNS)]
 
     # ---- as runs begin
 
@@ -86,7 +86,7 @@ class Timetables:
 
     def at_rest(self) -> None:
         """Each instant ran once or was passed over as it may be, and no more."""
-        by_name: defaultdict[str, list[_Run]] = defaultdict(list)
+        by_name: defaultdict[str, list[_TimedRun]] = defaultdict(list)
         for run in self._runs():
             by_name[run.schedule].append(run)
         rows = {name: counts for name, *counts in self._disk.rows("state", _ROWS)}
@@ -98,7 +98,7 @@ class Timetables:
                 if not self._over(run.id) and not self._was_busy(timed, runs, run):
                     self._journal.wrong(f"lost: {run.id} of {timed.name} never succeeded")
 
-    def _firings(self, timed: Timed, runs: list[_Run]) -> Iterator[str]:
+    def _firings(self, timed: Timed, runs: list[_TimedRun]) -> Iterator[str]:
         """What fired when."""
         for run in runs:
             if not _is_instant(timed, run.instant):
@@ -116,7 +116,9 @@ class Timetables:
                 if passed < run.instant and run.fired_at <= passed + timed.grace - ROUNDING:
                     yield f"passed over {passed - EPOCH:.3f} s, which nobody had missed by {run.fired_at - EPOCH:.3f} s"
 
-    def _counts(self, timed: Timed, runs: list[_Run], decided: float, fired: int, passed_over: int) -> Iterator[str]:
+    def _counts(
+        self, timed: Timed, runs: list[_TimedRun], decided: float, fired: int, passed_over: int
+    ) -> Iterator[str]:
         """What its row says of that."""
         if fired != len(runs):
             yield f"its row says {fired} runs, there are {len(runs)}"
@@ -126,7 +128,7 @@ class Timetables:
         if fired + passed_over != instants:
             yield f"{fired} runs and {passed_over} passed over are not its {instants} instants up to then"
 
-    def _was_busy(self, timed: Timed, runs: list[_Run], run: _Run) -> bool:
+    def _was_busy(self, timed: Timed, runs: list[_TimedRun], run: _TimedRun) -> bool:
         """Whether a run that never began may have found one before it: that was not over, or not known to be."""
         fired = run.fired_at - EPOCH - self._journal.jumped - ROUNDING
         known = self._journal.stories.get(run.id)

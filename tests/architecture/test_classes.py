@@ -1,8 +1,9 @@
-"""Classes over the source: what a subclass may change of another class."""
+"""Classes over the source: names that are told apart, and what a subclass may change of another class."""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,3 +54,17 @@ def test_no_subclass_overrides_what_is_private_to_another_class() -> None:
         if function.startswith("_") and not function.startswith("__")
     ]
     assert not wrong
+
+
+def test_one_class_name_means_one_thing() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in sorted(ROOT.rglob("*.py")):
+        file = path.relative_to(ROOT)
+        if file.parts[0] in ("tests", "examples", ".venv") or "_pb2" in file.name:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(file.as_posix())
+    assert "QueuePump" in places
+    twice = {name: files for name, files in places.items() if len(files) > 1}
+    assert not twice, "two classes of one name: give one of them a name that says more"

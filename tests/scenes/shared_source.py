@@ -9,7 +9,7 @@ from typing import Any, cast
 from tailrace.model.errors import StaleFence
 from tailrace.model.lease import LeaseSizes
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.counts import Counts
+from tailrace.tailers.counts import TailerCounts
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.registry import Environment, kind_of
 from tailrace.tailers.resources import Setup
@@ -117,7 +117,7 @@ async def until(true: Callable[[], bool]) -> None:
 
 def shared(source: Share) -> SharedPump:
     setup = Setup(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES, config=CONFIG, kind=kind_of("log"))
-    return SharedPump(setup, Counts(), cast(Any, source))
+    return SharedPump(setup, TailerCounts(), cast(Any, source))
 
 
 async def turns(count: int = 20) -> None:

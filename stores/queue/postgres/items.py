@@ -11,7 +11,7 @@ import json
 from ....model.errors import Unavailable
 from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ..ids import id_number
-from ..items import NOW, Content, Reschedule
+from ..items import NOW, ItemContent, Reschedule
 from ..lifecycle import LEASED, TERMINAL
 from .kinds import PostgresKinds
 from .reports import Rows, statuses
@@ -70,9 +70,9 @@ async def rescheduled(rows: Rows, read: Rows, kinds: PostgresKinds, at: int | No
     raise Unavailable(f"{change.id} is claimed and comes back all the time; nothing was changed: try again")
 
 
-async def peek(read: Rows, id: str, max_bytes: int) -> Content | None:
+async def peek(read: Rows, id: str, max_bytes: int) -> ItemContent | None:
     """What a live item holds."""
     for payload, size, key, headers, expires_at in await read(_PEEK, (max_bytes, id_number(id)), "a look at an item"):
         pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
-        return Content(bytes(payload), size, key, pairs, expires_at)
+        return ItemContent(bytes(payload), size, key, pairs, expires_at)
     return None

@@ -35,7 +35,7 @@ from ..history import kept
 from ..ids import Ids, id_number, id_text
 from ..lifecycle import TERMINAL
 from ..poller import Found, LookResult, Poller
-from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
+from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims
 from . import statements as call
@@ -235,7 +235,7 @@ class PostgresQueue:
             self._wake(anything=True)
         return answers
 
-    async def peek(self, id: str, max_bytes: int) -> Content | None:
+    async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         return await peek(self._read, id, max_bytes)
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:

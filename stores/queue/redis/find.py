@@ -10,7 +10,7 @@ from ....model.search import Search
 from ...redis.server import RedisServer
 from ..ids import id_number, id_text
 from ..queue import Page, Status
-from ..search_bounds import LOOK, Span, kinds_of, span
+from ..search_bounds import LOOK, IdSpan, kinds_of, span
 from .kinds import RedisKinds
 from .reports import statuses
 from .script import queue_script
@@ -67,7 +67,7 @@ async def find(server: RedisServer, base: str, kinds: RedisKinds, search: Search
     return Page(fits, id_text(numbers[-1]) if len(numbers) == search.limit else "")
 
 
-def _within(number: int, ids: Span) -> bool:
+def _within(number: int, ids: IdSpan) -> bool:
     return ids.lowest <= number < ids.before
 
 
@@ -82,7 +82,7 @@ def _fits(status: Status, search: Search) -> bool:
     )
 
 
-async def _scan(server: RedisServer, base: str, search: Search, ids: Span, kinds: Sequence[int] | None) -> list[int]:
+async def _scan(server: RedisServer, base: str, search: Search, ids: IdSpan, kinds: Sequence[int] | None) -> list[int]:
     """The newest ids of what fits, at most a page of them."""
     states = bytes(int(state) for state in search.states)
     numbers = b"".join(kind.to_bytes(4, "big") for kind in kinds or ())

@@ -7,7 +7,7 @@ import json
 
 from ....model.errors import NotConnected
 from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
-from ..items import NOW, Content, Reschedule
+from ..items import NOW, ItemContent, Reschedule
 from .checked_server import CheckedRedis
 from .reports import NO_ID, id_bytes, statuses
 from .script import AT_HOME, MOVED, queue_script
@@ -89,11 +89,11 @@ async def rescheduled(ground: CheckedRedis, change: Reschedule) -> str:
     raise NotConnected(f"{ground.server.name} is another one at each look; nothing was changed")
 
 
-async def peek(ground: CheckedRedis, id: str, max_bytes: int) -> Content | None:
+async def peek(ground: CheckedRedis, id: str, max_bytes: int) -> ItemContent | None:
     """What a live item holds."""
     found = await ground.run(PEEK, id_bytes(id) or NO_ID, max_bytes, about="a look at an item")
     if not found:
         return None
     payload, size, extra = found
     key, headers, expires_at = json.loads(extra) if extra else ("", (), 0.0)
-    return Content(payload, size, key, tuple((name, value) for name, value in headers), expires_at)
+    return ItemContent(payload, size, key, tuple((name, value) for name, value in headers), expires_at)

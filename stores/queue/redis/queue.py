@@ -29,7 +29,7 @@ from ..engines import QueueEngine
 from ..gates import ShutLanes
 from ..group import submissions
 from ..poller import Poller
-from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
+from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims
 from . import reports
@@ -229,7 +229,7 @@ class RedisQueue:
             self._wake()
         return answers
 
-    async def peek(self, id: str, max_bytes: int) -> Content | None:
+    async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         return await peek(self._ground, id, max_bytes)
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:

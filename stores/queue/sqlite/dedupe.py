@@ -46,7 +46,7 @@ DELETE FROM runs WHERE last_id BETWEEN ? AND ?
 """
 
 
-class _Run(NamedTuple):
+class _DedupeRun(NamedTuple):
     function: str
     first: str
     last: str
@@ -98,7 +98,7 @@ def forget(connection: sqlite3.Connection, runs: set[tuple[str, str]], gone: Seq
         runs.update(stems(connection))
 
 
-def _run(items: Sequence[NewItem]) -> _Run | None:
+def _run(items: Sequence[NewItem]) -> _DedupeRun | None:
     """What the items are, if it is one run."""
     if len(items) < LEAST:
         return None
@@ -109,7 +109,7 @@ def _run(items: Sequence[NewItem]) -> _Run | None:
     for number, item in enumerate(items, begin):
         if item.dedupe_key != f"{stem}{number:06x}" or item.kind.function != function:
             return None
-    return _Run(function, first, items[-1].dedupe_key)
+    return _DedupeRun(function, first, items[-1].dedupe_key)
 
 
 def _count(token: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....model.search import Search
 from ..ids import id_text
-from ..search_bounds import LOOK, Span
+from ..search_bounds import LOOK, IdSpan
 from .rows import IDS, json_text
 
 #: A status' columns, of `t` as tasks, `e` as entities and `k` as keyed.
@@ -17,7 +17,7 @@ _JOINS = "LEFT JOIN entities AS e ON e.id = t.id LEFT JOIN keyed AS k ON k.id = 
 
 
 def find(
-    connection: sqlite3.Connection, search: Search, span: Span, kinds: Sequence[int] | None
+    connection: sqlite3.Connection, search: Search, span: IdSpan, kinds: Sequence[int] | None
 ) -> tuple[list[Any], str]:
     """Rows of COLUMNS, and where the next page goes on."""
     keyed = " AND id IN (SELECT id FROM keyed WHERE key = ?)" if search.key else ""

@@ -7,7 +7,7 @@ import sqlite3
 from ....model.claim import State
 from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ..ids import id_number
-from ..items import Content, Reschedule, due_after
+from ..items import ItemContent, Reschedule, due_after
 from ..lifecycle import LEASED, TERMINAL
 from .lease import headers_of
 from .memory import Memory
@@ -44,7 +44,7 @@ def reschedule(connection: sqlite3.Connection, memory: Memory, change: Reschedul
     return BEHIND if blocked else CHANGED
 
 
-def peek(connection: sqlite3.Connection, id: str, max_bytes: int) -> Content | None:
+def peek(connection: sqlite3.Connection, id: str, max_bytes: int) -> ItemContent | None:
     """What a live item holds."""
     row = connection.execute(
         "SELECT substr(e.payload, 1, ?), length(e.payload), e.key, e.headers, e.expires_at FROM tasks AS t"
@@ -54,4 +54,4 @@ def peek(connection: sqlite3.Connection, id: str, max_bytes: int) -> Content | N
     if row is None:
         return None
     payload, size, key, headers, expires_at = row
-    return Content(bytes(payload or b""), size, key, headers_of(headers), expires_at)
+    return ItemContent(bytes(payload or b""), size, key, headers_of(headers), expires_at)

@@ -35,7 +35,7 @@ from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
-from ..queue import Ageing, Content, NewItem, Page, Reschedule, Status, Submitted, Tally
+from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import kinds_of, span
 from .ageing import ages
 from .claims import renew
@@ -313,7 +313,7 @@ class SqliteQueue:
 
         return await self._file.write(change)
 
-    async def peek(self, id: str, max_bytes: int) -> Content | None:
+    async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         self._opened()
         return await self._file.read(lambda connection: peek(connection, id, max_bytes))
 

@@ -45,7 +45,7 @@ def _a_thread_has_no_timeout() -> Bug:
 
 @bug
 def _what_a_thread_ran_is_still_timed_when_it_is_over() -> Bug:
-    class Kept(dict[int, Any]):
+    class KeptItems(dict[int, Any]):
         def pop(self, *which: Any) -> Any:
             return self.get(*which)
 
@@ -53,7 +53,7 @@ def _what_a_thread_ran_is_still_timed_when_it_is_over() -> Bug:
 
     def made(self: Engine, *args: Any, **options: Any) -> None:
         real(self, *args, **options)
-        self.hard = Kept()
+        self.hard = KeptItems()
 
     return instead(Engine, "__init__", made)
 

@@ -18,7 +18,7 @@ from tailrace.stores.control import sqlite as control
 from tailrace.stores.queue.sqlite import queue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.counts import Counts
+from tailrace.tailers.counts import TailerCounts
 from tailrace.tailers.pumps.relay_pump import RelayPump
 from tailrace.tailers.registry import Environment, kind_of
 from tailrace.tailers.resources import Setup
@@ -74,7 +74,7 @@ def pump(node: Node, outbox: Any, keys: dict[str, Any], queue: Any = None) -> Re
     environment = Environment(queue or node.queue, *[nothing] * 9, control=node.control)
     kind = kind_of("outbox")
     setup = Setup(environment, "", nothing, LeaseSizes(), config=config, kind=kind)
-    return RelayPump(setup, Counts(), outbox or kind.build(config.options_for(kind), environment))
+    return RelayPump(setup, TailerCounts(), outbox or kind.build(config.options_for(kind), environment))
 
 
 async def _relay(outbox: str, path: Path, call: str, after: bool) -> None:

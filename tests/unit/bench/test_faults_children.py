@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tailrace.bench.faults import plan
 from tailrace.bench.faults.child import command
-from tailrace.bench.faults.journal import Journal, Line, read
+from tailrace.bench.faults.journal import FaultJournal, Line, read
 from tailrace.bench.faults.path import QUEUE
 from tailrace.bench.faults.verdict import Expected, judge
 
@@ -16,7 +16,7 @@ from tailrace.bench.faults.verdict import Expected, judge
 def test_a_child_that_outlives_its_run_is_an_overlap(tmp_path: Path) -> None:
     # Given a run that started a process, and whose own process is gone
     run = os.getpid(), os.getppid()
-    Journal(tmp_path).write("start", "a", 1, 1)
+    FaultJournal(tmp_path).write("start", "a", 1, 1)
     subprocess.run(command(tmp_path, "a", 1, 1, run, 0.25), check=True)
     lines = read(tmp_path).lines
     ticks = [line for line in lines if line.word == "tick"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tailrace.bench.faults.fed import FedLog
-from tailrace.bench.faults.feed import Feed
+from tailrace.bench.faults.feed import FaultFeed
 from tailrace.bench.faults.path import STREAM
 from tailrace.bench.faults.plan import FedItem
 from tailrace.model.errors import Unavailable
@@ -38,7 +38,7 @@ class Log:
 
 
 async def put(log, chunks):
-    feed = Feed(None, FedLog(log, "t", ["t/0"]))
+    feed = FaultFeed(None, FedLog(log, "t", ["t/0"]))
     async with asyncio.timeout(20):
         for _ in range(chunks):
             for task in feed.put([FedItem(STREAM, "work", {})] * 2):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tailrace.bench.faults.journal import Follower, Journal, Line, parse, read, read_texts
-from tailrace.bench.faults.path import QUEUE, STREAM, Fault, Hit, Owners, Reach, Tenure, reach_of
+from tailrace.bench.faults.journal import FaultJournal, Follower, Line, parse, read, read_texts
+from tailrace.bench.faults.path import QUEUE, STREAM, DoneFault, Hit, Owners, Reach, Tenure, reach_of
 from tailrace.bench.faults.verdict import Expected, FaultVerdict, judge
 
 DELAY = 5.0
@@ -131,8 +131,8 @@ def test_a_fence_that_does_not_rise_is_found(world: World, data: st.DataObject) 
     assert judge(world.lines, world.expected).count("fences") == 1
 
 
-def fault(reach: Reach, begin: float, end: float, *pids: int, lasting: bool = False) -> Fault:
-    return Fault("some", begin, end, (Hit(reach, begin, end, frozenset(pids)),), end if lasting else 0.0)
+def fault(reach: Reach, begin: float, end: float, *pids: int, lasting: bool = False) -> DoneFault:
+    return DoneFault("some", begin, end, (Hit(reach, begin, end, frozenset(pids)),), end if lasting else 0.0)
 
 
 @given(worlds(), st.data())
@@ -143,7 +143,7 @@ def test_a_second_completion_is_found_unless_a_fault_on_its_path_explains_it(wor
     world.lines += [again._replace(word="start", at=end.at + 9), again]
     start = next(line for line in world.lines if (line.word, line.id, line.fence) == ("start", end.id, end.fence))
 
-    def judged(*faults: Fault) -> FaultVerdict:
+    def judged(*faults: DoneFault) -> FaultVerdict:
         return judge(world.lines, world.expected, faults, lease=3.0, settled=2.0)
 
     # Then it is found where nothing explains it
@@ -162,7 +162,7 @@ def test_a_second_completion_is_found_unless_a_fault_on_its_path_explains_it(wor
         fault(Reach.NOBODY, *span),
         fault(Reach.EVERY, end.at + 2.1, end.at + 2.5),
         fault(Reach.EVERY, start.at - 9, start.at - 3.1),
-        Fault("outage", start.at - 9, end.at + 9),
+        DoneFault("outage", start.at - 9, end.at + 9),
     ):
         assert judged(other).count("unexplained") == 1
         # However many there are
@@ -178,7 +178,7 @@ def twice(id: str, fence: int = 1) -> list[Line]:
     ]
 
 
-def found_of(lines: list[Line], *faults: Fault, wall: float = 0.0, owners: Owners | None = None) -> int:
+def found_of(lines: list[Line], *faults: DoneFault, wall: float = 0.0, owners: Owners | None = None) -> int:
     """How many duplicates nothing explains."""
     expected = {line.id: Expected(STREAM if "/" in line.id else QUEUE) for line in lines}
     return judge(lines, expected, faults, owners=owners or Owners(), lease=3.6, settled=1.0, wall=wall).count(
@@ -239,7 +239,7 @@ def test_each_of_several_things_that_a_fault_hit_counts_for_itself() -> None:
     # Given tailers that were restarted one after the other, and an item that the second had
     owners = Owners([Tenure(1.0, "s/0", 7, 32)])
     hits = (Hit(Reach.TAILED, 4.0, 6.0, frozenset({31})), Hit(Reach.TAILED, 11.3, 13.0, frozenset({32})))
-    rolled = Fault("roll tailers", 4.0, 13.0, hits)
+    rolled = DoneFault("roll tailers", 4.0, 13.0, hits)
     assert found_of(twice("s/0/3", 7 << 32), rolled, owners=owners) == 1
     assert (
         found_of(twice("s/0/3", 7 << 32), rolled._replace(hits=(hits[0], hits[1]._replace(begin=11.1))), owners=owners)
@@ -336,7 +336,7 @@ def test_what_is_no_line_is_damage(bad: str) -> None:
 
 
 def test_what_is_written_is_read_back_and_followed(tmp_path: Path) -> None:
-    journal, follower = Journal(tmp_path), Follower(tmp_path)
+    journal, follower = FaultJournal(tmp_path), Follower(tmp_path)
     assert follower.more() == []
     journal.write("start", "a", 1, 2)
     journal.write("retry", "a", 1, 2, 77.5)

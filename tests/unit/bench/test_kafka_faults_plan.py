@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tailrace.bench.faults import streams_plan
 from tailrace.bench.faults.journal import Line
 from tailrace.bench.faults.kafka_plan import MIX, brokers_of
-from tailrace.bench.faults.path import STREAM, Fault, Hit, Reach
+from tailrace.bench.faults.path import STREAM, DoneFault, Hit, Reach
 from tailrace.bench.faults.plan import WAYS
 from tailrace.bench.faults.verdict import Expected, judge
 
@@ -61,7 +61,7 @@ def test_more_duplicates_than_were_in_flight_are_found() -> None:
     expected = {f"i{number}": Expected(STREAM) for number in range(3)}
     hits = [Hit(Reach.TAILED, begin, end) for begin, end in ((0.5, 0.6), (2.5, 3.0))]
     faults = [
-        Fault(kind, hit.begin, hit.end, (hit,)) for kind, hit in zip(("earlier", "kill tailers"), hits, strict=True)
+        DoneFault(kind, hit.begin, hit.end, (hit,)) for kind, hit in zip(("earlier", "kill tailers"), hits, strict=True)
     ]
     verdict = judge(lines, expected, faults, in_flight=3)
     assert verdict.clean and verdict.repeated == [0, 3]

@@ -10,13 +10,13 @@ import pytest
 
 from tailrace.bench.plot import compared, waited
 from tailrace.bench.rivals import feeding, running
-from tailrace.bench.rivals.feeding import Feeder
+from tailrace.bench.rivals.feeding import RivalFeeder
 from tailrace.bench.rivals.feeding import main as feeder_main
 from tailrace.bench.rivals.on_queues import queue_rivals
 from tailrace.bench.rivals.roster import RIVALS, Rival, chosen
 from tailrace.bench.rivals.running import feed, pace, waits
-from tailrace.bench.rivals.settings import Settings, settings
-from tailrace.bench.rivals.tally import Tally, total
+from tailrace.bench.rivals.settings import RivalSettings, settings
+from tailrace.bench.rivals.tally import RunTally, total
 from tailrace.bench.run import BenchOptions, _rivals_drawn, main
 from tailrace.model.errors import ConfigError, InvalidRequest, TailraceError
 
@@ -73,12 +73,12 @@ async def test_a_part_must_be_known(tmp_path: Path):
 
 
 def test_settings_travel_in_the_environment():
-    given = Settings("/tally", "redis://127.0.0.1:2/0", "/starts", "127.0.0.1:1", "topic", "group")
+    given = RivalSettings("/tally", "redis://127.0.0.1:2/0", "/starts", "127.0.0.1:1", "topic", "group")
     assert settings(given.environment()) == given
 
 
 def test_a_process_that_was_forked_counts_for_itself(tmp_path: Path):
-    tally = Tally(tmp_path)
+    tally = RunTally(tmp_path)
     tally.add()
     if not (child := os.fork()):
         tally.add()
@@ -91,7 +91,7 @@ def test_a_process_that_was_forked_counts_for_itself(tmp_path: Path):
 
 
 def test_threads_that_count_at_once_lose_none(tmp_path: Path):
-    tally = Tally(tmp_path)
+    tally = RunTally(tmp_path)
 
     def count() -> None:
         for _ in range(20_000):
@@ -114,7 +114,7 @@ async def test_a_pace_is_that_of_all_its_processes_until_the_broker_was_told(tmp
         told.append(total(tmp_path / "tally"))
 
     # When they run, Then both have counted, and the broker was asked after the last item
-    found = await pace(rival, Settings(str(tmp_path / "tally")), 400, tmp_path / "log", tell)
+    found = await pace(rival, RivalSettings(str(tmp_path / "tally")), 400, tmp_path / "log", tell)
     assert told[0] >= 400 and found.items_per_s > 0 and found.cpu_per_item >= 0
     assert len(list((tmp_path / "tally").iterdir())) in (1, 2)
 
@@ -122,14 +122,14 @@ async def test_a_pace_is_that_of_all_its_processes_until_the_broker_was_told(tmp
 async def test_a_rival_that_ends_says_why(tmp_path: Path):
     rival = Rival("broken", (("-c", "raise SystemExit('no such broker')"),), ())
     with pytest.raises(TailraceError, match="broken did not get through: no such broker"):
-        await pace(rival, Settings(str(tmp_path / "tally")), 10, tmp_path / "log", _nothing)
+        await pace(rival, RivalSettings(str(tmp_path / "tally")), 10, tmp_path / "log", _nothing)
 
 
 async def test_a_rival_that_does_nothing_is_not_waited_for(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(running, "FIRST_WITHIN", 0.05)
     rival = Rival("idle", (("-c", "import time; time.sleep(60)"),), ())
     with pytest.raises(TailraceError, match="idle did not get through"):
-        await pace(rival, Settings(str(tmp_path / "tally")), 10, tmp_path / "log", _nothing)
+        await pace(rival, RivalSettings(str(tmp_path / "tally")), 10, tmp_path / "log", _nothing)
 
 
 async def _nothing() -> None:
@@ -182,8 +182,8 @@ class Server:
         self.noops -= 1
         return self.noops
 
-    def feeder(self) -> Feeder:
-        return Feeder(self.fill, self.send, self.left, ready=self.ready)
+    def feeder(self) -> RivalFeeder:
+        return RivalFeeder(self.fill, self.send, self.left, ready=self.ready)
 
 
 def test_a_feeder_makes_its_server_ready_submits_and_waits_until_all_is_acknowledged(capsys):
@@ -208,14 +208,14 @@ def test_a_server_that_is_not_told_is_not_waited_for(monkeypatch):
 async def test_what_a_feeder_says_is_shown_when_it_fails(tmp_path: Path):
     rival = Rival("broken", (), (), feeder=("-c", "raise SystemExit('no such server')"))
     with pytest.raises(TailraceError, match="broken: `fill 5` failed: no such server"):
-        await feed(rival, Settings(str(tmp_path)), "fill", "5")
+        await feed(rival, RivalSettings(str(tmp_path)), "fill", "5")
 
 
 async def test_a_feeder_that_hangs_is_ended(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(running, "FIRST_WITHIN", 0.05)
     rival = Rival("idle", (), (), feeder=("-c", "import time; time.sleep(60)"))
     with pytest.raises(TailraceError, match="idle: `through 0` took longer than 0 s"):
-        await feed(rival, Settings(str(tmp_path)), "through")
+        await feed(rival, RivalSettings(str(tmp_path)), "through")
 
 
 #: Submits to a file at once what is asked for, each started after its number of milliseconds; the first item apart.
@@ -232,7 +232,7 @@ print(count / 100)
 async def test_waits_leave_out_the_first_item_and_the_first_second(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(running, "SETTLE", 0.0)
     rival = Rival("paced", (("-c", "import time; time.sleep(60)"),), (), feeder=("-c", PACES))
-    given = Settings(str(tmp_path), starts=str(tmp_path / "starts"))
+    given = RivalSettings(str(tmp_path), starts=str(tmp_path / "starts"))
     rate, found = await waits(rival, given, 1.0, tmp_path / "log")
     assert rate == 100.0
     assert found == [number / 1000 for number in range(200, 400)]

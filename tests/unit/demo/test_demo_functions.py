@@ -9,7 +9,7 @@ import pytest
 
 from tailrace import Context, Fatal, Throttled
 from tailrace.demo.functions import JOURNAL_VARIABLE, index, journaled, summarise, symbols_of
-from tailrace.demo.journal import Follower
+from tailrace.demo.journal import DemoFollower
 from tailrace.demo.listing import link, python_files, spread, standard_library, write_broken
 
 
@@ -43,7 +43,7 @@ def test_each_run_writes_its_start_and_how_it_ended(
     with contextlib.suppress(type(error)), journaled("index", "/a.py", Context(id="t/0/1", fence=9, attempt=2)):
         if error is not None:
             raise error
-    lines = Follower(tmp_path / "journal").more()
+    lines = DemoFollower(tmp_path / "journal").more()
     assert [(line.word, line.id, line.fence, line.attempt) for line in lines] == [
         ("start", "t/0/1", 9, 2),
         (word, "t/0/1", 9, 2),

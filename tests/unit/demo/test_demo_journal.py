@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.demo.journal import Follower, Journal, Judge, check, parse
+from tailrace.demo.journal import DemoFollower, DemoJournal, Judge, check, parse
 
 FILES = ["/lib/a.py", "/lib/b c.py"]
 
@@ -121,7 +121,7 @@ def test_any_line_that_goes_missing_is_noticed(gone: int) -> None:
 
 def test_what_is_written_is_read_back_and_a_half_line_waits(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    follower, journal = Follower(path), Journal(path)
+    follower, journal = DemoFollower(path), DemoJournal(path)
     assert follower.more() == []
     journal.write("start", "index", "stdlib/0/1", 5, 1, "/lib/with space\nand more.py")
     journal.write("success", "index", "stdlib/0/1", 5, 1, "/lib/x.py", pid=77)

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from tailrace.demo.journal import Verdict
+from tailrace.demo.journal import DemoVerdict
 from tailrace.demo.view import WIDTH, Picture, draw, line
 from tailrace.model.overview import Overview, TailerOverview
 from tailrace.wire.v1 import scheduler_pb2 as pb
@@ -21,7 +21,7 @@ EVENTS = [
 def full() -> Picture:
     return Picture(
         seconds=12.3,
-        verdict=Verdict(listed=1792, indexed=900, dead_lettered=3, summarised=850, retried=50, throttled=35),
+        verdict=DemoVerdict(listed=1792, indexed=900, dead_lettered=3, summarised=850, retried=50, throttled=35),
         overview=Overview(
             queue={"new": 5},
             tailers=[TailerOverview("stdlib", "directory", "disconnected", 1790, 1200, 80, 3, 1790, 3, 7)],
@@ -36,7 +36,7 @@ def full() -> Picture:
     )
 
 
-@pytest.mark.parametrize("picture", [Picture(0.0, Verdict()), full()])
+@pytest.mark.parametrize("picture", [Picture(0.0, DemoVerdict()), full()])
 def test_any_picture_fits_eighty_columns(picture: Picture) -> None:
     out = io.StringIO()
     Console(file=out, width=WIDTH, force_terminal=False).print(draw(picture))

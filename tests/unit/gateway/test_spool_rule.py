@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.gateway.rules.spool import FULL_WAIT, SpoolRule, SpoolState, Way
+from tailrace.gateway.rules.spool import FULL_WAIT, SpoolRule, SpoolState, SubmissionWay
 from tailrace.model.backoff import SPOOL
 from tailrace.model.errors import Overloaded
 
@@ -22,13 +22,21 @@ def rule(items: int = 0, *, away: bool = False) -> SpoolRule:
 @pytest.mark.parametrize(
     ("items", "away", "state", "way", "way_of_ordered"),
     [
-        (0, False, SpoolState.CLEAR, Way.STORE, Way.STORE),
-        (0, True, SpoolState.CLEAR, Way.STORE, Way.STORE),  # nothing to look at the store with but submissions
-        (1, True, SpoolState.FILLING, Way.SPOOL, Way.SPOOL),
-        (1, False, SpoolState.DRAINING, Way.STORE, Way.SPOOL),
+        (0, False, SpoolState.CLEAR, SubmissionWay.STORE, SubmissionWay.STORE),
+        (
+            0,
+            True,
+            SpoolState.CLEAR,
+            SubmissionWay.STORE,
+            SubmissionWay.STORE,
+        ),  # nothing to look at the store with but submissions
+        (1, True, SpoolState.FILLING, SubmissionWay.SPOOL, SubmissionWay.SPOOL),
+        (1, False, SpoolState.DRAINING, SubmissionWay.STORE, SubmissionWay.SPOOL),
     ],
 )
-def test_the_table(items: int, away: bool, state: SpoolState, way: Way, way_of_ordered: Way) -> None:
+def test_the_table(
+    items: int, away: bool, state: SpoolState, way: SubmissionWay, way_of_ordered: SubmissionWay
+) -> None:
     seen = rule(items, away=away)
     assert (seen.state, seen.way(False), seen.way(True)) == (state, way, way_of_ordered)
 
@@ -81,5 +89,5 @@ def test_nothing_ordered_overtakes_what_is_spooled(events: list[str | int]) -> N
             seen.entering = max(0, seen.entering + (1 if event == "enters" else -1))
         else:
             getattr(seen, event)()
-        assert seen.way(True) is (Way.SPOOL if seen.items or seen.entering else Way.STORE)
+        assert seen.way(True) is (SubmissionWay.SPOOL if seen.items or seen.entering else SubmissionWay.STORE)
         assert (seen.state is SpoolState.CLEAR) == (not seen.items)

@@ -7,9 +7,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.scheduler.rules.clog import KEYS, Clog, ClogState, Limits
+from tailrace.scheduler.rules.clog import KEYS, Clog, ClogLimits, ClogState
 
-LIMITS = Limits()
+LIMITS = ClogLimits()
 
 
 def fed(clog: Clog, outcomes: list[bool], now: float = 0.0, key: str = "") -> int:

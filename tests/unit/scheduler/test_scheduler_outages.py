@@ -8,7 +8,7 @@ from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended, Extra, Flight, Kind, Outcomes, ref
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
-from tailrace.scheduler.rules.clog import Clog, Limits
+from tailrace.scheduler.rules.clog import Clog, ClogLimits
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import TailerSession, WorkerSession
 from tailrace.scheduler.view import explain, inspect
@@ -257,7 +257,7 @@ def test_successes_that_are_looked_at_later_weigh_what_they_weighed() -> None:
         world.succeed(refs[first : first + 10])
     world.core.report(world.worker, Outcomes(refs[31:36], dict.fromkeys(refs[36:50], BROKEN)), 0.0, WALL)
     # Then the rule knows what it would have known, had it looked at each batch by itself
-    each = Clog(Limits(), 0.0)
+    each = Clog(ClogLimits(), 0.0)
     for passed, failed in ((0, 1), (10, 0), (10, 0), (10, 0), (5, 14)):
         each.note(passed, [""] * failed, 0.0)
     clog = world.core.outages.clogs["f"]

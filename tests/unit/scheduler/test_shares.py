@@ -16,7 +16,7 @@ from tailrace.model.demand import Cell
 from tailrace.model.limits import Quota
 from tailrace.model.workload import Kind, Outcomes
 from tailrace.model.workload import ref as item_ref
-from tailrace.scheduler.rules.share import CLOSES, CREDIT, LEAST, Pace, choice, paced, part, worth
+from tailrace.scheduler.rules.share import CLOSES, CREDIT, LEAST, FlowPace, choice, paced, part, worth
 from tailrace.tailers.rules.credit import Credit
 
 STEP = 0.01
@@ -223,13 +223,13 @@ def test_parts_leave_room_for_a_choice(rate: float, others: float, flows: int, b
 
 def test_a_pace_is_the_more_of_the_last_two_looks() -> None:
     first = paced(None, 100, 0.25)
-    assert first == Pace(100)
+    assert first == FlowPace(100)
     fast = paced(first, 200, 0.25)
     assert (fast.rate, fast.last) == (400.0, 400.0)
     slow = paced(fast, 210, 0.25)
     assert (slow.rate, slow.last) == (400.0, 40.0)
     assert paced(slow, 220, 0.25).rate == 40.0
-    assert paced(slow, 220, 0.0) == Pace(220)
+    assert paced(slow, 220, 0.0) == FlowPace(220)
 
 
 def test_credit_changes_only_by_much() -> None:

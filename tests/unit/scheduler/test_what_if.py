@@ -18,7 +18,7 @@ from tailrace.model.outcome import Outcome
 from tailrace.model.unit_rate import UnitRate
 from tailrace.model.workload import Kind
 from tailrace.scheduler.recorder import MOST_KINDS, TICK, Recorder
-from tailrace.scheduler.recording import Pool, Recording, RecordingFile, read_recording
+from tailrace.scheduler.recording import RecordedPool, Recording, RecordingFile, read_recording
 from tailrace.scheduler.what_if import played
 
 from .test_usage import Place
@@ -31,7 +31,7 @@ def recorded(seconds: int, each_second: dict[Kind, int], run: float = 0.1, place
     for second in range(seconds):
         found.arrivals[round(second / TICK)] = [(kinds.index(kind), count) for kind, count in each_second.items()]
     found.runs = {number: [(1, run)] for number in range(len(kinds))}
-    found.pools = [Pool("w", "p", tuple({kind.function for kind in kinds}), places)]
+    found.pools = [RecordedPool("w", "p", tuple({kind.function for kind in kinds}), places)]
     found.items = seconds * sum(each_second.values())
     return found
 
@@ -184,7 +184,7 @@ def test_what_came_and_ended_is_read_back(tmp_path: Path) -> None:
     assert found.kinds == [Kind("f", 1, "c", "a"), Kind("g", tenant="b")]
     assert found.arrivals == {0: [(0, 2), (1, 1)]}
     assert found.runs == {0: [(2, 2.0)], 1: [(1, 2.0)]}
-    assert found.pools == [Pool("w", "p", ("f", "g"), 10_000)]
+    assert found.pools == [RecordedPool("w", "p", ("f", "g"), 10_000)]
     assert (found.items, found.seconds, found.cut, found.lost) == (3, 2.0, "", 0)
     assert place.worker.open == {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tailrace.model.parked import Parked
 from tailrace.model.workload import Kind
-from tailrace.tailers.ageing import MOST, Ageing
+from tailrace.tailers.ageing import MOST, RetryAgeing
 
 MAIL = Kind("mail", 0)
 
@@ -14,7 +14,7 @@ def parked(id: str, due: float, attempt: int, kind: Kind = MAIL) -> Parked:
 
 
 def test_a_retry_ages_from_its_due_time_until_it_is_over_however_often_it_comes_back() -> None:
-    ages = Ageing()
+    ages = RetryAgeing()
     # Given two retries, of which one is due
     ages.seen([parked("a", 100.0, 3), parked("b", 500.0, 2), parked("c", 0.0, 9, Kind(""))])
     assert ages.ages(160.0) == [("mail", 0, 60.0, 2)]
@@ -33,6 +33,6 @@ def test_a_retry_ages_from_its_due_time_until_it_is_over_however_often_it_comes_
 
 
 def test_little_is_kept_however_much_fails() -> None:
-    ages = Ageing()
+    ages = RetryAgeing()
     ages.seen(parked(str(number), float(number), 2) for number in range(MOST + 500))
     assert len(ages._live) == MOST

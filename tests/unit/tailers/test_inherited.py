@@ -16,7 +16,7 @@ from tailrace.tailers.mapping.mapping import Mapped
 from tailrace.tailers.partition import Partition
 from tailrace.tailers.rules.sides import OWN, flight_here, flights_of, ref_here
 from tailrace.tailers.session import Inheritance
-from tailrace.tailers.takeover.inherited import Inherited, Record
+from tailrace.tailers.takeover.inherited import Inherited, InheritedItem
 
 PART = Partition("0", Mark(0))
 FLIGHT = 1 << 48
@@ -48,12 +48,12 @@ class Told:
         self.inherited.cancel = self.cancelled.extend
         self.inherited.accept([Inheritance(FLIGHT, fence, "0", dict(enumerate(positions)))])
 
-    def _settle(self, record: Record, ended: Ended) -> None:
+    def _settle(self, record: InheritedItem, ended: Ended) -> None:
         item = record.items
         assert item.partition is PART
         self.settled.append((item.position(0), item.batch.payloads[0], record.fence, ended.outcome))
 
-    def _again(self, record: Record, not_before: float) -> None:
+    def _again(self, record: InheritedItem, not_before: float) -> None:
         self.again.append((record.items.position(0), not_before))
 
     def shut(self, part: Partition, *, shut: bool) -> None:

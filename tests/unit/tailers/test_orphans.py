@@ -8,7 +8,7 @@ from tailrace.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
 from tailrace.sdk.source import Capabilities, StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.counts import Counts
+from tailrace.tailers.counts import TailerCounts
 from tailrace.tailers.ledger.rows import RowHome
 from tailrace.tailers.resources import Setup
 from tailrace.tailers.rules.departure_steps import Step, Way
@@ -44,7 +44,9 @@ class Successor:
         setup = cast(Setup, type("S", (), {"config": TailerConfig.model_validate(named), "kind": Kind, "origin": None}))
         told = (settle, lambda *_: None, lambda *_: None)
         window = setup.config.window.rule()
-        self.core = StreamCore(setup, Counts(), Capabilities(), window, {}, *cast(Any, told), policy=StreamPolicy())
+        self.core = StreamCore(
+            setup, TailerCounts(), Capabilities(), window, {}, *cast(Any, told), policy=StreamPolicy()
+        )
         self.part = self.core.partition("0", Mark(passed))
         self.part.know(rows)
         self.core.given(self.part)

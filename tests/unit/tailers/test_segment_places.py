@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.segment import Segment
-from tailrace.tailers.rules.segments import Cut, Next, following, placed, within
+from tailrace.tailers.rules.segments import Cut, NextPlace, following, placed, within
 
 cuts = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.booleans()), min_size=1, max_size=8).map(
     lambda drawn: [
@@ -31,6 +31,6 @@ def test_every_position_is_in_one_segment(position, cuts, wanted):
 
 
 def test_reading_goes_on_behind_the_last_segment():
-    assert following(None) == Next(0, 0, "", 0)
-    assert following(Segment(5, 2, 3, "v", 40, 10)) == Next(7, 3, "v", 50)
-    assert following(Segment(5, 2, 3, "v", 40, 10, end=True)) == Next(7, 4, "", 0)
+    assert following(None) == NextPlace(0, 0, "", 0)
+    assert following(Segment(5, 2, 3, "v", 40, 10)) == NextPlace(7, 3, "v", 50)
+    assert following(Segment(5, 2, 3, "v", 40, 10, end=True)) == NextPlace(7, 4, "", 0)

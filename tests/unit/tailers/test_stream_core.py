@@ -19,7 +19,7 @@ from tailrace.model.workload import Ended
 from tailrace.sdk.source import Capabilities, StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.counts import Counts
+from tailrace.tailers.counts import TailerCounts
 from tailrace.tailers.hand_out import HandOut
 from tailrace.tailers.resources import Setup
 from tailrace.tailers.rules.departure_steps import Step, Way
@@ -40,7 +40,7 @@ class World:
     def __init__(self, *, rereads: bool = True, credit: int = 10, **config: Any) -> None:
         named = {"name": "t", "function": "resize", "source": {"kind": "log", "stream": "orders"}, **config}
         setup = cast(Setup, type("S", (), {"config": TailerConfig.model_validate(named), "kind": Kind, "origin": None}))
-        self.counts, self.flights = Counts(), cast(dict[int, HandOut], {})
+        self.counts, self.flights = TailerCounts(), cast(dict[int, HandOut], {})
         capabilities = Capabilities(rereads=rereads)
         told = (self._settlement, lambda *_: None, lambda *_: None)
         window = setup.config.window.rule()

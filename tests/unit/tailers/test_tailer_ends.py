@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from scenes.shared_source import CONFIG, ENVIRONMENT, SIZES, Busy, Deposed, Share, until
 
-from tailrace.tailers.counts import Counts
+from tailrace.tailers.counts import TailerCounts
 from tailrace.tailers.pumps import shared_pump
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.registry import kind_of
@@ -45,7 +45,7 @@ async def test_a_partition_is_left_though_another_owner_took_it_in_that_moment(
     monkeypatch.setattr(shared_pump, "StreamPump", deposed)
     source = Share(frozenset({"a", "b"}))
     setup = Setup(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES, config=CONFIG, kind=kind_of("log"))
-    pump = SharedPump(setup, Counts(), cast(Any, source))
+    pump = SharedPump(setup, TailerCounts(), cast(Any, source))
     running = asyncio.create_task(pump.run())
     await until(lambda: len(pump.pumps) == 2)
     for each in pump.pumps.values():

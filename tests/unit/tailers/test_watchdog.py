@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.watchdog import Cause, Watchdog, WatchdogFacts
+from tailrace.tailers.rules.watchdog import StallCause, Watchdog, WatchdogFacts
 
 BOUND = 60.0
 
@@ -22,24 +22,24 @@ def test_it_is_unhealthy_exactly_when_work_waited_for_the_bound(steps: list[tupl
             since = now
         verdict = dog.look(WatchdogFacts(completions, lag=int(busy)), now)
         assert verdict.healthy == (now - since < BOUND)
-        assert verdict.healthy == (verdict.cause is Cause.NONE)
+        assert verdict.healthy == (verdict.cause is StallCause.NONE)
         assert verdict.idle == now - since
 
 
 @pytest.mark.parametrize(
     ("facts", "cause"),
     [
-        ({"source": "no such table", "paused": True}, Cause.SOURCE),
-        ({"starting": "its former owner"}, Cause.STARTING),
-        ({"paused": True, "gate": "paused by ann"}, Cause.PAUSED),
-        ({"scheduler": "cannot be reached", "no_worker": "no worker"}, Cause.SCHEDULER),
-        ({"store": "the disk is full", "in_flight": 3}, Cause.STORE),
-        ({"clogged": "f is clogged", "held": 5}, Cause.CLOGGED),
-        ({"gate": "f is paused by ann", "held": 5}, Cause.GATE),
-        ({"no_worker": "no worker runs f"}, Cause.NO_WORKER),
-        ({"in_flight": 3, "oldest": 95.0, "held": 5}, Cause.SLOW),
-        ({"held": 5, "held_because": "not due"}, Cause.HELD),
-        ({}, Cause.NO_CREDIT),
+        ({"source": "no such table", "paused": True}, StallCause.SOURCE),
+        ({"starting": "its former owner"}, StallCause.STARTING),
+        ({"paused": True, "gate": "paused by ann"}, StallCause.PAUSED),
+        ({"scheduler": "cannot be reached", "no_worker": "no worker"}, StallCause.SCHEDULER),
+        ({"store": "the disk is full", "in_flight": 3}, StallCause.STORE),
+        ({"clogged": "f is clogged", "held": 5}, StallCause.CLOGGED),
+        ({"gate": "f is paused by ann", "held": 5}, StallCause.GATE),
+        ({"no_worker": "no worker runs f"}, StallCause.NO_WORKER),
+        ({"in_flight": 3, "oldest": 95.0, "held": 5}, StallCause.SLOW),
+        ({"held": 5, "held_because": "not due"}, StallCause.HELD),
+        ({}, StallCause.NO_CREDIT),
     ],
 )
 def test_the_likely_cause_is_the_first_that_fits(facts, cause) -> None:
@@ -52,7 +52,7 @@ def test_the_likely_cause_is_the_first_that_fits(facts, cause) -> None:
 
 def test_one_that_ended_for_good_is_unhealthy_at_once() -> None:
     verdict = Watchdog(BOUND).look(WatchdogFacts(0, failed="another tailer has taken it"), 0.0)
-    assert (verdict.healthy, verdict.cause, verdict.why) == (False, Cause.FAILED, "another tailer has taken it")
+    assert (verdict.healthy, verdict.cause, verdict.why) == (False, StallCause.FAILED, "another tailer has taken it")
 
 
 def test_a_source_that_cannot_be_reached_is_not_idle() -> None:
