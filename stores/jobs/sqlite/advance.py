@@ -13,7 +13,7 @@ from ...queue.sqlite.settle import cancel
 from ..rules.ending import JobStands, JobStep, next_step
 from ..rules.feeding import TooLarge, elements, list_of, payload_of
 from .ends import Born, end_tree, make, mark
-from .memory import Fed
+from .memory import FedJob
 
 #: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
 STEPS, ROWS = 64, 8
@@ -21,7 +21,7 @@ STEPS, ROWS = 64, 8
 SOME, EXPANDED = 256, 1000
 
 
-class _Row(NamedTuple):
+class _DueJob(NamedTuple):
     job: int
     tree: int
     name: str
@@ -54,9 +54,9 @@ class _Row(NamedTuple):
         )
 
     @property
-    def fed(self) -> Fed:
+    def fed(self) -> FedJob:
         """As it is fed."""
-        return Fed(self.job, self.name, self.kind, self.prefix, self.suffix, self.most, bool(self.each))
+        return FedJob(self.job, self.name, self.kind, self.prefix, self.suffix, self.most, bool(self.each))
 
 
 _READ = (
@@ -74,14 +74,14 @@ def advance(connection: sqlite3.Connection, memory: Memory, now: int, steps: int
     while due and steps > 0:
         job = min(due)  # parents before their children
         found = connection.execute(_READ, (job,)).fetchone()
-        wrote = 0 if found is None else _step(connection, memory, _Row(*found), now)
+        wrote = 0 if found is None else _step(connection, memory, _DueJob(*found), now)
         if not wrote:
             connection.execute("UPDATE jobs SET due = 0 WHERE job = ?", (job,))
             due.discard(job)
         steps -= 1 + wrote // ROWS
 
 
-def _step(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+def _step(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
     """One step of one job: about how many rows it wrote; 0: there is no more to be done."""
     if row.complete_at is not None:
         return 0
@@ -104,7 +104,7 @@ def _step(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -
     return int(step is not JobStep.NOTHING)
 
 
-def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
     """Cancels pending items of a tree that ends; how many. Those that are out end with their run."""
     gone = connection.execute("DELETE FROM job_expansions WHERE job = ?", (row.job,)).rowcount
     if gone:
@@ -116,7 +116,7 @@ def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now:
     return gone + len(items)
 
 
-def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
     """Items that wait since their tree was paused, and is no more, are due again; how many were looked at."""
     if row.looked < 0:
         return 0
@@ -133,7 +133,7 @@ def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _Row, now: i
     return len(items)
 
 
-def _pending(connection: sqlite3.Connection, row: _Row) -> list[int]:
+def _pending(connection: sqlite3.Connection, row: _DueJob) -> list[int]:
     """The next pending items behind the last one that was looked at."""
     if not row.pending:
         return []
@@ -144,12 +144,12 @@ def _pending(connection: sqlite3.Connection, row: _Row) -> list[int]:
     return [item for (item,) in found]
 
 
-def _looked(connection: sqlite3.Connection, row: _Row, items: list[int]) -> None:
+def _looked(connection: sqlite3.Connection, row: _DueJob, items: list[int]) -> None:
     if items:
         connection.execute("UPDATE jobs SET looked = ? WHERE job = ?", (items[-1], row.job))
 
 
-def _expand(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> int:
+def _expand(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
     """Makes some items of a result that is taken apart; how many, and one for the result. It counts as one item until
     that is done."""
     if not row.each:
@@ -178,7 +178,7 @@ def _expand(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int)
     return 1 + made
 
 
-def _elements(connection: sqlite3.Connection, memory: Memory, row: _Row, origin: int) -> Sequence[bytes]:
+def _elements(connection: sqlite3.Connection, memory: Memory, row: _DueJob, origin: int) -> Sequence[bytes]:
     """The elements of a result, which is read once for all of its steps."""
     apart = memory.jobs.taken_apart
     if apart is None or apart[:2] != (row.job, origin):
@@ -189,7 +189,7 @@ def _elements(connection: sqlite3.Connection, memory: Memory, row: _Row, origin:
     return apart[2]
 
 
-def _gather(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> None:
+def _gather(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:
     """The one item of a job that gathers: a list of all its parents' results, in the order of parents and items."""
     (size,) = connection.execute(
         "SELECT coalesce(sum(length(r.result) + 1), 0) FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
@@ -213,7 +213,7 @@ def _gather(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int)
     connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (made, row.job))
 
 
-def _refuse(connection: sqlite3.Connection, memory: Memory, row: _Row, size: int) -> None:
+def _refuse(connection: sqlite3.Connection, memory: Memory, row: _DueJob, size: int) -> None:
     why = (
         f"the results for {row.name!r} have {size} bytes, and a payload may have {row.most}: return less, or "
         "references to where results lie"
@@ -221,7 +221,7 @@ def _refuse(connection: sqlite3.Connection, memory: Memory, row: _Row, size: int
     end_tree(connection, memory, row.tree, "failed", why)
 
 
-def _complete(connection: sqlite3.Connection, memory: Memory, row: _Row, now: int) -> None:
+def _complete(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:
     connection.execute("UPDATE jobs SET complete_at = ?, due = 0 WHERE job = ?", (now, row.job))
     children = connection.execute("SELECT job FROM job_parents WHERE parent = ?", (row.job,)).fetchall()
     for (child,) in children:

@@ -23,7 +23,7 @@ from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
 from ..rules.ending import ends_tree
 from ..rules.feeding import NoList, TooLarge, elements, payload_of
-from .memory import Fed
+from .memory import FedJob
 from .schema import FAILED, PENDING, SUCCEEDED
 
 #: Characters of a reason that an item keeps.
@@ -48,7 +48,7 @@ class ItemEnd(NamedTuple):
 class Born(NamedTuple):
     """An item to be made of a parent's."""
 
-    fed: Fed
+    fed: FedJob
     origin: int | None
     part: int
     payload: bytes

@@ -16,7 +16,7 @@ KNOWN = 4096
 _ANY = 1 << 62
 
 
-class Fed(NamedTuple):
+class FedJob(NamedTuple):
     """One job that is fed by another: its number and name, its workloads' kind, and the bytes around a result."""
 
     job: int
@@ -32,7 +32,7 @@ class KnownJob(NamedTuple):
     """A job as the end of an item needs it. `keeps`: its results are kept; `ending`: nothing is fed any more."""
 
     tree: int
-    feeds: list[Fed]
+    feeds: list[FedJob]
     keeps: bool
     policy: str
     most_failed: int
@@ -102,6 +102,6 @@ def _read(connection: sqlite3.Connection, job: int) -> KnownJob:
         " JOIN jobs AS j ON j.job = p.job WHERE p.parent = ? ORDER BY j.job",
         (job,),
     ).fetchall()
-    feeds = [Fed._make((*child[:6], bool(child[6]))) for child in children if not child[7]]
+    feeds = [FedJob._make((*child[:6], bool(child[6]))) for child in children if not child[7]]
     gathered = any(child[7] for child in children)
     return KnownJob(tree, feeds, bool(final) or gathered, policy, most_failed, bool(ending))
