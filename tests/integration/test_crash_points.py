@@ -49,6 +49,7 @@ STORIES: list[Callable[[], Any]] = [
     SchedulesStory,
     OwnershipStory,
 ]
+SHORT = [story for story in STORIES if story is not JobsStory]
 
 
 @pytest.mark.parametrize("story", [*STORIES, EnqueueStory], ids=lambda story: story.__name__)
@@ -65,11 +66,16 @@ async def test_a_second_crash_while_the_first_is_recovered_from_loses_nothing_ei
 
 
 @pytest.mark.long(minutes=0.1)
-@pytest.mark.parametrize("story", [*STORIES, EnqueueStory], ids=lambda story: story.__name__)
+@pytest.mark.parametrize("story", [*SHORT, EnqueueStory], ids=lambda story: story.__name__)
 async def test_a_second_crash_at_any_point_after_any_first_loses_nothing(
     story: Callable[[], Any], tmp_path: Path
 ) -> None:
     await explore(story, tmp_path, again=None)
+
+
+@pytest.mark.long(minutes=2.5)
+async def test_nor_in_a_tree_of_jobs_whose_points_are_many(tmp_path: Path) -> None:
+    await explore(JobsStory, tmp_path, again=None)
 
 
 def writing_methods() -> set[str]:

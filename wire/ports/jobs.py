@@ -37,7 +37,7 @@ class JobPort(Protocol):
 
 
 class JobAuditPort(Protocol):
-    """What is looked at when a tree of jobs is doubted."""
+    """The audit of a tree of jobs: whether its rows agree."""
 
     async def audit_job(self, tree: str) -> list[str]:
         """What of its rows does not agree; nothing, unless somebody else changed them."""
