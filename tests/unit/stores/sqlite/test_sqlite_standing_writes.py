@@ -93,7 +93,8 @@ async def test_a_standing_write_whose_time_was_over_in_a_stall_is_not_asked_agai
         return AskAgain(60.0)
 
     waiting = asyncio.create_task(file.write_when(look, 0.05))
-    await file.write(lambda connection: None)
+    while not asked:
+        await file.write(lambda connection: None)
     held, before = Held(file), asked
     await held.began()
     await asyncio.sleep(0.1)
