@@ -192,7 +192,10 @@ class SqliteQueue:
                 advance(connection, memory, now)
             behind = int(self._file.behind * 1e6)
             found = claim(connection, memory, demand, gates, seconds, share, now, monotonic, behind)
-            return found if isinstance(found, Leased) else AskAgain(0.0 if memory.jobs.due else found)
+            ended = bool(memory.jobs.due)
+            if ended:  # with leases that were over
+                advance(connection, memory, now)
+            return found if isinstance(found, Leased) else AskAgain(0.0 if ended else found)
 
         return await self._file.write_when(look, wait)
 
