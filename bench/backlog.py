@@ -18,7 +18,7 @@ from pathlib import Path
 from ..assembly.embedded import QUEUE_FILE, STAMPED, EmbeddedStores
 from ..model.demand import Cell, Demand
 from ..model.errors import InvalidRequest, TailraceError
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..stores.config import StoresConfig
 from ..stores.queue.engines import OpenQueue
 from ..stores.restored import Stamp
@@ -148,7 +148,7 @@ async def opened_in(data: Path, place: BacklogPlace, name: str) -> AsyncIterator
 
 async def _turn(queue: OpenQueue, costs: Costs, cpu: Callable[[], float]) -> None:
     """Some claims, timed; then what they took is settled, and as much is put in."""
-    demand = Demand({Cell(f"noop_{number:03}", int(Priority.USER_VISIBLE)): CLAIM for number in range(FUNCTIONS)})
+    demand = Demand({Cell(f"noop_{number:03}", int(DEFAULT_PRIORITY)): CLAIM for number in range(FUNCTIONS)})
     demand.total = CLAIM
     taken = []
     for _ in range(CLAIMS):

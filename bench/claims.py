@@ -17,7 +17,7 @@ from pathlib import Path
 from ..model.claim import Leased
 from ..model.demand import Cell, Demand
 from ..model.errors import TailraceError
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..model.workload import Kind
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.queue import NewItem
@@ -33,7 +33,7 @@ CLAIMS, LONE, ROUNDS = 8, 8, 40
 #: Items of one submission while a queue is filled.
 BATCH = 1000
 
-KIND = Kind("noop", int(Priority.USER_VISIBLE))
+KIND = Kind("noop", int(DEFAULT_PRIORITY))
 CELLS = {Cell(KIND.function, KIND.priority): CLAIM}
 
 

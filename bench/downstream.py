@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..model.workload import Kind
 from ..stores.log.log import Record
 from ..stores.queue.queue import NewItem
@@ -32,7 +32,7 @@ async def downstream(folder: Path, seconds: float, progress: Progress) -> Figure
     async with EmbeddedStores(folder / "data") as stores:
         for first in range(0, count, 256):
             size = min(256, count - first)
-            await stores.queue.submit([NewItem(Kind("call_0", int(Priority.USER_VISIBLE)), b"{}")] * size)
+            await stores.queue.submit([NewItem(Kind("call_0", int(DEFAULT_PRIORITY)), b"{}")] * size)
             await stores.log.append(STREAM, 0, [Record(b"{}")] * size)
             progress("filling the sources", first / count)
     place = folder / "in"

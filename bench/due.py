@@ -13,7 +13,7 @@ from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
 from ..assembly.settings import ConfigDirectory
 from ..model.errors import TailraceError
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..model.workload import Kind
 from ..stores.config import StoresConfig
 from ..stores.queue.queue import NewItem
@@ -80,7 +80,7 @@ def timed_items(count: int, first: float, seed: int = 1) -> Iterator[list[NewIte
     random order, each payload with its own time."""
     pick = random.Random(seed)
     kinds = [
-        Kind(f"due_{function:03}", int(Priority.USER_VISIBLE), "", f"tenant-{tenant:02}")
+        Kind(f"due_{function:03}", int(DEFAULT_PRIORITY), "", f"tenant-{tenant:02}")
         for function in range(DUE_FUNCTIONS)
         for tenant in range(TENANTS)
     ]

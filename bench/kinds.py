@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..model.demand import Cell, Demand
 from ..model.errors import TailraceError
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..model.workload import Kind
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.queue import NewItem
@@ -85,12 +85,12 @@ async def _use(queue: OpenQueue, count: int, progress: Progress, *, apart: bool)
 
 def _kind(number: int, apart: bool) -> Kind:
     own = f"{number:06}" if apart else ""
-    return Kind(f"noop_{number % FUNCTIONS:03}", int(Priority.USER_VISIBLE), own, own)
+    return Kind(f"noop_{number % FUNCTIONS:03}", int(DEFAULT_PRIORITY), own, own)
 
 
 async def _claim_all(queue: OpenQueue, count: int) -> None:
     """Claims so many, and settles them."""
-    demand = Demand({Cell(f"noop_{number:03}", int(Priority.USER_VISIBLE)): CLAIM for number in range(FUNCTIONS)})
+    demand = Demand({Cell(f"noop_{number:03}", int(DEFAULT_PRIORITY)): CLAIM for number in range(FUNCTIONS)})
     demand.total = CLAIM
     left = count
     while left > 0:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
 from ..model.errors import TailraceError
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..model.workload import Kind
 from ..sdk.async_client import AsyncClient
 from ..stores.log.log import Record
@@ -149,7 +149,7 @@ class _Neighbourhood:
                 for first in range(0, count, 256):
                     size = min(256, count - first)
                     if self._source == "queue":
-                        kind = Kind(function, int(Priority.USER_VISIBLE), "", tenant)
+                        kind = Kind(function, int(DEFAULT_PRIORITY), "", tenant)
                         await stores.queue.submit([NewItem(kind, b'{"sent": 0.0}')] * size)
                     else:
                         headers = (("function", function), ("tenant", tenant))

@@ -15,7 +15,7 @@ from typing import Any
 from ..assembly.embedded import QUEUE_FILE, EmbeddedStores
 from ..model.demand import Cell, Demand
 from ..model.errors import InvalidRequest, TailraceError
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..stores.config import StoresConfig
 from .figures import Figures, Progress
 from .queue_engines import ENGINES, NODES
@@ -50,7 +50,7 @@ async def plateau(folder: Path, count: int, progress: Progress, engine: str = "s
             for batch in items(count, FUNCTIONS, size=BATCH):
                 await stores.queue.submit(batch)
                 demand = Demand(
-                    {Cell(f"noop_{number:03}", int(Priority.USER_VISIBLE)): BATCH for number in range(FUNCTIONS)},
+                    {Cell(f"noop_{number:03}", int(DEFAULT_PRIORITY)): BATCH for number in range(FUNCTIONS)},
                     total=BATCH,
                 )
                 done += await _run(stores, demand, len(batch))

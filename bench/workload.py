@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..model.workload import Kind
 from ..stores.log.log import Record
 from ..stores.queue.queue import NewItem
@@ -51,7 +51,7 @@ def items(
     """Queue items of so many functions × tenants in random order, in batches of `size`."""
     pick = random.Random(seed)
     kinds = [
-        Kind(f"noop_{function:03}", int(Priority.USER_VISIBLE), "", f"tenant-{tenant:02}")
+        Kind(f"noop_{function:03}", int(DEFAULT_PRIORITY), "", f"tenant-{tenant:02}")
         for function in range(functions)
         for tenant in range(tenants)
     ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..foundation.config import Bytes, Seconds
-from ..model.priority import Priority
+from ..model.did_you_mean import meant
+from ..model.priority import LONGEST_NAME, LOWEST, Priority
 from ..sdk.call import LARGEST_PAYLOAD
 from ..sdk.discovery import DEFAULT_GATEWAY
 from ..wire.bounds import USUAL, PeerBounds
@@ -36,14 +37,24 @@ class ServiceLevels(BaseModel):
     interactive work, 2.5 h and 8 for eventual work; between and beyond them 5 and 10 attempts, with the time that
     a backoff of n^4 + 5 s takes to get there (17 min, 7 h). Objectives by default: 95 % start within 5 s, 30 s, 5 min
     and 1 h (shares are counted in buckets, so other delays than those of the metric count as the next lower one), and
-    99.9 % of submissions are accepted."""
+    99.9 % of submissions are accepted. Levels of one's own (TAILRACE_PRIORITIES) are named here likewise; each has the
+    defaults of the usual level that is as far down among four."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, Level] = Field(init=False)
 
     interactive: Level = Level(wait=30, attempts=2, start=5, start_share=0.95, accepted_share=0.999)
     user_visible: Level = Level(wait=17 * 60, attempts=5, start=30, start_share=0.95, accepted_share=0.999)
     eventual: Level = Level(wait=2.5 * 3600, attempts=8, start=300, start_share=0.95, accepted_share=0.999)
     reporting: Level = Level(wait=7 * 3600, attempts=10, start=3600, start_share=0.95, accepted_share=0.999)
+
+    @model_validator(mode="after")
+    def _are_levels(self) -> ServiceLevels:
+        known = [priority.label for priority in Priority]
+        for name in [*self.model_fields_set, *self.__pydantic_extra__]:
+            if name not in known:
+                raise ValueError(f"there is no priority {name[:LONGEST_NAME]!r}: {meant(name[:LONGEST_NAME], known)}")
+        return self
 
     def rule(self) -> Mapping[Priority, ServiceLevel]:
         """As the rule takes them: what a file leaves out is as usual."""
@@ -62,9 +73,11 @@ class ServiceLevels(BaseModel):
         }
 
     def _given(self, priority: Priority) -> dict[str, Any]:
-        usual: dict[str, Any] = getattr(ServiceLevels(), priority.label).model_dump()
-        given: dict[str, Any] = getattr(self, priority.label).model_dump(exclude_none=True)
-        return usual | given
+        fields = [*type(self).model_fields]
+        name = priority.label if priority.label in fields else fields[round(3 * priority / LOWEST)]
+        usual: dict[str, Any] = type(self).model_fields[name].default.model_dump()
+        level = getattr(self, priority.label, None)
+        return usual if level is None else usual | level.model_dump(exclude_none=True)
 
 
 class GatewayConfig(BaseModel):

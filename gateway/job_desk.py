@@ -9,7 +9,7 @@ from ..foundation.clock import Clock
 from ..model.errors import InvalidPayload, InvalidRequest, UserError
 from ..model.job import OVER, JobItem, JobSpec, ResultPage, TreeSpec, TreeStatus
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
-from ..model.priority import Priority
+from ..model.priority import DEFAULT_PRIORITY
 from ..model.reference import BY_REFERENCE
 from ..model.workload import Kind
 from ..stores.jobs.jobs import Feeding, Jobs
@@ -70,7 +70,7 @@ class JobDesk:
         for what, text in (("collection", job.collection), ("tenant", job.tenant)):
             if text and not is_name(text):
                 raise InvalidRequest(f"the {what} of job {job.name!r} is {text[:NAME_LENGTH]!r}: {EXPECTED}")
-        rank = rank_of(int(Priority.EVENTUAL) if job.priority is None else job.priority)
+        rank = rank_of(int(DEFAULT_PRIORITY) if job.priority is None else job.priority)
         highest = self._highest.of(spec.name, job.tenant)
         if rank < highest:
             if job.priority is not None:

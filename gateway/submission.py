@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from ..model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
 from ..model.function_spec import FunctionSpec
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
-from ..model.priority import Priority
+from ..model.priority import HIGHEST, LOWEST, Priority
 from ..model.reference import BY_REFERENCE
 from ..model.trace_context import TRACE_SIZE, carries
 from ..model.units import duration_text
@@ -31,7 +31,6 @@ from .rules.highest import HighestPriorities
 KINDS_KEPT = 10_000
 
 _SUBMISSION = re.compile(r"[0-9a-f]{16,64}")
-_HIGHEST_PRIORITY = max(Priority)
 
 
 #: Raises InvalidPayload for what its function does not take.
@@ -179,8 +178,8 @@ def due_time(delay: float, at: float | None, most: float, now: float) -> float:
 
 def rank_of(priority: int) -> int:
     """The rank itself. Raises InvalidRequest for one that no priority has."""
-    if priority > _HIGHEST_PRIORITY:
-        raise InvalidRequest(f"priority is {priority}: expected 0 (interactive) to {int(_HIGHEST_PRIORITY)}")
+    if priority > LOWEST:
+        raise InvalidRequest(f"priority is {priority}: expected 0 ({HIGHEST.label}) to {int(LOWEST)} ({LOWEST.label})")
     return priority
 
 

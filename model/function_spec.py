@@ -71,7 +71,7 @@ def spec_from_dict(data: dict[str, Any]) -> FunctionSpec:
     return FunctionSpec(
         name=data["name"],
         version=data["version"],
-        priority=Priority.parse(data["priority"]),
+        priority=Priority.stored(data["priority"]),
         retry=Retry(**retry),
         timeout=data["timeout"],
         pool=data["pool"],

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from .audit import AFTER_DELAY, Fate
 from .errors import InvalidRequest
-from .priority import Priority
+from .priority import LOWEST, Priority
 
 #: The priority of a replay unless somebody says otherwise: what is live goes before it.
-PRIORITY = "reporting"
+PRIORITY = LOWEST.label
 HIGHEST_RATE = 1e9
 _MARK = "@replay-"
 

@@ -204,7 +204,7 @@ def function(
     """Declares a function that tailrace can run.
 
     name        unique per worker; default: the function's own
-    priority    interactive | user_visible | eventual (default) | reporting
+    priority    interactive | user_visible | eventual (default) | reporting, or a level of TAILRACE_PRIORITIES
     timeout     seconds or "30s" for one run; None (default): as long as it likes
     retry       when a failed run is tried again (default: 20 attempts, 5 s doubling up to 6 h)
     pool        a name binds executors to the functions of that pool; default: shared with the others

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...model.limits import Quota, QuotaKey
-from ...model.priority import Priority
+from ...model.priority import HIGHEST, Priority
 
 #: Nothing bounds it.
-ANY = int(Priority.INTERACTIVE)
+ANY = int(HIGHEST)
 _RANKS = {level.label: level for level in Priority}
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ...model.errors import InvalidRequest
 from ...model.name import EXPECTED, NAME_LENGTH, is_name
-from ...model.priority import Priority
+from ...model.priority import HIGHEST, LOWEST
 from ...model.workload import Kind
 from ..postgres.arrays import shown
 from ..queue.admission import SUBMISSION_PREFIX
@@ -19,7 +19,6 @@ from ..queue.queue import NewItem
 from .row import MAX_HEADERS
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
-_HIGHEST = int(max(Priority))
 #: Characters of a reason for which a row was set aside.
 REASON = 500
 TEXTS = ("token", "function", "collection", "tenant", "key", "dedupe_key", "headers")
@@ -70,8 +69,9 @@ def item_of(row: OutboxRow, now: float, *, token: bool = True) -> NewItem:
             raise InvalidRequest(f"{name} has more than {NAME_LENGTH} characters, or a NUL")
     if row.dedupe_key.startswith(SUBMISSION_PREFIX):
         raise InvalidRequest(f"dedupe_key begins with {SUBMISSION_PREFIX!r}, as only the platform's own may")
-    if not 0 <= row.priority <= _HIGHEST:
-        raise InvalidRequest(f"priority is {row.priority}: expected 0 (interactive) to {_HIGHEST}")
+    if not 0 <= row.priority <= LOWEST:
+        bounds = f"0 ({HIGHEST.label}) to {int(LOWEST)} ({LOWEST.label})"
+        raise InvalidRequest(f"priority is {row.priority}: expected {bounds}")
     if not _TOKEN.fullmatch(row.token):
         raise InvalidRequest(f"token is {row.token[:40]!r}: expected 32 hexadecimal digits, or none")
     if len(row.headers) > MAX_HEADERS:

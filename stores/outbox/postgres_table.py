@@ -16,7 +16,7 @@ def create(table: str) -> list[str]:
     token text NOT NULL UNIQUE DEFAULT replace(gen_random_uuid()::text, '-', '') CHECK (token ~ '^[0-9a-f]{{32}}$'),
     function text NOT NULL CHECK (function ~ '^{_NAME}$' AND length(function) <= 200),
     payload bytea NOT NULL DEFAULT '' CHECK (length(payload) <= 4194304),
-    priority int NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 3),
+    priority int NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 15),
     collection text NOT NULL DEFAULT '' CHECK (collection ~ '^({_NAME})?$' AND length(collection) <= 200),
     tenant text NOT NULL DEFAULT '' CHECK (tenant ~ '^({_NAME})?$' AND length(tenant) <= 200),
     key text NOT NULL DEFAULT '' CHECK (length(key) <= 200),

@@ -21,7 +21,7 @@ def create(table: str = TABLE) -> list[str]:
     token TEXT NOT NULL UNIQUE DEFAULT (lower(hex(randomblob(16)))) CHECK (length(token) = 32),
     function TEXT NOT NULL CHECK (length(function) BETWEEN 1 AND 200),
     payload BLOB NOT NULL DEFAULT x'' CHECK (length(payload) <= 4194304),
-    priority INTEGER NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 3),
+    priority INTEGER NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 15),
     collection TEXT NOT NULL DEFAULT '' CHECK (length(collection) <= 200),
     tenant TEXT NOT NULL DEFAULT '' CHECK (length(tenant) <= 200),
     key TEXT NOT NULL DEFAULT '' CHECK (length(key) <= 200),

@@ -53,8 +53,8 @@ def start(
     partition: Annotated[str | None, typer.Option("--partition", help="Only this partition.")] = None,
     rate: Annotated[float, typer.Option("--rate", min=0, help="Items per second at most; 0: no limit.")] = 0.0,
     priority: Annotated[
-        str, typer.Option("--priority", help='Of its items; "file": as the tailer has it.')
-    ] = "reporting",
+        str, typer.Option("--priority", help='Of its items; "file": as the tailer has it; default: the lowest.')
+    ] = "",
     why: Annotated[str, typer.Option("--why", help="Kept with the replay.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
@@ -63,12 +63,11 @@ def start(
 ) -> None:
     """Run items again that a stream tailer has settled, as a run of its own; waits for its end. Exit code 1 when some
     became dead letters, or when it was cancelled."""
-    from ...model.replay import ReplayOrder
+    from ...model.replay import PRIORITY, ReplayOrder
 
     bounds = _bound("--from", begin), _bound("--to", end)
-    order = ReplayOrder(
-        tailer, *bounds, only, partition, rate, "" if priority == "file" else priority, why=why, dry_run=dry_run
-    )
+    level = "" if priority == "file" else priority or PRIORITY
+    order = ReplayOrder(tailer, *bounds, only, partition, rate, level, why=why, dry_run=dry_run)
 
     view = found_gateway.ask(gateway, lambda client: client.start_replay(order))
     if dry_run:
