@@ -80,7 +80,7 @@ def _tailers(overview: Overview | None) -> RenderableType:
 def _lanes(scheduler: scheduler_pb2.InspectReply | None) -> RenderableType:
     table = _table("lane", "waiting", "running", "why the first one waits")
     for lane in [] if scheduler is None else scheduler.lanes:
-        name = f"{lane.function} / {Priority(lane.priority).label}"
+        name = f"{lane.function} / {Priority.of_rank(lane.priority).label}"
         table.add_row(name, str(lane.waiting), str(lane.running), lane.reason)
     return table
 

@@ -74,6 +74,11 @@ class _Level(IntEnum):
             ) from None
 
     @classmethod
+    def of_rank(cls, rank: int) -> Priority:
+        """The level of a rank that was written by somebody who may have more levels: the lowest for one beyond."""
+        return Priority(min(max(rank, HIGHEST), LOWEST))
+
+    @classmethod
     def stored(cls, label: str) -> Priority:
         """The level of a name that was written by somebody who may have other levels: the default for one of those."""
         return Priority.__members__.get(label.upper(), DEFAULT_PRIORITY)
@@ -102,3 +107,5 @@ else:
 #: That of items that name none, the most urgent one, and that of what nobody waits for.
 DEFAULT_PRIORITY = Priority(LEVELS.default)
 HIGHEST, LOWEST = min(Priority), max(Priority)
+#: A plain number compares faster.
+LOWEST_RANK = int(LOWEST)

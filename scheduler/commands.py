@@ -80,7 +80,7 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
     lanes = [
         {
             "function": lane.function,
-            "priority": Priority(lane.priority).label,
+            "priority": Priority.of_rank(lane.priority).label,
             "waiting": lane.waiting,
             "running": lane.running,
             "reason": lane.reason,

@@ -17,7 +17,7 @@ def samples(reply: pb.InspectReply) -> list[Sample]:
         Sample(metrics.TAILERS, (), sum(1 for tailer in reply.tailers if tailer.connected)),
     ]
     for lane in reply.lanes:
-        labels = (("function", lane.function), ("priority", Priority(lane.priority).label))
+        labels = (("function", lane.function), ("priority", Priority.of_rank(lane.priority).label))
         found += [Sample(metrics.WAITING, labels, lane.waiting), Sample(metrics.RUNNING, labels, lane.running)]
     for clogged in reply.clogged:
         found.append(Sample(metrics.CLOGGED, (("function", clogged.function), ("state", clogged.state)), 1))

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ..model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ..model.priority import LOWEST_RANK
 from ..model.workload import UNWRITABLE, DroppedBy, Ended, Extra, Flight, Headers, Kind, Outcomes, Owned
 from .v1 import common_pb2 as pb
 
@@ -64,7 +65,8 @@ class KindReader:
         """The kind of each item, one shared object per kind."""
         table = self._kinds
         for kind in items.new_kinds:
-            table[kind.number] = Kind(kind.function, kind.priority, kind.collection, kind.tenant)
+            rank = min(kind.priority, LOWEST_RANK)  # the sender may know more levels
+            table[kind.number] = Kind(kind.function, rank, kind.collection, kind.tenant)
         return [table[number] for number in items.kind]
 
 

@@ -190,7 +190,7 @@ def label(priority: int) -> str:
     """A priority's name."""
     from ...model.priority import Priority
 
-    return Priority(priority).label
+    return Priority.of_rank(priority).label
 
 
 def result(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...model.demand import Cell
+from ...model.priority import LOWEST_RANK
 from ...model.workload import Kind
 
 
@@ -22,25 +23,34 @@ class Kinds:
         self.numbers: dict[Kind, int] = {}
         self.lane_numbers: dict[tuple[str, int, str], int] = {}
         self.sizes: Counter[int] = Counter()  # lane → its kinds
+        self._written: dict[int, tuple[str, int, str]] = {}  # lane → its address where it rests
 
     def learn_lane(self, lane: int, address: tuple[str, int, str]) -> None:
-        """A lane has this number."""
-        self.lanes[lane] = address
-        self.cells[lane] = Cell(address[0], address[1])
+        """A lane has this number. One of a priority beyond those that there are is of the lowest."""
+        function, rank, collection = self._written[lane] = address
+        self.lanes[lane] = here = function, min(rank, LOWEST_RANK), collection
+        self.cells[lane] = Cell(function, here[1])
         self.lane_numbers[address] = lane
+        self.lane_numbers.setdefault(here, lane)
 
     def learn(self, number: int, lane: int, tenant: str) -> None:
         """A kind of a known lane has this number."""
-        kind = Kind(*self.lanes[lane], tenant)
-        self.kinds[number] = kind
+        self.kinds[number] = kind = Kind(*self.lanes[lane], tenant)
         self.lane_of[number] = lane
-        self.numbers[kind] = number
+        self.numbers[Kind(*self._written[lane], tenant)] = number
+        self.numbers.setdefault(kind, number)
         self.sizes[lane] += 1
 
     def forget_above(self, kind: int, lane: int) -> None:
         """Numbers above these were given out by what was undone. They are the last ones that were learnt."""
         while self.kinds and (last := next(reversed(self.kinds))) > kind:
-            self.sizes[self.lane_of[last]] -= 1
-            del self.numbers[self.kinds.pop(last)], self.lane_of[last]
+            here, its_lane = self.kinds.pop(last), self.lane_of.pop(last)
+            self.sizes[its_lane] -= 1
+            for each in {here, Kind(*self._written[its_lane], here.tenant)}:
+                if self.numbers.get(each) == last:
+                    del self.numbers[each]
         while self.lanes and (last := next(reversed(self.lanes))) > lane:
-            del self.lane_numbers[self.lanes.pop(last)], self.cells[last]
+            for address in {self.lanes.pop(last), self._written.pop(last)}:
+                if self.lane_numbers.get(address) == last:
+                    del self.lane_numbers[address]
+            del self.cells[last]
