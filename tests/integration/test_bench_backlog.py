@@ -15,6 +15,7 @@ from tailrace.bench.backlogs import postgres, redis
 from tailrace.bench.open_queue import opened
 from tailrace.bench.workload import PAYLOAD, items
 from tailrace.model.demand import Cell, Demand
+from tailrace.model.priority import DEFAULT_PRIORITY
 from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.engines import OpenQueue
@@ -64,7 +65,7 @@ async def test_twins_are_claimed_in_their_turn_and_settled(
     # When all is claimed and settled
     async with opening() as queue:
         waiting = (await queue.counts())["new"]
-        demand = Demand({Cell(f"noop_{number:03}", 1): 100 for number in range(2)}, total=100)
+        demand = Demand({Cell(f"noop_{number:03}", int(DEFAULT_PRIORITY)): 100 for number in range(2)}, total=100)
         leased = await queue.lease(demand, 60.0, 0.0)
         assert leased is not None
         refused = await queue.settle(leased.fence, leased.ids, [])
