@@ -24,6 +24,7 @@ class FunctionSpec:
     arguments  the JSON Schema of its arguments, as text; empty: any payload may fit
     downstreams  what it calls that must not be overloaded, by name: each may have limits of its own
     units      where the estimates of its items come from, of units with a rate of their own
+    requires   what a worker must be to run it, as labels say it: `gpu`, `python>=3.12`
     former     those of the version before, of which workers may still run: the front door takes what fits either
     """
 
@@ -41,6 +42,7 @@ class FunctionSpec:
     former: tuple[str, ...] = ()
     downstreams: tuple[str, ...] = ()
     units: tuple[UnitSource, ...] = ()
+    requires: tuple[str, ...] = ()
 
 
 def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
@@ -60,6 +62,7 @@ def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
         "former": list(spec.former),
         "downstreams": list(spec.downstreams),
         "units": [asdict(each) for each in spec.units],
+        "requires": list(spec.requires),
         "retry": {name: getattr(retry, name) for name in Retry.__slots__},
     }
 
@@ -83,4 +86,5 @@ def spec_from_dict(data: dict[str, Any]) -> FunctionSpec:
         former=tuple(data["former"]),
         downstreams=tuple(data.get("downstreams", ())),
         units=sources_from_dicts(data.get("units", ())),
+        requires=tuple(data.get("requires", ())),
     )

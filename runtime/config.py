@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..foundation.config import Bytes, Name, Seconds
 from ..foundation.object_places import Place
+from ..model.errors import InvalidRequest
+from ..model.labels import labels
 
 
 class WorkerConfig(BaseModel):
@@ -22,6 +24,8 @@ class WorkerConfig(BaseModel):
     pools             functions that have other executors than their declaration says, by pool: `{critical: [charge]}`
     serves            the pools of which this worker runs functions, such as `[critical]`; what is in no pool is in
                       `default`. Default: all of them
+    labels            what functions may require of this worker, such as `[gpu, region=eu]`, beside what it says of
+                      itself: os, arch, python, cpus, host. A function that requires more does not run here
     isolated          processes of each `isolation="process"` pool; default: one per processor
     suspects          processes in which suspects of a crash run, one each; there only while there are some, and 5 s
                       more. Default: four per processor, since most of them wait rather than compute
@@ -53,6 +57,7 @@ class WorkerConfig(BaseModel):
     waiting: int | None = Field(None, ge=0, le=10_000)
     pools: dict[Name, tuple[str, ...]] = Field(default_factory=dict)
     serves: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     suspects: int = Field(default_factory=lambda: 4 * (os.cpu_count() or 1), ge=1, le=256)
     quarantine_memory: Bytes = Field(1 << 30, ge=0)
@@ -67,3 +72,12 @@ class WorkerConfig(BaseModel):
     objects: tuple[Place, ...] = ()
     metrics_listen: str = ""
     name: str = ""
+
+    @field_validator("labels")
+    @classmethod
+    def _known_labels(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            labels(value)
+        except InvalidRequest as error:
+            raise ValueError(str(error)) from None
+        return value

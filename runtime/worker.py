@@ -8,11 +8,12 @@ import logging
 import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.duties import Duties
 from ..model.errors import ConfigError
+from ..model.labels import labels
 from ..model.lease import LeaseSizes
 from ..model.metrics import Sample
 from ..model.outcome import Outcome
@@ -27,12 +28,13 @@ from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import REF_MASK, SESSION_BITS
 from .guarding import Guarding
+from .labels import own_labels
 from .loader import LoadedFunctions, load_functions
 from .metrics import samples
 from .registration import register
 from .rules.attempt import Stop
 from .rules.leases import Leases
-from .rules.pools import allotted
+from .rules.pools import allotted, unable
 from .supervisor import Supervisor
 
 LOG = logging.getLogger("tailrace.runtime")
@@ -74,9 +76,14 @@ class Worker:
         self.name = config.name or f"{socket.gethostname()}:{os.getpid()}"
         loaded = functions if isinstance(functions, LoadedFunctions) else load_functions(functions)
         specs = {name: function.spec for name, function in loaded.functions.items()}
-        by_pool = allotted(specs, config.pools, config.serves)
+        self._labels = {**own_labels(), **labels(config.labels)}
+        self._unable = unable(specs, self._labels)
+        by_pool = allotted(specs, config.pools, config.serves, self._unable)
+        self._check_unable(by_pool)
         served = {name: loaded.functions[name] for names in by_pool.values() for name in names}
         self._loaded = LoadedFunctions(loaded.modules, served)
+        # Registered too, so that submissions wait for a worker that can run them, instead of being refused.
+        self._registered = [*served.values(), *(loaded.functions[name] for name in self._unable)]
         self._addresses = list(schedulers)
         self._gateway = gateway
         self._registration: asyncio.Task[None] | None = None
@@ -105,6 +112,14 @@ class Worker:
         self._draining = False
         self._counts: Counter[int] = Counter()  # items by outcome
 
+    def _check_unable(self, by_pool: Mapping[str, Sequence[str]]) -> None:
+        """Says what does not run here. Raises UserError where nothing does."""
+        if self._unable and not by_pool:
+            reasons = "; ".join(f"{name!r} requires {why}" for name, why in self._unable.items())
+            raise ConfigError(f"no function of this worker's modules can run here: {reasons:.1000}. Set `labels`")
+        for name, why in self._unable.items():
+            LOG.warning("%s does not run here: it requires %s", name, why)
+
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -114,7 +129,7 @@ class Worker:
             self._attach(address)
         self.duties.begin(self._beat(), "worker-heartbeat")
         if self._gateway is not None:
-            specs = [function.announced() for function in self._loaded.functions.values()]
+            specs = [function.announced() for function in self._registered]
             self._registration = self.duties.begin(register(self._gateway, self.name, specs), "register")
 
     async def drain(self, timeout: float) -> None:
@@ -215,6 +230,8 @@ class Worker:
         hello.name = self.name
         hello.functions.extend(function_to_wire(function.spec) for function in self._loaded.functions.values())
         hello.pools.extend(self.pools())
+        hello.labels.update(self._labels)
+        hello.unable.update(self._unable)
         hello.carried.extend(self.carried(attachment.carries() | self._of_session(attachment.session)))
         return pb.WorkerFrame(hello=hello)
 

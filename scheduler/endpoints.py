@@ -190,14 +190,19 @@ class WorkerEnd:
         self.worker = worker
         self._delays = Delays() if delays is None else delays
         self._tracing = tracing
-        self.announced: tuple[list[FunctionSpec], list[PoolLimits]] = ([], [])  # by the hello that is about to open
+        self._announced: tuple[list[FunctionSpec], list[PoolLimits]] = ([], [])  # by the hello that is about to open
         self._core = core
         self._clock = clock
         self._turn = turn
         self._kinds = KindWriter()
 
+    def announce(self, hello: pb.Hello, specs: list[FunctionSpec]) -> None:
+        """Takes what a hello says of its worker; it opens the connection next."""
+        self._announced = (specs, pools_from_wire(hello.pools))
+        self.worker.labels, self.worker.unable = dict(hello.labels), dict(hello.unable)
+
     def opened(self, resumed: bool) -> None:
-        self._core.worker_connected(self.worker, *self.announced, self._clock.monotonic())
+        self._core.worker_connected(self.worker, *self._announced, self._clock.monotonic())
         self._turn()
 
     def broken(self) -> None:

@@ -98,9 +98,12 @@ def _no_worker(core: Core, name: str) -> str:
     if known is None:
         return f"{SENTENCES[Reason.NO_WORKER]}; nobody ever registered {name!r}"
     version = f" (version {known.version})" if known.version else ""
-    there = sorted({worker.name for worker in core.workers.values()})
-    others = f"; workers here that do not: {', '.join(there[:NAMED])}" if there else "; no worker is connected at all"
-    return f"{SENTENCES[Reason.NO_WORKER]}; it is registered{version}{others}"
+    workers = core.workers.values()
+    lack = sorted({f"{worker.name} does not meet {worker.unable[name]}" for worker in workers if name in worker.unable})
+    there = sorted({worker.name for worker in workers if name not in worker.unable})
+    others = f"; {', '.join(lack[:NAMED])}" if lack else ""
+    others += f"; workers here that do not: {', '.join(there[:NAMED])}" if there else ""
+    return f"{SENTENCES[Reason.NO_WORKER]}; it is registered{version}{others or '; no worker is connected at all'}"
 
 
 def _limit(core: Core, flow: Flow, limit: Limit, now: float) -> str:

@@ -32,7 +32,7 @@ from .calls import Calls
 from .config import AUTO, SchedulerConfig
 from .core import Core
 from .delays import Delays
-from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire, read_carried
+from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, read_carried
 from .metrics import samples
 from .recorder import FRAME, MOST_RECORDERS, Recorder
 from .sessions import Adoption
@@ -214,7 +214,7 @@ class SchedulerServer:
                 WorkerEnd(self.core, worker, self._clock, self._soon, self.delays, self._tracing), CALLER.get()
             )
         assert isinstance(served.endpoint, WorkerEnd)
-        served.endpoint.announced = (specs, pools_from_wire(hello.pools))
+        served.endpoint.announce(hello, specs)
         await self._serve(served, connection, first, pb.WorkerReply(welcome=welcome), pb.WorkerReply)
 
     async def _hello(self, connection: Stream) -> Any:

@@ -113,6 +113,8 @@ class WorkerSession:
         self.granted = Granted(hello_at)
         self.specs: dict[str, FunctionSpec] = {}
         self.pools: dict[str, WorkerPool] = {}
+        self.labels: dict[str, str] = {}
+        self.unable: dict[str, str] = {}  # functions that it has and cannot run → what it lacks
         self.open: dict[int, Item] = {}
         self.flights: dict[int, WorkerFlight] = {}
         self.last_flight = 0

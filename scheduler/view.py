@@ -80,6 +80,7 @@ def _workers(core: Core, reply: pb.InspectReply) -> None:
             assigned=len(worker.open),
             draining=worker.draining,
             connected=worker.connected,
+            labels=worker.labels,
         )
         for pool in worker.pools.values():
             state.pools.add(

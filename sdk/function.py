@@ -18,6 +18,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from ..model.errors import DeclarationError, InvalidRequest
 from ..model.function_spec import DEFAULT_POOL, ISOLATED_POOL, MOST_DOWNSTREAMS, FunctionSpec
+from ..model.labels import MOST_LABELS, requirement
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import DEFAULT_PRIORITY, Priority
 from ..model.retry import DEFAULT_RETRY, Retry
@@ -180,6 +181,7 @@ def function(
     downstreams: Sequence[str] = (),
     throttled_by: ThrottledBy = (),
     units: Units | None = None,
+    requires: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -200,6 +202,7 @@ def function(
     downstreams: Sequence[str] = (),
     throttled_by: ThrottledBy = (),
     units: Units | None = None,
+    requires: Sequence[str] = (),
 ) -> Any:
     """Declares a function that tailrace can run.
 
@@ -218,6 +221,7 @@ def function(
                 or by downstream (`{"stripe": [ConnectionError]}`)
     units       what an item is estimated to use of units with a rate of their own: `{"tokens": 500}`, or where it says
                 so itself: `{"tokens": {"header": "tokens"}}`, `{"tokens": {"field": "max_tokens"}}`
+    requires    labels that a worker must have to run it (`["gpu", "python>=3.12"]`); default: any worker does
 
     Raises DeclarationError for what cannot be declared.
     """
@@ -263,6 +267,7 @@ def function(
             results=bool(results),
             downstreams=_downstreams(chosen, downstreams),
             units=_unit_sources(chosen, units or {}),
+            requires=_requirements(chosen, requires),
         )
         return Function(target, spec, collection, namespace, _signs(spec, throttled_by))
 
@@ -279,6 +284,19 @@ def _downstreams(function: str, names: Sequence[str]) -> tuple[str, ...]:
             f"function {function!r} names {len(names)} downstreams: at most {MOST_DOWNSTREAMS} are taken"
         )
     return tuple(dict.fromkeys(names))
+
+
+def _requirements(function: str, requires: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(requires, str) or not all(isinstance(each, str) for each in requires):
+        raise DeclarationError(f"function {function!r}: requires is {requires!r:.200}; expected a list of requirements")
+    if len(requires) > MOST_LABELS:
+        raise DeclarationError(
+            f"function {function!r} requires {len(requires)} labels: at most {MOST_LABELS} are taken"
+        )
+    try:
+        return tuple(dict.fromkeys(str(requirement(each)) for each in requires))
+    except InvalidRequest as error:
+        raise DeclarationError(f"function {function!r}: {error}") from None
 
 
 def _unit_sources(function: str, units: Units) -> tuple[UnitSource, ...]:

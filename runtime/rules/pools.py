@@ -1,5 +1,5 @@
 """Pools of a worker: which functions it runs, and in which pool. Functions declare a pool, the configuration may move
-them, and a worker serves all pools or some.
+them, and a worker serves all pools or some. A function of which it does not meet a requirement is in none of them.
 
 A pool of critical functions with workers that serve nothing else is a dedicated queue's half: whatever else there
 is to do, these executors wait for it.
@@ -7,18 +7,22 @@ is to do, these executors wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ...model.did_you_mean import meant
 from ...model.errors import UserError
 from ...model.function_spec import FunctionSpec
+from ...model.labels import unmet
 
 
 def allotted(
-    declared: Mapping[str, FunctionSpec], moved: Mapping[str, Sequence[str]], serves: Sequence[str]
+    declared: Mapping[str, FunctionSpec],
+    moved: Mapping[str, Sequence[str]],
+    serves: Sequence[str],
+    unable: Collection[str] = (),
 ) -> dict[str, list[str]]:
     """The functions of each pool. `moved`: pool → functions that are in it whatever their declaration says; `serves`:
-    the pools that count, empty: all. Raises UserError for what cannot be."""
+    the pools that count, empty: all; `unable`: functions that do not run here. Raises UserError for what cannot be."""
     pool_of = {name: spec.pool for name, spec in declared.items()}
     taken: dict[str, str] = {}
     for pool, names in moved.items():
@@ -42,4 +46,12 @@ def allotted(
     for pool in serves:
         if pool not in pools:
             raise UserError(f"serves: there is no pool {pool!r}; expected one of {', '.join(sorted(pools))}")
-    return {pool: names for pool, names in pools.items() if not serves or pool in serves}
+    able = {pool: [name for name in names if name not in unable] for pool, names in pools.items()}
+    return {pool: names for pool, names in able.items() if names and (not serves or pool in serves)}
+
+
+def unable(declared: Mapping[str, FunctionSpec], labels: Mapping[str, str]) -> dict[str, str]:
+    """The functions that a worker with these labels cannot run, each with the first requirement that it does not
+    meet."""
+    found = {name: unmet(spec.requires, labels) for name, spec in declared.items() if spec.requires}
+    return {name: why for name, why in found.items() if why}

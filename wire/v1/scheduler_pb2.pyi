@@ -60,7 +60,21 @@ class Link(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., ack: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("session", "name", "resume", "functions", "pools", "through_outages", "carried", "anew")
+    __slots__ = ("session", "name", "resume", "functions", "pools", "through_outages", "carried", "labels", "unable", "anew")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class UnableEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     SESSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +82,8 @@ class Hello(_message.Message):
     POOLS_FIELD_NUMBER: _ClassVar[int]
     THROUGH_OUTAGES_FIELD_NUMBER: _ClassVar[int]
     CARRIED_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    UNABLE_FIELD_NUMBER: _ClassVar[int]
     ANEW_FIELD_NUMBER: _ClassVar[int]
     session: str
     name: str
@@ -76,8 +92,10 @@ class Hello(_message.Message):
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
     through_outages: bool
     carried: _containers.RepeatedCompositeFieldContainer[Carried]
+    labels: _containers.ScalarMap[str, str]
+    unable: _containers.ScalarMap[str, str]
     anew: str
-    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., carried: _Optional[_Iterable[_Union[Carried, _Mapping]]] = ..., anew: _Optional[str] = ...) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., carried: _Optional[_Iterable[_Union[Carried, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., unable: _Optional[_Mapping[str, str]] = ..., anew: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts", "remembers", "session")
@@ -542,20 +560,29 @@ class Clogged(_message.Message):
     def __init__(self, function: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., since: _Optional[float] = ..., asking: _Optional[int] = ...) -> None: ...
 
 class WorkerState(_message.Message):
-    __slots__ = ("name", "session", "pools", "assigned", "draining", "connected")
+    __slots__ = ("name", "session", "pools", "assigned", "draining", "connected", "labels")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     POOLS_FIELD_NUMBER: _ClassVar[int]
     ASSIGNED_FIELD_NUMBER: _ClassVar[int]
     DRAINING_FIELD_NUMBER: _ClassVar[int]
     CONNECTED_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
     name: str
     session: str
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
     assigned: int
     draining: bool
     connected: bool
-    def __init__(self, name: _Optional[str] = ..., session: _Optional[str] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., assigned: _Optional[int] = ..., draining: _Optional[bool] = ..., connected: _Optional[bool] = ...) -> None: ...
+    labels: _containers.ScalarMap[str, str]
+    def __init__(self, name: _Optional[str] = ..., session: _Optional[str] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., assigned: _Optional[int] = ..., draining: _Optional[bool] = ..., connected: _Optional[bool] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class TailerState(_message.Message):
     __slots__ = ("name", "session", "in_flight", "connected")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tailrace.model.errors import UserError
 from tailrace.model.function_spec import FunctionSpec
-from tailrace.runtime.rules.pools import allotted
+from tailrace.runtime.rules.pools import allotted, unable
 
 NAMES = ["charge", "greet", "refund", "report"]
 DECLARED = {name: FunctionSpec(name, pool="slow" if name.startswith("re") else "default") for name in NAMES}
@@ -53,3 +53,12 @@ def test_a_pool_has_one_isolation() -> None:
     alone = FunctionSpec("alone", pool="isolated", isolation="process")
     with pytest.raises(UserError, match="both isolations"):
         allotted(DECLARED | {"alone": alone}, {"default": ["alone"]}, ())
+
+
+def test_what_cannot_run_here_is_in_no_pool() -> None:
+    declared = DECLARED | {"train": FunctionSpec("train", pool="large", requires=("gpu", "python>=3.12"))}
+    lacks = unable(declared, {"python": "3.12.1"})
+    assert lacks == {"train": "gpu (it has no such label)"}
+    assert "large" not in allotted(declared, {"slow": ["charge"]}, (), lacks)
+    assert unable(declared, {"python": "3.9", "gpu": ""}) == {"train": "python>=3.12 (it has python=3.9)"}
+    assert unable(declared, {"python": "3.12", "gpu": ""}) == {}

@@ -74,3 +74,12 @@ def test_of_a_function_that_no_worker_runs_it_is_said_what_is_known_of_it() -> N
     assert "version v7" in known[0].detail and "workers here that do not: w" in known[0].detail
     [unknown] = holds(made, Kind("mial"), "", 1.0, WALL)
     assert "nobody ever registered 'mial'" in unknown.detail
+
+
+def test_of_a_function_that_workers_have_and_cannot_run_it_is_said_what_they_lack() -> None:
+    made = core()
+    worker_of(made, names=("b",)).unable = {"train": "gpu (it has no such label)"}
+    made.apply([], [], [FunctionSpec("train")], 1, 1.0)
+    [known] = holds(made, Kind("train"), "", 1.0, WALL)
+    assert known.reason is Reason.NO_WORKER and "w does not meet gpu (it has no such label)" in known.detail
+    assert "that do not" not in known.detail and "no worker is connected" not in known.detail

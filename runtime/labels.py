@@ -1,0 +1,19 @@
+"""Labels that every worker has: what its machine and its Python are."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+
+
+def own_labels() -> Mapping[str, str]:
+    """By name: `os` (linux, darwin), `arch` (x86_64, arm64), `python` (3.12.4), `cpus` and `host`."""
+    found = {
+        "os": platform.system().lower(),
+        "arch": platform.machine().lower(),
+        "python": platform.python_version().partition("+")[0].partition("rc")[0],
+        "cpus": str(os.cpu_count() or 1),
+        "host": platform.node(),
+    }
+    return {name: value for name, value in found.items() if value}
