@@ -15,6 +15,8 @@ _ALL = _PARTS | _CLIENTS
 
 #: The changes of a control store, which only gateways make.
 _CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "remove_token", "belong")
+#: What gateways alone write and read there besides.
+_ACTS = ("begin_act", "end_act", "acts", "forget_acts")
 
 #: What whoever submits does with jobs.
 _JOBS = (
@@ -57,7 +59,7 @@ CALLS: dict[str, frozenset[str]] = {
     "Delay/Park": _SOURCES,
     "Delay/Depth": _SOURCES | _OPERATORS,
     "Stores": _SOURCES | {"gateway"},
-    **{f"Stores/Call control.{name}": frozenset({"gateway", "node"}) for name in _CHANGES},
+    **{f"Stores/Call control.{name}": frozenset({"gateway", "node"}) for name in (*_CHANGES, *_ACTS)},
     "Operators": _OPERATORS,
     **{f"Operators/Call jobs.{name}": _CLIENTS | _OPERATORS for name in _JOBS},
     "Operators/Call overview.tell_failure": _PARTS,

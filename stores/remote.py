@@ -183,6 +183,10 @@ class RemoteControl(StoreClient):
     register = remote(Control.register)
     put_token = remote(Control.put_token)
     remove_token = remote(Control.remove_token)
+    begin_act = remote(Control.begin_act)
+    end_act = remote(Control.end_act)
+    acts = remote(Control.acts)
+    forget_acts = remote(Control.forget_acts)
     belong = remote(Control.belong)
 
 

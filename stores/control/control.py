@@ -1,10 +1,12 @@
-"""The control store's protocol: gates, quotas, the function registry and tokens, versioned as one."""
+"""The control store's protocol: gates, quotas, the function registry and tokens, versioned as one; and the acts of
+operators."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from ...model.act import Act
 from ...model.function_spec import FunctionSpec
 from ...model.gate import Gate
 from ...model.limits import Quota, QuotaChange, Snapshot
@@ -21,7 +23,24 @@ class TokenStore(Protocol):
         """Removes a token; no new version where there is none of the name."""
 
 
-class Control(TokenStore, Protocol):
+class ActStore(Protocol):
+    """Acts of operators: added, ended once, never changed. They raise no version, and are durable when they return."""
+
+    async def begin_act(self, act: Act) -> int:
+        """Keeps an act, whole; its number, above those of all acts before."""
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        """Keeps how an act ended; nothing where that is kept already, or where the act is forgotten."""
+
+    async def acts(self, before: int = 0, limit: int = 100) -> list[Act]:
+        """The newest acts below a number (0: of all), the newest first, at most 1000."""
+
+    async def forget_acts(self, since: float, most: int) -> int:
+        """Forgets the oldest acts: those of before `since` (wall clock seconds), and those beyond the `most` newest; at
+        most 1000 at once. Answers how many those were."""
+
+
+class Control(TokenStore, ActStore, Protocol):
     """Each change raises the version, and is durable when it returns."""
 
     async def snapshot(self) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Gates, quotas, the function registry and tokens in PostgreSQL, under one version number.
+"""Gates, quotas, the function registry and tokens in PostgreSQL, under one version number; and acts.
 
 Polling is the base: a wait looks at the version once a second, at once when something changed through this process,
 and when another node hints so.
@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_to_text
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
@@ -27,6 +28,17 @@ _QUOTAS = "SELECT version, changed FROM S.control_quotas(%s::bigint, %s, %s, %s:
 _CHANGES = "SELECT version, who, why, at, quotas FROM S.quota_changes ORDER BY version DESC"
 _REGISTER = "SELECT version, changed FROM S.control_register(%s::text[], %s::text[])"
 _PUT_BY_NAME = "SELECT version, changed FROM S.control_token(%s, %s::text)"
+_BEGIN_ACT = "INSERT INTO S.acts (at, act) VALUES (%s::float8, %s) RETURNING number"
+_END_ACT = (
+    "INSERT INTO S.act_ends SELECT number, %s FROM S.acts WHERE number = %s::bigint ON CONFLICT (number) DO NOTHING"
+)
+_ACTS = (
+    "SELECT number, act, coalesce(outcome, '') FROM S.acts LEFT JOIN S.act_ends USING (number)"
+    " WHERE number < %s::bigint ORDER BY number DESC LIMIT %s::int"
+)
+_FORGET_ACTS = "SELECT S.forget_acts(%s::float8, %s::bigint, %s::int)"
+#: A number above every act's.
+_ABOVE_ALL = (1 << 63) - 1
 #: One statement, so that it is of one moment.
 _SNAPSHOT = (
     "SELECT v.version,"
@@ -103,6 +115,21 @@ class PostgresControl:
 
     async def remove_token(self, name: str) -> int:
         return await self._change(_PUT_BY_NAME, (name, None), "a token")
+
+    async def begin_act(self, act: Act) -> int:
+        [(number,)] = await self._schema.write(_BEGIN_ACT, (act.at, act_to_text(act)), "an act")
+        return int(number)
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        await self._schema.write(_END_ACT, (outcome, number), "the end of an act")
+
+    async def acts(self, before: int = 0, limit: int = 100) -> list[Act]:
+        rows = await self._schema.read(_ACTS, (before or _ABOVE_ALL, min(limit, MOST_SHOWN)), "acts")
+        return [act_from_text(*row) for row in rows]
+
+    async def forget_acts(self, since: float, most: int) -> int:
+        [(count,)] = await self._schema.write(_FORGET_ACTS, (since, most, FORGOTTEN_AT_ONCE), "old acts")
+        return int(count)
 
     async def belong(self, fleet: str) -> str:
         [(name,)] = await self._schema.write("SELECT S.control_belong(%s)", (fleet,), "the fleet")

@@ -1,4 +1,5 @@
-"""Gates, quotas, the function registry and tokens in Redis: a hash each, under one version number.
+"""Gates, quotas, the function registry, tokens and acts in Redis: a hash each, the first four under one version
+number.
 
 Who waits for a change is told by a stream that has the newest version as its only entry.
 """
@@ -11,6 +12,7 @@ import json
 from collections.abc import Sequence
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_to_text
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
@@ -53,6 +55,47 @@ return change(redis.call('HSETNX', KEYS[3], ARGV[1], ARGV[2]) == 1)
 _BELONG = settles("""
 redis.call('HSETNX', KEYS[1], 'fleet', ARGV[1])
 return redis.call('HGET', KEYS[1], 'fleet')
+""")
+#: KEYS: book, acts, moments. ARGV: the moment, the act. Answers its number.
+_BEGIN_ACT = grows("""
+local number = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'acts', 1))
+redis.call('HSET', KEYS[2], number, ARGV[2])
+redis.call('HSET', KEYS[3], number, ARGV[1])
+return tonumber(number)
+""")
+#: KEYS: acts, ends. ARGV: number, outcome.
+_END_ACT = settles("""
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2]) end
+return 1
+""")
+#: KEYS: book, acts, ends. ARGV: below which number (0: all), how many. Answers numbers, acts and ends.
+_ACTS = reads("""
+local newest = tonumber(redis.call('HGET', KEYS[1], 'acts') or '0')
+local oldest = tonumber(redis.call('HGET', KEYS[1], 'acts_forgotten') or '0') + 1
+local number = tonumber(ARGV[1])
+if number == 0 or number > newest then number = newest + 1 end
+local found = {}
+for at = number - 1, math.max(oldest, number - tonumber(ARGV[2])), -1 do
+  local name = string.format('%.0f', at)
+  local act = redis.call('HGET', KEYS[2], name)
+  if act then found[#found + 1] = {at, act, redis.call('HGET', KEYS[3], name) or ''} end
+end
+return found
+""")
+#: KEYS: book, acts, ends, moments. ARGV: since, most, how many at once.
+_FORGET_ACTS = settles("""
+local newest = tonumber(redis.call('HGET', KEYS[1], 'acts') or '0')
+local first = tonumber(redis.call('HGET', KEYS[1], 'acts_forgotten') or '0') + 1
+local gone = 0
+while first <= newest and gone < tonumber(ARGV[3]) do
+  local name = string.format('%.0f', first)
+  local at = tonumber(redis.call('HGET', KEYS[4], name) or '0')
+  if at >= tonumber(ARGV[1]) and first > newest - tonumber(ARGV[2]) then break end
+  for key = 2, 4 do redis.call('HDEL', KEYS[key], name) end
+  redis.call('HSET', KEYS[1], 'acts_forgotten', name)
+  first, gone = first + 1, gone + 1
+end
+return gone
 """)
 #: Gates end by the clock of the server.
 _END_GATES = settles(
@@ -127,6 +170,8 @@ class RedisControl:
         names = ("gates", "quotas", "functions", "tokens")
         self._gates, self._quotas, self._functions, self._tokens = (server.key("control", name) for name in names)
         self._quota_changes = server.key("control", "quota_changes")
+        self._acts = server.key("control", "acts")
+        self._act_ends, self._act_times = server.key("control", "act_ends"), server.key("control", "act_times")
         self._gate_keys = [self._book, self._changes, self._gates]
 
     async def snapshot(self) -> Snapshot:
@@ -196,6 +241,23 @@ class RedisControl:
 
     async def remove_token(self, name: str) -> int:
         return await self._change_token(name)
+
+    async def begin_act(self, act: Act) -> int:
+        keys = [self._book, self._acts, self._act_times]
+        return int(await self._server.run(_BEGIN_ACT, keys, repr(act.at), act_to_text(act), about="control"))
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        await self._server.run(_END_ACT, [self._acts, self._act_ends], number, outcome, about="control")
+
+    async def acts(self, before: int = 0, limit: int = 100) -> list[Act]:
+        keys = [self._book, self._acts, self._act_ends]
+        rows = await self._server.run(_ACTS, keys, before, min(limit, MOST_SHOWN), about="control")
+        return [act_from_text(int(number), text, outcome.decode()) for number, text, outcome in rows]
+
+    async def forget_acts(self, since: float, most: int) -> int:
+        keys = [self._book, self._acts, self._act_ends, self._act_times]
+        told = (repr(since), most, FORGOTTEN_AT_ONCE)
+        return int(await self._server.run(_FORGET_ACTS, keys, *told, about="control"))
 
     async def belong(self, fleet: str) -> str:
         found: bytes = await self._server.run(_BELONG, [self._book], fleet, about="control")

@@ -1,4 +1,4 @@
-"""Gates, quotas, the function registry and tokens in SQLite, under one version number."""
+"""Gates, quotas, the function registry and tokens in SQLite, under one version number; and acts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
+from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_to_text
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
@@ -71,11 +73,22 @@ CREATE TABLE IF NOT EXISTS tokens (
     name TEXT PRIMARY KEY,
     token TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS acts (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at REAL NOT NULL,
+    act TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS act_ends (
+    number INTEGER PRIMARY KEY,
+    outcome TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS fleet (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     name TEXT NOT NULL
 ) STRICT;
 """
+#: A number above every act's.
+_ABOVE_ALL = (1 << 63) - 1
 
 
 class SqliteControl:
@@ -192,6 +205,45 @@ class SqliteControl:
             return connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount > 0
 
         return await self._change(put)
+
+    async def begin_act(self, act: Act) -> int:
+        row = (act.at, act_to_text(act))
+
+        def write(connection: sqlite3.Connection) -> int:
+            return int(connection.execute("INSERT INTO acts (at, act) VALUES (?, ?)", row).lastrowid or 0)
+
+        return await self._file.write(write)
+
+    async def end_act(self, number: int, outcome: str) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            there = "INSERT OR IGNORE INTO act_ends SELECT number, ? FROM acts WHERE number = ?"
+            connection.execute(there, (outcome, number))
+
+        await self._file.write(write)
+
+    async def acts(self, before: int = 0, limit: int = 100) -> list[Act]:
+        def read(connection: sqlite3.Connection) -> list[tuple[int, str, str]]:
+            return connection.execute(
+                "SELECT number, act, coalesce(outcome, '') FROM acts LEFT JOIN act_ends USING (number)"
+                " WHERE number < ? ORDER BY number DESC LIMIT ?",
+                (before or _ABOVE_ALL, min(limit, MOST_SHOWN)),
+            ).fetchall()
+
+        return [act_from_text(*row) for row in await self._file.read(read)]
+
+    async def forget_acts(self, since: float, most: int) -> int:
+        def write(connection: sqlite3.Connection) -> int:
+            rows = connection.execute(
+                "SELECT number, at < ? OR number <= (SELECT max(number) FROM acts) - ? FROM acts"
+                " ORDER BY number LIMIT ?",
+                (since, most, FORGOTTEN_AT_ONCE),
+            ).fetchall()
+            old = [(number,) for number, gone in takewhile(lambda row: row[1], rows)]
+            connection.executemany("DELETE FROM acts WHERE number = ?", old)
+            connection.executemany("DELETE FROM act_ends WHERE number = ?", old)
+            return len(old)
+
+        return await self._file.write(write)
 
     async def belong(self, fleet: str) -> str:
         def write(connection: sqlite3.Connection) -> str:

@@ -16,7 +16,8 @@ from ...model.retry import Retry
 from ...model.rights import Right
 from ...model.token import Token
 from ...stores.control.control import Control
-from .bench import MODEL, MOMENT, SOON, StoreBench, StoreLaws
+from .acts import ActLaws
+from .bench import MODEL, MOMENT, SOON, StoreBench
 
 names = st.sampled_from(["f", "g", "mail.é"])
 changes = st.one_of(
@@ -29,7 +30,7 @@ changes = st.one_of(
 )
 
 
-class ControlLaws(StoreLaws[Control]):
+class ControlLaws(ActLaws):
     """Every change raises the one version; a snapshot is everything, whole, at its version."""
 
     async def test_a_new_store_has_a_version_and_nothing_else(self, store: StoreBench[Control]) -> None:

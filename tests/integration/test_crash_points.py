@@ -15,6 +15,7 @@ import pytest
 from scenes.crash_stories import EnqueueStory, LogStory, OwnershipStory, QueueStory
 from scenes.crash_stories_of_jobs import JobsStory
 from scenes.crash_stories_of_rows import (
+    ActsStory,
     ControlStory,
     DropsStory,
     FleetStory,
@@ -37,6 +38,7 @@ STORIES: list[Callable[[], Any]] = [
     JobsStory,
     LogStory,
     ControlStory,
+    ActsStory,
     FleetStory,
     InventoryStory,
     UsageStory,

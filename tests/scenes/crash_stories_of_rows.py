@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.model.act import Act
 from tailrace.model.dead_letter import EVERY, DeadLetter, Moved, Past
 from tailrace.model.drop import Cause, Drop
 from tailrace.model.function_spec import FunctionSpec
@@ -96,6 +97,32 @@ class FleetStory:
 
     async def end(self, stores: EmbeddedStores) -> None:
         assert await stores.control.belong("other") == "shop"
+
+
+class ActsStory(RowsStory):
+    """An act without an answer may be begun twice, and is ended where it was begun last."""
+
+    points = 4
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def steps(self, stores: EmbeddedStores) -> list[Step]:
+        control = stores.control
+
+        async def end() -> None:
+            await control.end_act((await control.acts())[0].number, "done")
+
+        first, second = Act(0, 1.0, "ann", "here", "gate pause"), Act(0, 9.0, "ann", "here", "purge")
+        return [
+            (lambda: control.begin_act(first), {"gate pause": ""}),
+            (end, {"gate pause": "done"}),
+            (lambda: control.begin_act(second), {"gate pause": "done", "purge": ""}),
+            (lambda: control.forget_acts(5.0, 100), {"purge": ""}),
+        ]
+
+    async def holds(self, stores: EmbeddedStores) -> Any:
+        return {act.what: act.outcome for act in reversed(await stores.control.acts())}
 
 
 class UsageStory(RowsStory):

@@ -1,0 +1,53 @@
+"""Who asks a server to act, and from where: what a caller says of itself, and the address of its connection."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+from ..foundation.identity import whoami
+from .callers import CALLER
+
+#: Metadata with the name of whoever asks, as URLs write it: metadata is ASCII.
+_WHO = "tailrace-who"
+#: Where somebody is who uses a socket or the loopback of this machine.
+HERE = "this machine"
+#: Characters of a name that is looked at.
+_LONGEST = 600
+
+
+class Asker(NamedTuple):
+    """Somebody who asks: what it says of itself, and where it is."""
+
+    who: str = ""
+    place: str = HERE
+
+
+#: Who asks for what the running code does.
+ASKER: contextvars.ContextVar[Asker] = contextvars.ContextVar("tailrace-asker", default=Asker())
+
+
+def asking() -> Sequence[tuple[str, str]]:
+    """The metadata that says who this is."""
+    return ((_WHO, quote(whoami(), safe="@")[:_LONGEST]),)
+
+
+def asker_of(context: Any) -> Asker:
+    """Whoever makes a call: what it says, with who it is by its certificate or token; and its address."""
+    who = ""
+    for key, value in context.invocation_metadata() or ():
+        if key == _WHO and isinstance(value, str):
+            who = unquote(value[:_LONGEST])
+    caller = CALLER.get()
+    if caller is not None:
+        who = f"{who} as {caller.role} {caller.name}".strip()
+    return Asker(who, place_of(context.peer()))
+
+
+def place_of(peer: str) -> str:
+    """The host of a gRPC peer (`ipv4:10.0.0.7:4711`, `ipv6:%5B::1%5D:4711`, `unix:`)."""
+    kind, _, rest = unquote(peer).partition(":")
+    host = rest.rpartition(":")[0].strip("[]")
+    return HERE if kind not in ("ipv4", "ipv6") or host.startswith("127.") or host == "::1" else host
