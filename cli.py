@@ -20,6 +20,7 @@ from .assembly.planning import quota_plan
 from .bench.commands import bench
 from .demo.commands import demo
 from .foundation import terminal
+from .gateway.commands.acts import acts
 from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.auth import auth
 from .gateway.commands.files import reload
@@ -337,7 +338,7 @@ quota.command("plan")(quota_plan)
 app.command(rich_help_panel=PARTS)(demo)
 for work in (submit, status, result, find, peek, reschedule, cancel, explain):
     app.command(rich_help_panel=WORK)(work)
-for operation in (alerts, queue, inspect, usage, record, audit, reload, bench, simulate):
+for operation in (alerts, queue, inspect, usage, record, audit, acts, reload, bench, simulate):
     app.command(rich_help_panel=OPERATE)(operation)
 for name, group in (
     ("function", function),

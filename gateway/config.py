@@ -104,6 +104,7 @@ class GatewayConfig(BaseModel):
     spool_items          workloads that are spooled while the store is away (1,000,000: five minutes at 3,000 a second);
                          beyond it Overloaded; 0: nothing is spooled
     spool_bytes          their payload bytes (512 MiB)
+    act_retention        how long acts of operators are kept (a year, and never more than the last million)
     spool_retention      how long it is known what became of a spooled id (7 days, as long as the queue knows its own)
     store_patience       seconds that a store apart gets to answer a submission before it counts as away (2 s: a healthy
                          one takes milliseconds, and a client waits 10 s)
@@ -135,6 +136,7 @@ class GatewayConfig(BaseModel):
     replays: int = Field(default=4, ge=1, le=100)
     spool_items: int = Field(default=1_000_000, ge=0)
     spool_bytes: Bytes = Field(default=512 << 20, ge=1)
+    act_retention: Seconds = Field(default=365 * 86400.0, gt=0)
     spool_retention: Seconds = Field(default=7 * 86400.0, ge=0)
     store_patience: Seconds = Field(default=2.0, gt=0)
     metrics_listen: str = ""

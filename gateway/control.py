@@ -142,6 +142,10 @@ class ControlDesk:
         await self._change_quotas([*gone, *now], FILE, "the file was changed")
         await self.refresh()
 
+    def known(self) -> Snapshot:
+        """What stands now, as it last heard."""
+        return self._snapshot
+
     def gates(self) -> Sequence[Gate]:
         """Those that there are, as it last heard."""
         return self._snapshot.gates

@@ -54,15 +54,13 @@ class GuardedWorkloads:
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
         """Of what the caller may operate."""
         await self._require_of("operate", request.ids)
-        if (caller := CALLER.get()) is not None:
-            request.who = f"{request.who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
+        _sign(request)
         return await self._inner.cancel(request)
 
     async def reschedule(self, request: pb.RescheduleRequest) -> pb.RescheduleReply:
         """Of what the caller may operate."""
         await self._require_of("operate", [request.id])
-        if (caller := CALLER.get()) is not None:
-            request.who = f"{request.who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
+        _sign(request)
         return await self._inner.reschedule(request)
 
     async def peek(self, request: pb.PeekRequest) -> pb.PeekReply:
@@ -109,13 +107,25 @@ class GuardedSchedules:
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self.list, self.change = inner.list, inner.change
+        self.list = inner.list
 
     async def put(self, request: pb.PutScheduleRequest) -> pb.ScheduleState:
         """Of a function that the caller may operate, and submit for."""
         require([need_of("operate", request.schedule), need_of("submit", request.schedule)])
         state: pb.ScheduleState = await self._inner.put(request)
         return state
+
+    async def change(self, request: pb.ChangeScheduleRequest) -> pb.ScheduleState:
+        """Of any schedule."""
+        _sign(request)
+        state: pb.ScheduleState = await self._inner.change(request)
+        return state
+
+
+def _sign(request: Any) -> None:
+    """Who says so is, of a caller from beyond this machine, what it says and who it is."""
+    if (caller := CALLER.get()) is not None:
+        request.who = f"{request.who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
 
 
 def check_operation(port: str, method: str, arguments: dict[str, Any]) -> None:

@@ -19,7 +19,8 @@ from ..wire.stream import Listener
 from ..wire.submissions import SUBMISSIONS
 from .config import GatewayConfig
 from .environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
-from .guarded import GuardedFunctions, GuardedSchedules, GuardedWorkloads, check_operation
+from .guarded import GuardedFunctions, GuardedSchedules, GuardedWorkloads
+from .recorded import RecordedOperations, RecordedSchedules, RecordedWorkloads
 from .service import GatewayService
 
 #: Seconds that calls which are being answered get when the gateway is stopped.
@@ -60,9 +61,11 @@ class GatewayServer:
         desks = self._desks
         parts = [
             wire.register(
-                GuardedWorkloads(desks), GuardedFunctions(desks.functions), GuardedSchedules(desks.schedules)
+                GuardedWorkloads(RecordedWorkloads(desks, desks.acts)),
+                GuardedFunctions(desks.functions),
+                GuardedSchedules(RecordedSchedules(desks.schedules, desks.acts)),
             ),
-            operators.register(desks.for_operators, check_operation),
+            operators.register(desks.for_operators, RecordedOperations(desks.acts).through),
             self._health.register,
         ]
         peers, endings = self._config.peers, self._desks.endings

@@ -11,6 +11,7 @@ from ..wire.bounds import Endings
 from ..wire.callers import Tokens
 from ..wire.submissions import answer_submissions, new_name, possible
 from ..wire.v1 import gateway_pb2 as pb
+from .acts import ActDesk
 from .attention import Attention
 from .config import GatewayConfig
 from .control import ControlDesk
@@ -85,7 +86,9 @@ class GatewayService:
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
         jobs = JobDesk(config, stores.jobs, functions, highest, clock)
+        self.acts = ActDesk(stores.control, control.known, config.act_retention, clock, duties)
         self.for_operators = {
+            "acts": self.acts,
             "files": FileDesk(beside.files),
             "job_audits": jobs,
             "jobs": jobs,
@@ -133,6 +136,7 @@ class GatewayService:
         await self.schedules.start(declared.schedules, wait=store_read)
         if self._issued is not None:
             self._issued.start()
+        self.acts.start()
         self._status.start()
         self._dead.start()
         self._overview.start(self._look_every)
@@ -155,6 +159,7 @@ class GatewayService:
         await self._overview.stop()
         await self._dead.stop()
         await self._control.stop()
+        await self.acts.stop()
         await self._status.stop()
 
     async def stop_spooling(self) -> None:

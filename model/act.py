@@ -67,5 +67,5 @@ def act_from_text(number: int, text: str | bytes, outcome: str = "") -> Act:
     """The inverse of `act_to_text`; what a later version says beside it is left out."""
     data: Mapping[str, Any] = json.loads(text)
     known = {name: value for name, value in data.items() if name in Act._fields}
-    said = {"at": 0.0, "who": "", "place": "", "what": ""} | known
+    said: dict[str, Any] = {"at": 0.0, "who": "", "place": "", "what": ""} | known
     return Act(**(said | {"number": number, "outcome": outcome or said.get("outcome", "")}))

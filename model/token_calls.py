@@ -52,6 +52,7 @@ CALLS: dict[str, TokenCall] = {
     "Operators/Call tailers.audit": TokenCall("read"),
     "Operators/Call tailers.drops": TokenCall("read"),
     "Operators/Call usage.usage": TokenCall("read"),
+    "Operators/Call acts.acts": TokenCall("administer"),
     "Operators/Call files.reload": TokenCall("administer"),
     "Operators/Call tokens.create_token": TokenCall("administer"),
     "Operators/Call tokens.tokens": TokenCall("administer"),

@@ -139,7 +139,9 @@ def resume(talk: Conversation, name: str) -> Steps[ScheduleView]:
 
 def _change(talk: Conversation, name: str, what: str) -> Steps[ScheduleView]:
     """Harmless when it is so already."""
-    return schedule_view((yield from talk.answered("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what))))
+    return schedule_view(
+        (yield from talk.answered("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what, who=whoami())))
+    )
 
 
 def _duration(option: str, value: float | str | None, usual: float) -> float:

@@ -1,4 +1,5 @@
-"""Who asks a server to act, and from where: what a caller says of itself, and the address of its connection."""
+"""Askers: who asks a server to act, and from where, by what a caller says of itself and the address of its
+connection."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ _LONGEST = 600
 
 
 class Asker(NamedTuple):
-    """Somebody who asks: what it says of itself, and where it is."""
+    """A caller: what it says of itself, and where it is."""
 
     who: str = ""
     place: str = HERE
 
 
-#: Who asks for what the running code does.
-ASKER: contextvars.ContextVar[Asker] = contextvars.ContextVar("tailrace-asker", default=Asker())
+#: Whoever asked for what the running code does; None: nobody, the process does it by itself.
+ASKER: contextvars.ContextVar[Asker | None] = contextvars.ContextVar("tailrace-asker", default=None)
 
 
 def asking() -> Sequence[tuple[str, str]]:

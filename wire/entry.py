@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from grpc import StatusCode
@@ -190,12 +190,12 @@ class _Proven:
         self._proof = proof
         self._refused = refused
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
+    def __call__(self, *arguments: Any, metadata: Sequence[tuple[str, str]] = (), **options: Any) -> Any:
         try:
             shown = self._proof.metadata()
         except AioRpcError as error:
             return self._refused(error)
-        return self._method(*arguments, metadata=shown, **options)
+        return self._method(*arguments, metadata=(*(shown or ()), *metadata) or None, **options)
 
     def future(self, *arguments: Any, **options: Any) -> Any:
         """The blocking kind, on its way."""

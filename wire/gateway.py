@@ -23,6 +23,7 @@ from ..model.function_spec import FunctionSpec
 from ..model.limits import Snapshot
 from ..model.schedule import Schedule
 from ..model.status import WorkloadStatus
+from .asking import ASKER, asker_of
 from .bounds import USUAL
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire
@@ -92,16 +93,16 @@ class _GatewayServicer:
         self.Submit = _unary(workloads.submit)
         self.Status = _unary(workloads.status)
         self.Result = _unary(workloads.result)
-        self.Cancel = _unary(workloads.cancel)
+        self.Cancel = _asked(workloads.cancel)
         self.Find = _unary(workloads.find)
-        self.Reschedule = _unary(workloads.reschedule)
+        self.Reschedule = _asked(workloads.reschedule)
         self.Peek = _unary(workloads.peek)
         self.RegisterFunctions = _unary(functions.register_functions)
         self.ListFunctions = _unary(functions.list_functions)
         self.Confirm = _unary(functions.confirm)
-        self.PutSchedule = _unary(schedules.put)
+        self.PutSchedule = _asked(schedules.put)
         self.ListSchedules = _unary(schedules.list)
-        self.ChangeSchedule = _unary(schedules.change)
+        self.ChangeSchedule = _asked(schedules.change)
 
     async def Submissions(self, request_iterator: Any, context: Any) -> None:
         # gRPC keeps what is not read, and ends nobody for it
@@ -130,6 +131,18 @@ def _unary(answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Any], Awai
             await abort(context, TailraceError(f"the gateway failed: {type(error).__name__}: {error}; see its log"))
 
     return method
+
+
+def _asked(answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Likewise, of what is to be known who asks for it."""
+    method = _unary(answer)
+
+    @functools.wraps(answer)
+    async def asked(request: Any, context: Any) -> Any:
+        ASKER.set(asker_of(context))
+        return await method(request, context)
+
+    return asked
 
 
 def register(
@@ -194,7 +207,9 @@ class GatewayClient(OperatorClient):
 
     async def change_schedule(self, name: str, what: str) -> ScheduleView:
         """Pauses, resumes, runs or removes one (then: as it was)."""
-        return schedule_view(await self.call("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what)))
+        return schedule_view(
+            await self.call("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what, who=whoami()))
+        )
 
 
 async def watch(

@@ -5,7 +5,7 @@ All else that a gateway answers is protobuf, for other languages (gateway.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -16,8 +16,10 @@ from ..foundation.identity import whoami
 from ..model.gate import Gate
 from ..model.replay import ReplayOrder
 from ..model.seek import Move, Seek
+from .asking import asking
 from .channel import dial, error_of
 from .named import named
+from .ports.acts import ActPort
 from .ports.files import FilePort
 from .ports.jobs import JobAuditPort, JobPort
 from .ports.letters import LetterPort
@@ -27,11 +29,12 @@ from .ports.replays import ReplayPort, ReplayView
 from .ports.tailers import TailerPort
 from .ports.tokens import MadeToken, TokenOrder, TokenPort
 from .ports.usage import UsagePort
-from .stores import Signature, StoresService, call_of, methods, remote
+from .stores import Signature, StoreCall, StoresService, call_of, methods, remote
 from .v1.stores_pb2_grpc import OperatorsStub, add_OperatorsServicer_to_server
 
 #: Each port by its name on the wire. No two have a method of one name: one client has them all.
 PORTS: dict[str, type[Any]] = {
+    "acts": ActPort,
     "files": FilePort,
     "job_audits": JobAuditPort,
     "jobs": JobPort,
@@ -60,12 +63,11 @@ LONGER = {
 
 
 def register(
-    desks: Mapping[str, object],
-    check: Callable[[str, str, dict[str, Any]], None] = lambda port, method, arguments: None,
+    desks: Mapping[str, object], through: Callable[[StoreCall], Coroutine[Any, Any, Any]] | None = None
 ) -> Callable[[grpc.aio.Server], None]:
-    """What `channel.serve` takes to serve these ports; `desks` has for each name what answers it, and `check` raises
-    what the caller of one is refused with."""
-    service = StoresService({name: (protocol, desks[name]) for name, protocol in PORTS.items()}, named, check)
+    """What `channel.serve` takes to serve these ports; `desks` has for each name what answers it, and `through` makes
+    each call, or refuses it."""
+    service = StoresService({name: (protocol, desks[name]) for name, protocol in PORTS.items()}, named, through)
     return lambda server: add_OperatorsServicer_to_server(service, server)  # type: ignore[no-untyped-call]
 
 
@@ -99,10 +101,13 @@ class OperatorClient:
         """One call of a port. Raises what the gateway raised, or Unavailable."""
         request = call_of(_PORT_OF[signature.name], signature, arguments)
         try:
-            reply = await self._invoke(request, timeout=self._timeout or LONGER.get(signature.name, CALL_TIMEOUT))
+            timeout = self._timeout or LONGER.get(signature.name, CALL_TIMEOUT)
+            reply = await self._invoke(request, timeout=timeout, metadata=asking())
         except grpc.aio.AioRpcError as error:
             raise error_of(error, self.address, self._reason) from None
         return signature.decode_result(reply.value)
+
+    acts = remote(ActPort.acts, named)
 
     reload = remote(FilePort.reload, named)
 

@@ -17,7 +17,7 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, get_type_hints
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar, get_type_hints
 
 import grpc
 import msgspec
@@ -191,17 +191,30 @@ def remote(
 # The server half.
 
 
+class StoreCall(NamedTuple):
+    """A call that came: of which store, which method, with which arguments; what answers it; and gRPC's context."""
+
+    store: str
+    method: str
+    arguments: dict[str, Any]
+    answer: Callable[..., Coroutine[Any, Any, Any]]
+    context: Any
+
+
+Through = Callable[[StoreCall], Coroutine[Any, Any, Any]]
+
+
 class StoresService:
-    """Serves engines by name; `stores` has for each its protocol and its engine. `check` raises what the caller of one
-    (store, method, arguments) is refused with."""
+    """Serves engines by name; `stores` has for each its protocol and its engine. `through`: what makes the calls, where
+    somebody is to know of each."""
 
     def __init__(
         self,
         stores: Mapping[str, tuple[type[Any], object]],
         sign: Callable[..., Signature] = signature,
-        check: Callable[[str, str, dict[str, Any]], None] = lambda store, method, arguments: None,
+        through: Through | None = None,
     ) -> None:
-        self._check = check
+        self._through = through
         self._methods: dict[tuple[str, str], tuple[Signature, Callable[..., Any]]] = {
             (store, name): (sign(method), getattr(engine, name))
             for store, (protocol, engine) in stores.items()
@@ -227,7 +240,7 @@ class StoresService:
         size = len(request.arguments)
         self._held += size
         try:
-            return pb.StoreResult(value=await self._answer(request))
+            return pb.StoreResult(value=await self._answer(request, context))
         except TailraceError as error:
             await abort(context, error)
         except Exception as error:
@@ -237,7 +250,7 @@ class StoresService:
             self._held -= size
         raise AssertionError("abort raises")
 
-    async def _answer(self, request: pb.StoreCall) -> bytes:
+    async def _answer(self, request: pb.StoreCall, context: Any) -> bytes:
         name = f"{request.store}.{request.method}"
         found = self._methods.get((request.store, request.method))
         if found is None:
@@ -249,11 +262,11 @@ class StoresService:
             arguments = form.bounded(form.decode_arguments(request.arguments))
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InvalidRequest(f"{name}: {error}") from None
-        self._check(request.store, request.method, arguments)
-        if form.wait is None:
-            value = await method(**arguments)
+        if self._through is None:
+            call = method(**arguments)
         else:
-            value = await self._wait(method(**arguments))
+            call = self._through(StoreCall(request.store, request.method, arguments, method, context))
+        value = await (call if form.wait is None else self._wait(call))
         encoded = form.encode(value)
         if len(encoded) > MAX_MESSAGE - _ENVELOPE:
             raise InvalidRequest(f"{name}: the answer has {len(encoded)} bytes and fits into no message; ask for less")

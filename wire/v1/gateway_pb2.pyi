@@ -492,12 +492,14 @@ class ListSchedulesReply(_message.Message):
     def __init__(self, schedules: _Optional[_Iterable[_Union[ScheduleState, _Mapping]]] = ...) -> None: ...
 
 class ChangeScheduleRequest(_message.Message):
-    __slots__ = ("name", "what")
+    __slots__ = ("name", "what", "who")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WHAT_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
     name: str
     what: str
-    def __init__(self, name: _Optional[str] = ..., what: _Optional[str] = ...) -> None: ...
+    who: str
+    def __init__(self, name: _Optional[str] = ..., what: _Optional[str] = ..., who: _Optional[str] = ...) -> None: ...
 
 class ScheduleRun(_message.Message):
     __slots__ = ("position", "instant", "fired_at", "by_hand")

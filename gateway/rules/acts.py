@@ -1,0 +1,221 @@
+"""The calls that are acts of operators, and what is told of each: THE rule, as one table. What stands nowhere only
+looks, or is work that programs submit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...model.act import DONE
+from ...model.gate import Gate
+from ...model.limits import Quota, Snapshot
+
+#: Ids and quotas that are named of more.
+NAMED = 20
+
+
+class ActOrder(NamedTuple):
+    """An act that is about to begin, in the words of Act: `who` is what the order itself says, which goes before what
+    a caller says of itself."""
+
+    what: str
+    on: str = ""
+    who: str = ""
+    why: str = ""
+    before: str = ""
+    after: str = ""
+
+
+#: Calls that are made again and again for one act, page by page.
+PAGED = frozenset({"letters.redrive", "letters.purge"})
+
+
+def act_of(call: str, arguments: Mapping[str, Any], known: Snapshot) -> ActOrder | None:
+    """The act that a call (`limits.set_gate`, `Cancel`) is with these arguments; None: it is none. `known`: what stands
+    now."""
+    told = ACTS.get(call)
+    return None if told is None else told(arguments, known)
+
+
+def _gate(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    gate: Gate = arguments["gate"]
+    before = next((each for each in known.gates if each.key == gate.key), None)
+    after = "" if gate.action == "resume" else said(gate, "who", "why", "version")
+    return ActOrder(f"gate {gate.action}", gate.what, gate.who, gate.why, said(before, "version"), after)
+
+
+def _quota(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    quota: Quota = arguments["quota"]
+    before = next((each for each in known.quotas if each.key == quota.key), None)
+    return ActOrder("quota set", _key(quota), "", "", said(before), said(quota))
+
+
+def _quotas(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    change = arguments["change"]
+    former, wanted = ({each.key: each for each in quotas} for quotas in (known.quotas, change.quotas))
+    changed = [key for key in {**former, **wanted} if former.get(key) != wanted.get(key)]
+    before, after = ([found[key] for key in changed if key in found] for found in (former, wanted))
+    on = listed(_key(former.get(key) or wanted[key]) for key in changed) or "nothing"
+    return ActOrder("quota apply", on, change.who, change.why, _all_said(before), _all_said(after))
+
+
+def _redrive(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    return ActOrder("dead redrive", said(arguments["which"]) or "all dead letters")
+
+
+def _purge(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    return ActOrder("dead purge", said(arguments["which"]) or "all dead letters")
+
+
+def _seek(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder | None:
+    seek = arguments["seek"]
+    if seek.dry_run:
+        return None
+    return ActOrder("tailer seek", seek.tailer, seek.who, seek.why, "", said(seek, "tailer", "who", "why"))
+
+
+def _replay(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder | None:
+    order = arguments["order"]
+    if order.dry_run:
+        return None
+    return ActOrder("replay start", order.tailer, order.who, order.why, "", said(order, "tailer", "who", "why"))
+
+
+def _change_replay(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    return ActOrder(f"replay {arguments['what']}", str(arguments["number"]))
+
+
+def _create_token(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    order = arguments["order"]
+    return ActOrder("auth token create", order.name, order.who, "", "", said(order, "name", "who"))
+
+
+def _revoke_token(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    name = arguments["name"]
+    before = next((token for token in known.tokens if token.name == name), None)
+    rights = "" if before is None else "; ".join(map(str, before.rights))
+    return ActOrder("auth token revoke", name, before=rights)
+
+
+def _reload(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    return ActOrder("reload", "the files of the gateway's process")
+
+
+def _job(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    return ActOrder(f"job {arguments['what']}", arguments["tree"], arguments["who"])
+
+
+def _retry_job(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    return ActOrder("job retry", arguments["tree"], arguments["who"], after=f"job {arguments['id']}")
+
+
+def _cancel(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    request = arguments["request"]
+    return ActOrder("cancel", listed(request.ids), request.who)
+
+
+def _reschedule(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    request = arguments["request"]
+    wanted = {name: getattr(request, name) for name in ("at", "delay", "priority") if request.HasField(name)}
+    return ActOrder("reschedule", request.id, request.who, after=json.dumps(wanted))
+
+
+def _put_schedule(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    schedule = arguments["request"].schedule
+    how = f"{schedule.cron or f'every {schedule.every:g} s'} → {schedule.function}"
+    return ActOrder("schedule set", schedule.name, schedule.created_by, after=how)
+
+
+def _change_schedule(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+    request = arguments["request"]
+    return ActOrder(f"schedule {request.what}", request.name, request.who)
+
+
+ACTS: Mapping[str, Callable[[Mapping[str, Any], Snapshot], ActOrder | None]] = {
+    "Cancel": _cancel,
+    "Reschedule": _reschedule,
+    "PutSchedule": _put_schedule,
+    "ChangeSchedule": _change_schedule,
+    "files.reload": _reload,
+    "jobs.change_job": _job,
+    "jobs.retry_job": _retry_job,
+    "letters.redrive": _redrive,
+    "letters.purge": _purge,
+    "limits.set_gate": _gate,
+    "limits.set_quota": _quota,
+    "limits.apply_quotas": _quotas,
+    "replays.start_replay": _replay,
+    "replays.change_replay": _change_replay,
+    "tailers.pause_tailer": _gate,
+    "tailers.seek_tailer": _seek,
+    "tokens.create_token": _create_token,
+    "tokens.revoke_token": _revoke_token,
+}
+
+
+def outcome_of(call: str, answer: Any) -> str:
+    """How an act ended that was answered, for people."""
+    told = OUTCOMES.get(call)
+    return (told(answer) if told is not None else "") or DONE
+
+
+def _redriven(answer: Any) -> str:
+    moved, more = sum(bool(letter.workload) for letter in answer.letters), ", and more follow" if answer.next else ""
+    return f"{moved} of {len(answer.letters)} letters were redriven{more}"
+
+
+def _moved(answer: Any) -> str:
+    return listed(f"{each.partition or 'checkpoint'}: {each.before} → {each.after}" for each in answer)
+
+
+def _cancelled(answer: Any) -> str:
+    outcomes = list(answer.outcomes)
+    return listed(f"{outcomes.count(each)} {each}" for each in dict.fromkeys(outcomes))
+
+
+OUTCOMES: Mapping[str, Callable[[Any], str]] = {
+    "Cancel": _cancelled,
+    "Reschedule": lambda answer: str(answer.outcome),
+    "files.reload": lambda answer: listed(f"{each.file}: {each.change}" for each in answer) or "nothing was new",
+    "jobs.change_job": str,
+    "letters.redrive": _redriven,
+    "letters.purge": lambda answer: f"{sum(answer.values())} letters were purged",
+    "tailers.seek_tailer": _moved,
+}
+
+
+def said(value: Any, *but: str) -> str:
+    """What an order, a gate or a quota says, as JSON without what it leaves open; empty: nothing."""
+    if value is None:
+        return ""
+    given, usual = _fields(value)
+    empty: list[Any] = ["", 0, None, (), []]
+    shown = {name: each for name, each in given.items() if name not in but and each != usual.get(name, "")}
+    shown = {name: each for name, each in shown.items() if name in usual or each not in empty}
+    return json.dumps(shown, ensure_ascii=False, default=str) if shown else ""
+
+
+def _fields(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What it says, and what it would by default."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value), {
+            each.name: each.default for each in dataclasses.fields(value) if each.default is not dataclasses.MISSING
+        }
+    return dict(value._asdict()), value._field_defaults
+
+
+def _all_said(quotas: Sequence[Quota]) -> str:
+    return listed(said(each) for each in quotas)
+
+
+def _key(quota: Quota) -> str:
+    return said(Quota(quota.function, collection=quota.collection, tenant=quota.tenant, downstream=quota.downstream))
+
+
+def listed(texts: Iterable[str]) -> str:
+    """The first ones with commas between, and how many more there are."""
+    named = list(texts)
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    return ", ".join(named[:NAMED]) + more
