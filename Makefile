@@ -70,6 +70,7 @@ generate: $(STAMP) ## write the generated code, schemas and reference again
 lock: $(STAMP) ## pin versions and hashes again from requirements*.in
 	$(COMPILE) --output-file requirements.lock requirements-dev.in
 	$(COMPILE) --output-file requirements-rivals.lock requirements-rivals.in
+	$(COMPILE) --output-file requirements-image.lock requirements-image.in
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -150,6 +150,32 @@ def up(
 
 
 @app.command(rich_help_panel=PARTS)
+def node(
+    scheduler: Annotated[str | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}.")] = None,
+    config: Config = None,
+    data: Data = DEFAULT_DATA,
+    watch: Watch = False,
+) -> None:
+    """A node: stores, gateway, delay service and tailers in one process; scheduler and workers run apart."""
+    from .assembly import foreground, parts
+    from .assembly.files import addresses, read_all
+    from .assembly.settings import ConfigDirectory
+    from .sdk.discovery import find_scheduler
+
+    ports = addresses(read_all(ConfigDirectory(config)))
+    settings = parts.NodeSettings(
+        config=config,
+        data=data,
+        scheduler=find_scheduler(scheduler).addresses[0],
+        gateway=ports["gateway"],
+        store=ports["store"],
+        delay=ports["delay"],
+        watch=watch,
+    )
+    raise typer.Exit(foreground.run_part(settings))
+
+
+@app.command(rich_help_panel=PARTS)
 def scheduler(
     listen: Listen = None,
     gateway: terminal.GatewayAddress = None,
@@ -331,6 +357,30 @@ def version(json: terminal.Json = False) -> None:
 
     facts = {"tailrace": tailrace.__version__, "python": sys.version.split()[0], "grpcio": version_of("grpcio")}
     terminal.show_facts(facts, json)
+
+
+@app.command(rich_help_panel=PARTS)
+def health(
+    addresses: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ADDRESS…]",
+            help="host:port of a gateway, scheduler, delay service or store; or http://host:port of a part's metrics, "
+            "as of a worker. Default: the gateway and the scheduler here.",
+        ),
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="For each to answer.")] = 3.0,
+) -> None:
+    """Whether parts are ready, for probes: ends with 0 when all of them are, else says which is not."""
+    from .sdk.discovery import find_gateway, find_scheduler
+    from .wire.probing import unready
+
+    asked = addresses or [find_gateway(), find_scheduler().addresses[0]]
+    found = terminal.call(unready(asked, timeout))
+    for address, why in found.items():
+        terminal.say(f"{address}: {why or 'ready'}")
+    if any(found.values()):
+        raise typer.Exit(terminal.FAILED)
 
 
 # The tree, in the order in which --help shows it.
