@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from . import __version__
 from .assembly.planning import quota_plan
+from .assembly.store_commands import DEFAULT_DATA, Config, Data, Listen, store
 from .bench.commands import bench
 from .demo.commands import demo
 from .foundation import terminal
@@ -24,6 +25,7 @@ from .gateway.commands.acts import acts
 from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.auth import auth
 from .gateway.commands.files import reload
+from .gateway.commands.health import health
 from .gateway.commands.items import peek, reschedule
 from .gateway.commands.jobs import job
 from .gateway.commands.letters import dead
@@ -77,17 +79,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-store = typer.Typer(help="The embedded stores.", no_args_is_help=True, rich_markup_mode=None)
 
 PARTS = "The platform and its parts"
 WORK = "Workloads"
 OPERATE = "Operating"
 
-Config = Annotated[Path | None, typer.Option("--config", metavar="DIR", help="Configuration directory.")]
-Data = Annotated[
-    Path, typer.Option("--data", metavar="DIR", envvar="TAILRACE_DATA", help="Where the embedded stores rest.")
-]
-Listen = Annotated[str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.")]
 StoreAddress = Annotated[
     str, typer.Option("--store", metavar="HOST:PORT", envvar="TAILRACE_STORE", help="A `tailrace store serve`.")
 ]
@@ -103,7 +99,6 @@ Functions = Annotated[
     typer.Option("--functions", "-f", metavar="MODULE", help="A module or file with functions; may be repeated."),
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Read files that change again, by itself.")]
-DEFAULT_DATA = Path(".tailrace")
 DEFAULT_GATEWAY_DATA = Path(".tailrace/gateway")
 DEFAULT_STORE = "127.0.0.1:8790"
 DEFAULT_DELAY = "127.0.0.1:8789"
@@ -269,64 +264,6 @@ def tailer_run(
     raise typer.Exit(foreground.run_part(settings))
 
 
-@store.command("serve")
-def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config = None) -> None:
-    """Serve the embedded stores to parts that run apart from them."""
-    from .assembly import foreground, parts
-
-    raise typer.Exit(foreground.run_part(parts.StoreSettings(config=config, listen=listen, data=data)))
-
-
-@store.command("migrate")
-def store_migrate(
-    config: Config = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what would be done, and do nothing.")] = False,
-    json: terminal.Json = False,
-) -> None:
-    """Bring the schema of stores on a server up to this version of tailrace. Stop what uses it first."""
-    from .assembly.migrating import migrate
-
-    migrate(config, plan, json)
-
-
-@store.command("backup")
-def store_backup(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder for the copies.")],
-    data: Data = DEFAULT_DATA,
-    json: terminal.Json = False,
-) -> None:
-    """Copy the embedded stores as they are at one moment, while a node runs on them or not."""
-    from .assembly.backup import back_up
-
-    back_up(folder, data, json)
-
-
-@store.command("restore")
-def store_restore(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `tailrace store backup` made.")],
-    data: Data = DEFAULT_DATA,
-    json: terminal.Json = False,
-) -> None:
-    """Put a backup back, into a data directory without stores. The first run hands nothing out for the lease of a
-    source."""
-    from .assembly.backup import put_back
-
-    put_back(folder, data, json)
-
-
-@store.command("restored")
-def store_restored(data: Data = DEFAULT_DATA) -> None:
-    """Say that files were put back from a copy: the next run hands nothing out for the lease of a source. It notices
-    most copies by itself."""
-    from .assembly.embedded import STAMPED
-    from .stores.data_dir import DataDir
-    from .stores.restored import Stamp
-
-    with DataDir(data):
-        Stamp(data, STAMPED).forget()
-    terminal.say(f"{data}: the next run waits for the lease of a source before it hands anything out")
-
-
 @app.command(rich_help_panel=OPERATE)
 def metrics(
     listen: Annotated[
@@ -359,33 +296,10 @@ def version(json: terminal.Json = False) -> None:
     terminal.show_facts(facts, json)
 
 
-@app.command(rich_help_panel=PARTS)
-def health(
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ADDRESS…]",
-            help="host:port of a gateway, scheduler, delay service or store; or http://host:port of a part's metrics, "
-            "as of a worker. Default: the gateway and the scheduler here.",
-        ),
-    ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="For each to answer.")] = 3.0,
-) -> None:
-    """Whether parts are ready, for probes: ends with 0 when all of them are, else says which is not."""
-    from .sdk.discovery import find_gateway, find_scheduler
-    from .wire.probing import unready
-
-    asked = addresses or [find_gateway(), find_scheduler().addresses[0]]
-    found = terminal.call(unready(asked, timeout))
-    for address, why in found.items():
-        terminal.say(f"{address}: {why or 'ready'}")
-    if any(found.values()):
-        raise typer.Exit(terminal.FAILED)
-
-
 # The tree, in the order in which --help shows it.
 quota.command("plan")(quota_plan)
-app.command(rich_help_panel=PARTS)(demo)
+for part in (demo, health):
+    app.command(rich_help_panel=PARTS)(part)
 for work in (submit, status, result, find, peek, reschedule, cancel, explain):
     app.command(rich_help_panel=WORK)(work)
 for operation in (alerts, queue, inspect, usage, record, audit, acts, reload, bench, simulate):

@@ -1,6 +1,6 @@
 """Probes: whether a part is ready, asked from outside as an orchestrator would (Kubernetes, Docker, systemd).
 
-A part that serves gRPC is asked by the standard health service. A worker serves nothing, so it is asked for its metrics:
+A part that serves gRPC is asked by the standard health service. A worker serves nothing, so its metrics are asked:
 it is ready while it is attached to a scheduler.
 """
 

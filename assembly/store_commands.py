@@ -1,0 +1,77 @@
+"""The commands `tailrace store …`: the embedded stores served, migrated, copied and put back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..foundation import terminal
+
+Config = Annotated[Path | None, typer.Option("--config", metavar="DIR", help="Configuration directory.")]
+Data = Annotated[
+    Path, typer.Option("--data", metavar="DIR", envvar="TAILRACE_DATA", help="Where the embedded stores rest.")
+]
+Listen = Annotated[str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.")]
+DEFAULT_DATA = Path(".tailrace")
+
+store = typer.Typer(help="The embedded stores.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@store.command("serve")
+def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config = None) -> None:
+    """Serve the embedded stores to parts that run apart from them."""
+    from . import foreground, parts
+
+    raise typer.Exit(foreground.run_part(parts.StoreSettings(config=config, listen=listen, data=data)))
+
+
+@store.command("migrate")
+def store_migrate(
+    config: Config = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what would be done, and do nothing.")] = False,
+    json: terminal.Json = False,
+) -> None:
+    """Bring the schema of stores on a server up to this version of tailrace. Stop what uses it first."""
+    from .migrating import migrate
+
+    migrate(config, plan, json)
+
+
+@store.command("backup")
+def store_backup(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder for the copies.")],
+    data: Data = DEFAULT_DATA,
+    json: terminal.Json = False,
+) -> None:
+    """Copy the embedded stores as they are at one moment, while a node runs on them or not."""
+    from .backup import back_up
+
+    back_up(folder, data, json)
+
+
+@store.command("restore")
+def store_restore(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `tailrace store backup` made.")],
+    data: Data = DEFAULT_DATA,
+    json: terminal.Json = False,
+) -> None:
+    """Put a backup back, into a data directory without stores. The first run hands nothing out for the lease of a
+    source."""
+    from .backup import put_back
+
+    put_back(folder, data, json)
+
+
+@store.command("restored")
+def store_restored(data: Data = DEFAULT_DATA) -> None:
+    """Say that files were put back from a copy: the next run hands nothing out for the lease of a source. It notices
+    most copies by itself."""
+    from ..stores.data_dir import DataDir
+    from ..stores.restored import Stamp
+    from .embedded import STAMPED
+
+    with DataDir(data):
+        Stamp(data, STAMPED).forget()
+    terminal.say(f"{data}: the next run waits for the lease of a source before it hands anything out")
