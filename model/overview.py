@@ -41,6 +41,7 @@ class TailerOverview:
     unaccounted: int = 0
     classes: dict[str, int] = field(default_factory=dict)
     ages: list[tuple[str, int, float, int]] = field(default_factory=list)  # of retries: see tailers/ageing.py
+    process: str = ""  # where it runs, if that is another process than the gateway's
 
 
 @dataclass(slots=True)

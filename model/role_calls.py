@@ -16,7 +16,7 @@ _ALL = _PARTS | _CLIENTS
 #: The changes of a control store, which only gateways make.
 _CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "remove_token", "belong")
 #: What gateways alone write and read there besides.
-_ACTS = ("begin_act", "end_act", "acts", "forget_acts")
+_ACTS = ("begin_act", "end_act", "acts", "forget_acts", "put_order")
 
 #: What whoever submits does with jobs.
 _JOBS = (

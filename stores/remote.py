@@ -187,6 +187,12 @@ class RemoteControl(StoreClient):
     end_act = remote(Control.end_act)
     acts = remote(Control.acts)
     forget_acts = remote(Control.forget_acts)
+    tell_member = remote(Control.tell_member)
+    members = remote(Control.members)
+    forget_member = remote(Control.forget_member)
+    put_order = remote(Control.put_order)
+    answer_order = remote(Control.answer_order)
+    order = remote(Control.order)
     belong = remote(Control.belong)
 
 

@@ -10,6 +10,7 @@ from ...model.act import Act
 from ...model.function_spec import FunctionSpec
 from ...model.gate import Gate
 from ...model.limits import Quota, QuotaChange, Snapshot
+from ...model.member import Member, MemberOrder
 from ...model.token import Token
 
 
@@ -40,7 +41,29 @@ class ActStore(Protocol):
         most 1000 at once. Answers how many those were."""
 
 
-class Control(TokenStore, ActStore, Protocol):
+class MemberStore(Protocol):
+    """Members of the fleet, and what is asked of them. Nothing of it raises a version."""
+
+    async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
+        """Keeps what a member tells of itself for so many seconds; answers what was asked of it and has no answer."""
+
+    async def members(self) -> list[Member]:
+        """Those whose time is not over, by id."""
+
+    async def forget_member(self, id: str) -> None:
+        """It has ended. Harmless where it is not known."""
+
+    async def put_order(self, order: MemberOrder) -> None:
+        """Asks something of a member, once under this id. Orders are forgotten after ten minutes."""
+
+    async def answer_order(self, id: str, answer: str) -> None:
+        """Keeps an answer; the first one stays."""
+
+    async def order(self, id: str) -> MemberOrder | None:
+        """One order; None: it is not known, or forgotten."""
+
+
+class Control(TokenStore, ActStore, MemberStore, Protocol):
     """Each change raises the version, and is durable when it returns."""
 
     async def snapshot(self) -> Snapshot:

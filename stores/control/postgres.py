@@ -17,6 +17,7 @@ from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.member import ORDERS_KEPT, Member, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
 from ..postgres.arrays import shown, texts
 from ..postgres.schema import PostgresSchema
@@ -35,6 +36,23 @@ _END_ACT = (
 _ACTS = (
     "SELECT number, act, coalesce(outcome, '') FROM S.acts LEFT JOIN S.act_ends USING (number)"
     " WHERE number < %s::bigint ORDER BY number DESC LIMIT %s::int"
+)
+_TELL = (
+    "WITH gone AS (DELETE FROM S.members WHERE until <= clock_timestamp() AND id <> %s), told AS ("
+    "INSERT INTO S.members VALUES (%s, %s, %s, clock_timestamp() + make_interval(secs => %s::float8))"
+    " ON CONFLICT (id) DO UPDATE SET place = excluded.place, told = excluded.told, until = excluded.until)"
+    " SELECT id, member, asked, answer FROM S.member_orders WHERE member = %s AND answer = '' ORDER BY at"
+)
+_MEMBERS = 'SELECT id, place, told FROM S.members WHERE until > clock_timestamp() ORDER BY id COLLATE "C"'
+_FORGET_MEMBER = "DELETE FROM S.members WHERE id = %s"
+_PUT_ORDER = (
+    "WITH old AS (DELETE FROM S.member_orders WHERE at < clock_timestamp() - make_interval(secs => %s::float8))"
+    " INSERT INTO S.member_orders (id, member, asked, answer) VALUES (%s, %s, %s, %s) ON CONFLICT (id) DO NOTHING"
+)
+_ANSWER_ORDER = "UPDATE S.member_orders SET answer = %s WHERE id = %s AND answer = ''"
+_ORDER = (
+    "SELECT id, member, asked, answer FROM S.member_orders WHERE id = %s"
+    " AND at >= clock_timestamp() - make_interval(secs => %s::float8)"
 )
 _FORGET_ACTS = "SELECT S.forget_acts(%s::float8, %s::bigint, %s::int)"
 #: A number above every act's.
@@ -130,6 +148,26 @@ class PostgresControl:
     async def forget_acts(self, since: float, most: int) -> int:
         [(count,)] = await self._schema.write(_FORGET_ACTS, (since, most, FORGOTTEN_AT_ONCE), "old acts")
         return int(count)
+
+    async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
+        row = (member.id, *member, lease, member.id)
+        return [MemberOrder(*each) for each in await self._schema.write(_TELL, row, "a member")]
+
+    async def members(self) -> list[Member]:
+        return [Member(*row) for row in await self._schema.read(_MEMBERS, (), "members")]
+
+    async def forget_member(self, id: str) -> None:
+        await self._schema.write(_FORGET_MEMBER, (id,), "a member")
+
+    async def put_order(self, order: MemberOrder) -> None:
+        await self._schema.write(_PUT_ORDER, (ORDERS_KEPT, *order), "an order")
+
+    async def answer_order(self, id: str, answer: str) -> None:
+        await self._schema.write(_ANSWER_ORDER, (answer, id), "an answer")
+
+    async def order(self, id: str) -> MemberOrder | None:
+        rows = await self._schema.read(_ORDER, (id, ORDERS_KEPT), "an order")
+        return MemberOrder(*rows[0]) if rows else None
 
     async def belong(self, fleet: str) -> str:
         [(name,)] = await self._schema.write("SELECT S.control_belong(%s)", (fleet,), "the fleet")

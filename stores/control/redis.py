@@ -16,6 +16,7 @@ from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.member import ORDERS_KEPT, Member, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
 from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import packed
@@ -97,6 +98,64 @@ while first <= newest and gone < tonumber(ARGV[3]) do
 end
 return gone
 """)
+#: What scripts say of the time.
+_NOW = """
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+"""
+#: KEYS: members, their ends, orders. ARGV: id, row, lease. Answers the orders that it has.
+_TELL = grows(
+    _NOW
+    + """
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)) do
+  redis.call('HDEL', KEYS[1], id)
+  redis.call('ZREM', KEYS[2], id)
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('ZADD', KEYS[2], string.format('%.3f', now + tonumber(ARGV[3])), ARGV[1])
+return redis.call('HVALS', KEYS[3])
+"""
+)
+#: KEYS: members, their ends.
+_MEMBERS = reads(
+    _NOW
+    + """
+local found = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. string.format('%.3f', now), '+inf')) do
+  local row = redis.call('HGET', KEYS[1], id)
+  if row then found[#found + 1] = row end
+end
+return found
+"""
+)
+#: KEYS: members, their ends. ARGV: id.
+_FORGET_MEMBER = settles("redis.call('HDEL', KEYS[1], ARGV[1]) return redis.call('ZREM', KEYS[2], ARGV[1])")
+#: KEYS: orders, their moments. ARGV: id, row, for how long.
+_PUT_ORDER = grows(
+    _NOW
+    + """
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[3]))) do
+  redis.call('HDEL', KEYS[1], id)
+  redis.call('ZREM', KEYS[2], id)
+end
+if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 1 then
+  redis.call('ZADD', KEYS[2], string.format('%.3f', now), ARGV[1])
+end
+return 1
+"""
+)
+#: KEYS: orders. ARGV: id, answer.
+_ANSWER_ORDER = settles("""
+local row = redis.call('HGET', KEYS[1], ARGV[1])
+if not row then return 0 end
+local order = cjson.decode(row)
+if order[4] ~= '' then return 0 end
+order[4] = ARGV[2]
+redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(order))
+return 1
+""")
+#: KEYS: orders. ARGV: id.
+_ORDER = reads("return redis.call('HGET', KEYS[1], ARGV[1]) or ''")
 #: Gates end by the clock of the server.
 _END_GATES = settles(
     _CHANGE
@@ -172,6 +231,8 @@ class RedisControl:
         self._quota_changes = server.key("control", "quota_changes")
         self._acts = server.key("control", "acts")
         self._act_ends, self._act_times = server.key("control", "act_ends"), server.key("control", "act_times")
+        self._members = [server.key("control", "members"), server.key("control", "member_ends")]
+        self._orders = [server.key("control", "orders"), server.key("control", "order_times")]
         self._gate_keys = [self._book, self._changes, self._gates]
 
     async def snapshot(self) -> Snapshot:
@@ -258,6 +319,30 @@ class RedisControl:
         keys = [self._book, self._acts, self._act_ends, self._act_times]
         told = (repr(since), most, FORGOTTEN_AT_ONCE)
         return int(await self._server.run(_FORGET_ACTS, keys, *told, about="control"))
+
+    async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
+        keys = [*self._members, self._orders[0]]
+        rows = await self._server.run(_TELL, keys, member.id, json.dumps(member), repr(lease), about="control")
+        orders = [MemberOrder(*json.loads(row)) for row in rows]
+        return [each for each in orders if each.member == member.id and not each.answer]
+
+    async def members(self) -> list[Member]:
+        rows = await self._server.run(_MEMBERS, self._members, about="control")
+        return sorted(Member(*json.loads(row)) for row in rows)
+
+    async def forget_member(self, id: str) -> None:
+        await self._server.run(_FORGET_MEMBER, self._members, id, about="control")
+
+    async def put_order(self, order: MemberOrder) -> None:
+        row = json.dumps(order)
+        await self._server.run(_PUT_ORDER, self._orders, order.id, row, repr(ORDERS_KEPT), about="control")
+
+    async def answer_order(self, id: str, answer: str) -> None:
+        await self._server.run(_ANSWER_ORDER, self._orders[:1], id, answer, about="control")
+
+    async def order(self, id: str) -> MemberOrder | None:
+        row = await self._server.run(_ORDER, self._orders[:1], id, about="control")
+        return MemberOrder(*json.loads(row)) if row else None
 
     async def belong(self, fleet: str) -> str:
         found: bytes = await self._server.run(_BELONG, [self._book], fleet, about="control")

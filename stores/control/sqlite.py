@@ -14,6 +14,7 @@ from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
+from ...model.member import ORDERS_KEPT, Member, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
 from ..sqlite.file import SqliteFile
 
@@ -81,6 +82,19 @@ CREATE TABLE IF NOT EXISTS acts (
 CREATE TABLE IF NOT EXISTS act_ends (
     number INTEGER PRIMARY KEY,
     outcome TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS members (
+    id TEXT PRIMARY KEY,
+    place TEXT NOT NULL,
+    told TEXT NOT NULL,
+    until REAL NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS member_orders (
+    id TEXT PRIMARY KEY,
+    member TEXT NOT NULL,
+    asked TEXT NOT NULL,
+    answer TEXT NOT NULL DEFAULT '',
+    at REAL NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS fleet (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -244,6 +258,55 @@ class SqliteControl:
             return len(old)
 
         return await self._file.write(write)
+
+    async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
+        now = self._clock.wall()
+
+        def write(connection: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
+            connection.execute("DELETE FROM members WHERE until <= ?", (now,))
+            connection.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", (*member, now + lease))
+            open_ = "SELECT id, member, asked, answer FROM member_orders WHERE member = ? AND answer = '' ORDER BY at"
+            return connection.execute(open_, (member.id,)).fetchall()
+
+        return [MemberOrder(*row) for row in await self._file.write(write)]
+
+    async def members(self) -> list[Member]:
+        def read(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+            there = "SELECT id, place, told FROM members WHERE until > ? ORDER BY id"
+            return connection.execute(there, (self._clock.wall(),)).fetchall()
+
+        return [Member(*row) for row in await self._file.read(read)]
+
+    async def forget_member(self, id: str) -> None:
+        await self._file.write(
+            lambda connection: connection.execute("DELETE FROM members WHERE id = ?", (id,)) and None
+        )
+
+    async def put_order(self, order: MemberOrder) -> None:
+        now = self._clock.wall()
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM member_orders WHERE at < ?", (now - ORDERS_KEPT,))
+            connection.execute("INSERT OR IGNORE INTO member_orders VALUES (?, ?, ?, ?, ?)", (*order, now))
+
+        await self._file.write(write)
+
+    async def answer_order(self, id: str, answer: str) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE member_orders SET answer = ? WHERE id = ? AND answer = ''", (answer, id))
+
+        await self._file.write(write)
+
+    async def order(self, id: str) -> MemberOrder | None:
+        def read(connection: sqlite3.Connection) -> tuple[str, str, str, str] | None:
+            one = "SELECT id, member, asked, answer FROM member_orders WHERE id = ? AND at >= ?"
+            found: tuple[str, str, str, str] | None = connection.execute(
+                one, (id, self._clock.wall() - ORDERS_KEPT)
+            ).fetchone()
+            return found
+
+        row = await self._file.read(read)
+        return None if row is None else MemberOrder(*row)
 
     async def belong(self, fleet: str) -> str:
         def write(connection: sqlite3.Connection) -> str:

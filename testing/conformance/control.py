@@ -18,6 +18,7 @@ from ...model.token import Token
 from ...stores.control.control import Control
 from .acts import ActLaws
 from .bench import MODEL, MOMENT, SOON, StoreBench
+from .members import MemberLaws
 
 names = st.sampled_from(["f", "g", "mail.é"])
 changes = st.one_of(
@@ -30,7 +31,7 @@ changes = st.one_of(
 )
 
 
-class ControlLaws(ActLaws):
+class ControlLaws(ActLaws, MemberLaws):
     """Every change raises the one version; a snapshot is everything, whole, at its version."""
 
     async def test_a_new_store_has_a_version_and_nothing_else(self, store: StoreBench[Control]) -> None:
