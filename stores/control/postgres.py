@@ -37,18 +37,10 @@ _ACTS = (
     "SELECT number, act, coalesce(outcome, '') FROM S.acts LEFT JOIN S.act_ends USING (number)"
     " WHERE number < %s::bigint ORDER BY number DESC LIMIT %s::int"
 )
-_TELL = (
-    "WITH gone AS (DELETE FROM S.members WHERE until <= clock_timestamp() AND id <> %s), told AS ("
-    "INSERT INTO S.members VALUES (%s, %s, %s, clock_timestamp() + make_interval(secs => %s::float8))"
-    " ON CONFLICT (id) DO UPDATE SET place = excluded.place, told = excluded.told, until = excluded.until)"
-    " SELECT id, member, asked, answer FROM S.member_orders WHERE member = %s AND answer = '' ORDER BY at"
-)
+_TELL = "SELECT id, member, asked, answer FROM S.tell_member(%s, %s, %s, %s::float8)"
 _MEMBERS = 'SELECT id, place, told FROM S.members WHERE until > clock_timestamp() ORDER BY id COLLATE "C"'
-_FORGET_MEMBER = "DELETE FROM S.members WHERE id = %s"
-_PUT_ORDER = (
-    "WITH old AS (DELETE FROM S.member_orders WHERE at < clock_timestamp() - make_interval(secs => %s::float8))"
-    " INSERT INTO S.member_orders (id, member, asked, answer) VALUES (%s, %s, %s, %s) ON CONFLICT (id) DO NOTHING"
-)
+_FORGET_MEMBER = "SELECT S.forget_member(%s)"
+_PUT_ORDER = "SELECT S.put_order(%s, %s, %s, %s, %s::float8)"
 _ANSWER_ORDER = "UPDATE S.member_orders SET answer = %s WHERE id = %s AND answer = ''"
 _ORDER = (
     "SELECT id, member, asked, answer FROM S.member_orders WHERE id = %s"
@@ -150,8 +142,8 @@ class PostgresControl:
         return int(count)
 
     async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
-        row = (member.id, *member, lease, member.id)
-        return [MemberOrder(*each) for each in await self._schema.write(_TELL, row, "a member")]
+        rows = await self._schema.write(_TELL, (*member, lease), "a member")
+        return [MemberOrder(*each) for each in rows]
 
     async def members(self) -> list[Member]:
         return [Member(*row) for row in await self._schema.read(_MEMBERS, (), "members")]
@@ -160,7 +152,7 @@ class PostgresControl:
         await self._schema.write(_FORGET_MEMBER, (id,), "a member")
 
     async def put_order(self, order: MemberOrder) -> None:
-        await self._schema.write(_PUT_ORDER, (ORDERS_KEPT, *order), "an order")
+        await self._schema.write(_PUT_ORDER, (*order, ORDERS_KEPT), "an order")
 
     async def answer_order(self, id: str, answer: str) -> None:
         await self._schema.write(_ANSWER_ORDER, (answer, id), "an answer")

@@ -278,9 +278,10 @@ class SqliteControl:
         return [Member(*row) for row in await self._file.read(read)]
 
     async def forget_member(self, id: str) -> None:
-        await self._file.write(
-            lambda connection: connection.execute("DELETE FROM members WHERE id = ?", (id,)) and None
-        )
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM members WHERE id = ?", (id,))
+
+        await self._file.write(write)
 
     async def put_order(self, order: MemberOrder) -> None:
         now = self._clock.wall()

@@ -34,7 +34,7 @@ class MemberLaws(StoreLaws[Control]):
         await store.engine.tell_member(BOB, LONG)
         store.clock.advance(0.01)
         async with asyncio.timeout(5):
-            while len(await store.engine.members()) > 1:  # by the clock of a server
+            while len(await store.engine.members()) > 1:  # noqa: ASYNC110 - by the clock of a server
                 await asyncio.sleep(0.005)
         assert await store.engine.members() == [BOB]
 

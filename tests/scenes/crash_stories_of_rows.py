@@ -14,6 +14,7 @@ from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.gate import Gate
 from tailrace.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
 from tailrace.model.limits import Quota, QuotaChange
+from tailrace.model.member import Member, MemberOrder
 from tailrace.model.replay import Bound, ReplayOrder, Stretch, asked_for
 from tailrace.model.replay import ReplayState as Going
 from tailrace.model.schedule import Firing, Schedule, ScheduleRow
@@ -123,6 +124,27 @@ class ActsStory(RowsStory):
 
     async def holds(self, stores: EmbeddedStores) -> Any:
         return {act.what: act.outcome for act in reversed(await stores.control.acts())}
+
+
+class MembersStory(RowsStory):
+    """A member tells of itself again, and is asked and answers once."""
+
+    points = 4
+
+    def __init__(self) -> None:
+        super().__init__(([], None))
+
+    def steps(self, stores: EmbeddedStores) -> list[Step]:
+        control, ann, order = stores.control, Member("a", "host:7", "[]"), MemberOrder("7", "a", "seek")
+        return [
+            (lambda: control.tell_member(ann, 60.0), ([ann], None)),
+            (lambda: control.put_order(order), ([ann], order)),
+            (lambda: control.answer_order("7", "done"), ([ann], order._replace(answer="done"))),
+            (lambda: control.forget_member("a"), ([], order._replace(answer="done"))),
+        ]
+
+    async def holds(self, stores: EmbeddedStores) -> Any:
+        return await stores.control.members(), await stores.control.order("7")
 
 
 class UsageStory(RowsStory):
