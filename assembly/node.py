@@ -21,6 +21,7 @@ from ..stores.engines import EMBEDDED
 from ..stores.server import StoreServer
 from ..stores.troubles import TroubleBoard
 from ..tailers.config import TailerConfig
+from ..tailers.membership import Membership
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from ..wire.health import TAILERS
@@ -92,6 +93,7 @@ class Node:
         )
         apart = stores_config.queue["engine"] != EMBEDDED
         self._spool = SpoolFile(data, gateway_config, own=False) if wanted(data, gateway_config, apart=apart) else None
+        self._membership = Membership(stores.control, self._tailers)
         board = TroubleBoard(self._troubles)
         running = self._tailers.replays
         progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership, running.detail)
@@ -114,6 +116,7 @@ class Node:
                 board.all,
                 AskedRunners(scheduler),
                 self._reloading,
+                self._membership.id,
             ),
             declared(directory),
         )
@@ -129,6 +132,7 @@ class Node:
                 gateway_part(self._gateway, self._spool),
                 Posting(run_dir_of(directory), "gateway", f"data in {data.resolve()}", self._gateway),
                 self._tailers,
+                self._membership,
                 self._reloading,
                 CertificateWatch(),
             ]

@@ -27,6 +27,7 @@ from ..stores.config import StoresConfig
 from ..stores.server import StoreServer
 from ..stores.troubles import TroubleBoard
 from ..tailers.config import TailerConfig
+from ..tailers.membership import Membership
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from ..wire.channel import serve
@@ -188,7 +189,8 @@ class SeparateTailers:
             replays=stores.replays,
         )
         telling = TellingTroubles(stores.troubles, self._troubles)
-        self._parts = Group([stores, tailers, telling, self._reloading, CertificateWatch()])
+        member = Membership(stores.control, tailers)
+        self._parts = Group([stores, tailers, member, telling, self._reloading, CertificateWatch()])
         await self._parts.start()
         if self._listen:
             self._server, self.address = await serve(self._listen, [self._health.register])

@@ -56,6 +56,7 @@ class Neighbours:
     troubles  what failed of those parts
     runners   who runs items, as the scheduler that is beside it says
     files     of this process, read again when operators say so; None: there are none
+    member    the member of the fleet that this process is; empty: it is none
     """
 
     overview: Parts = no_parts
@@ -65,6 +66,7 @@ class Neighbours:
     troubles: Troubles = no_troubles
     runners: Runners = no_runners
     files: FileControl | None = None
+    member: str = ""
 
 
 #: A gateway with no other part beside it.

@@ -18,6 +18,7 @@ from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.queue.counts import Ageing, QueueCounts
 from .attention import Attention
 from .failures import FailureDesk
+from .members import OtherMembers
 from .spooling import Spooler
 
 _LOG = logging.getLogger("tailrace.gateway")
@@ -58,7 +59,9 @@ class OverviewDesk:
         duties: Duties,
         spooler: Spooler | None = None,
         troubles: Troubles = no_troubles,
+        others: OtherMembers | None = None,
     ) -> None:
+        self._others = others
         self._duties = duties
         self._attention = attention
         self._queue = queue
@@ -102,7 +105,11 @@ class OverviewDesk:
     async def overview(self) -> Overview:
         """Everything now. With a spool, or when a part failed, also while the store is away: then without what only the
         store knows."""
-        return replace(await self.look(), held_logs={})  # which the alerts tell
+        whole = replace(await self.look(), held_logs={})  # which the alerts tell
+        if self._others is not None:
+            with contextlib.suppress(Unavailable):
+                whole.tailers = [*whole.tailers, *await self._others.tailers()]
+        return whole
 
     async def look(self) -> Overview:
         """Everything now, with what is to be looked at."""

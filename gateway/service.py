@@ -22,6 +22,7 @@ from .file_desk import FileDesk
 from .item_desk import ItemDesk
 from .job_desk import JobDesk
 from .known_functions import KnownFunctions
+from .members import OtherMembers
 from .oidc import IssuedTokens
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
@@ -65,6 +66,7 @@ class GatewayService:
             stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest, known
         )
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
+        others = OtherMembers(stores.control, beside.member)
         overview = OverviewDesk(
             attention,
             queue,
@@ -75,6 +77,7 @@ class GatewayService:
             duties,
             spooler,
             beside.troubles,
+            others,
         )
         schedules = ScheduleDesk(config, stores.schedules, functions, clock, duties)
 
@@ -96,7 +99,7 @@ class GatewayService:
             "limits": control,
             "overview": overview,
             "replays": ReplayDesk(beside.replays),
-            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control.set_gate),
+            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control.set_gate, others),
             "tokens": TokenDesk(stores.control, control.refresh, clock),
             "usage": UsageDesk(stores.usage, clock),
         }

@@ -13,6 +13,7 @@ from ..model.errors import InvalidRequest
 from ..model.gate import Gate
 from ..model.seek import END, LAST_POSITION, START, Move, Seek
 from ..stores.drops.drops import Drops
+from .members import OtherMembers
 
 #: Most ranges of drops in one answer.
 MOST_DROPS = 1000
@@ -46,7 +47,7 @@ async def no_audits(tailer: str, partition: str | None, span: tuple[int, int] | 
 
 
 class TailerDesk:
-    """A TailerPort; without tailers beside this gateway, or without a store of drops, it refuses what needs them."""
+    """A TailerPort: of the tailers beside this gateway, and of those of other processes."""
 
     def __init__(
         self,
@@ -54,15 +55,19 @@ class TailerDesk:
         audits: Audits,
         drops: Drops | None,
         set_gate: Callable[[Gate], Awaitable[int]],
+        others: OtherMembers,
     ) -> None:
+        self._others = others
         self._set_gate = set_gate
         self._tailers = tailers
         self._audits = audits
         self._drops = drops
 
-    def _known(self, name: str) -> TailerControl:
-        if self._tailers is None:
-            raise InvalidRequest(f"this gateway has no tailers beside it, so it cannot reach {name!r}")
+    async def _here(self, name: str) -> TailerControl | None:
+        """The tailers beside this gateway, if this one is not of another process: whoever asks for one that is nowhere
+        hears of those."""
+        if self._tailers is None or (name not in self._tailers.known() and await self._others.places(name)):
+            return None
         return self._tailers
 
     async def pause_tailer(self, gate: Gate) -> str:
@@ -74,8 +79,11 @@ class TailerDesk:
         if self._tailers is not None and gate.source in here:
             await self._tailers.heed(gate.source)
             return ""
-        asked = question(nearest(gate.source, here))
-        return f"no tailer {gate.source!r} runs beside this gateway{f'; {asked}' if asked else ''}"
+        others = await self._others.tailers()
+        if places := [each.process for each in others if each.name == gate.source]:
+            return f"it runs at {', '.join(places)}, and hears of it within a second"
+        asked = question(nearest(gate.source, [*here, *(each.name for each in others)]))
+        return f"no tailer {gate.source!r} runs now{f'; {asked}' if asked else ''}"
 
     async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Nothing is passed without somebody's word."""
@@ -85,13 +93,16 @@ class TailerDesk:
             raise InvalidRequest(f"seek {seek.tailer!r} to {seek.position}? No position is above {LAST_POSITION}")
         if not seek.dry_run and not seek.why.strip():
             raise InvalidRequest("a seek passes items without running them: say why (--why), or look with --dry-run")
-        return await self._known(seek.tailer).seek(seek)
+        here = await self._here(seek.tailer)
+        return await (self._others if here is None else here).seek(seek)
 
     async def audit(
         self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None
     ) -> list[Audit]:
         """What became of everything that a tailer's source had."""
-        return [replace(each, passed=None) for each in await self._audits(tailer, partition, span)]
+        here = await self._here(tailer)
+        found = await (self._others.audits if here is None else self._audits)(tailer, partition, span)
+        return [replace(each, passed=None) for each in found]
 
     async def drops(self, tailer: str = "", limit: int = 100, skip: int = 0) -> list[DropRow]:
         """Ranges of one tailer or of all, by tailer, partition and position."""

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from .audit import Audit
 from .overview import TailerOverview
+from .seek import Move, Seek
 
 #: Seconds between two tellings, and for which a telling holds: three may fail.
 TELL_EVERY, TOLD_FOR = 2.0, 8.0
@@ -17,7 +19,7 @@ MOST_TOLD = 500
 ORDERS_KEPT = 600.0
 
 
-class Member(NamedTuple):
+class FleetMember(NamedTuple):
     """A process with tailers. `id` is drawn by it, `place` is for people (host and process id), `told` its tailers as
     `tailers_to_text` writes them."""
 
@@ -27,7 +29,7 @@ class Member(NamedTuple):
 
 
 class MemberOrder(NamedTuple):
-    """Something that is asked of a member: `asked` and `answer` are texts of both sides; no answer: it has none yet."""
+    """An order to a member: `asked` and `answer` are texts of both sides; no answer: it has none yet."""
 
     id: str
     member: str
@@ -41,7 +43,7 @@ def tailers_to_text(tailers: list[TailerOverview]) -> str:
     return msgspec.json.encode(first).decode()
 
 
-def tailers_of(member: Member) -> list[TailerOverview]:
+def tailers_of(member: FleetMember) -> list[TailerOverview]:
     """The inverse, each with the place where it runs; what a member of another version says otherwise is left out."""
     try:
         found = msgspec.json.decode(member.told, type=list[TailerOverview])
@@ -50,3 +52,48 @@ def tailers_of(member: Member) -> list[TailerOverview]:
     for each in found:
         each.process = member.place
     return found
+
+
+class SeekAsked(msgspec.Struct, tag="seek"):
+    """A checkpoint is to be moved, as TailerPort's `seek_tailer` has it."""
+
+    seek: Seek
+
+
+class AuditAsked(msgspec.Struct, tag="audit"):
+    """An audit, as TailerPort's `audit` has it."""
+
+    tailer: str
+    partition: str | None = None
+    span: tuple[int, int] | None = None
+
+
+class Answered(msgspec.Struct):
+    """The answer to either: what came of it, or why it was refused. `again`: it may be asked again as it is."""
+
+    moves: list[Move] = []
+    audits: list[Audit] = []
+    refused: str = ""
+    again: bool = False
+
+
+_asked: msgspec.json.Decoder[SeekAsked | AuditAsked] = msgspec.json.Decoder(SeekAsked | AuditAsked)
+_answer = msgspec.json.Decoder(Answered)
+
+
+def asked_text(asked: SeekAsked | AuditAsked | Answered) -> str:
+    """An order or an answer as it rests in a control store."""
+    return msgspec.json.encode(asked).decode()
+
+
+def asked_of(order: MemberOrder) -> SeekAsked | AuditAsked | None:
+    """What an order asks; None: something that this version does not know."""
+    try:
+        return _asked.decode(order.asked)
+    except msgspec.MsgspecError:
+        return None
+
+
+def answered_by(order: MemberOrder) -> Answered | None:
+    """What an order came to; None: it has no answer yet."""
+    return _answer.decode(order.answer) if order.answer else None

@@ -299,7 +299,8 @@ def samples(overview: Overview) -> list[Sample]:
     ]
     codes = Counter(alert.code for alert in overview.alerts)
     found += [Sample(ALERTS, (("code", code),), count) for code, count in codes.items()]
-    return sorted_samples([*found, *_of_spool(overview.spool), *of_tailers(overview.tailers)])
+    here = [tailer for tailer in overview.tailers if not tailer.process]  # the others have metrics of their own
+    return sorted_samples([*found, *_of_spool(overview.spool), *of_tailers(here)])
 
 
 def of_tailers(tailers: Iterable[TailerOverview]) -> list[Sample]:

@@ -10,7 +10,7 @@ from ...model.act import Act
 from ...model.function_spec import FunctionSpec
 from ...model.gate import Gate
 from ...model.limits import Quota, QuotaChange, Snapshot
-from ...model.member import Member, MemberOrder
+from ...model.member import FleetMember, MemberOrder
 from ...model.token import Token
 
 
@@ -44,10 +44,10 @@ class ActStore(Protocol):
 class MemberStore(Protocol):
     """Members of the fleet, and what is asked of them. Nothing of it raises a version."""
 
-    async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
+    async def tell_member(self, member: FleetMember, lease: float) -> list[MemberOrder]:
         """Keeps what a member tells of itself for so many seconds; answers what was asked of it and has no answer."""
 
-    async def members(self) -> list[Member]:
+    async def members(self) -> list[FleetMember]:
         """Those whose time is not over, by id."""
 
     async def forget_member(self, id: str) -> None:

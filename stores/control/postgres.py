@@ -17,7 +17,7 @@ from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
-from ...model.member import ORDERS_KEPT, Member, MemberOrder
+from ...model.member import ORDERS_KEPT, FleetMember, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
 from ..postgres.arrays import shown, texts
 from ..postgres.schema import PostgresSchema
@@ -141,12 +141,12 @@ class PostgresControl:
         [(count,)] = await self._schema.write(_FORGET_ACTS, (since, most, FORGOTTEN_AT_ONCE), "old acts")
         return int(count)
 
-    async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
+    async def tell_member(self, member: FleetMember, lease: float) -> list[MemberOrder]:
         rows = await self._schema.write(_TELL, (*member, lease), "a member")
         return [MemberOrder(*each) for each in rows]
 
-    async def members(self) -> list[Member]:
-        return [Member(*row) for row in await self._schema.read(_MEMBERS, (), "members")]
+    async def members(self) -> list[FleetMember]:
+        return [FleetMember(*row) for row in await self._schema.read(_MEMBERS, (), "members")]
 
     async def forget_member(self, id: str) -> None:
         await self._schema.write(_FORGET_MEMBER, (id,), "a member")

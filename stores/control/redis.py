@@ -16,7 +16,7 @@ from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
-from ...model.member import ORDERS_KEPT, Member, MemberOrder
+from ...model.member import ORDERS_KEPT, FleetMember, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
 from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import packed
@@ -320,15 +320,15 @@ class RedisControl:
         told = (repr(since), most, FORGOTTEN_AT_ONCE)
         return int(await self._server.run(_FORGET_ACTS, keys, *told, about="control"))
 
-    async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
+    async def tell_member(self, member: FleetMember, lease: float) -> list[MemberOrder]:
         keys = [*self._members, self._orders[0]]
         rows = await self._server.run(_TELL, keys, member.id, json.dumps(member), repr(lease), about="control")
         orders = [MemberOrder(*json.loads(row)) for row in rows]
         return [each for each in orders if each.member == member.id and not each.answer]
 
-    async def members(self) -> list[Member]:
+    async def members(self) -> list[FleetMember]:
         rows = await self._server.run(_MEMBERS, self._members, about="control")
-        return sorted(Member(*json.loads(row)) for row in rows)
+        return sorted(FleetMember(*json.loads(row)) for row in rows)
 
     async def forget_member(self, id: str) -> None:
         await self._server.run(_FORGET_MEMBER, self._members, id, about="control")

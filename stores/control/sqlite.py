@@ -14,7 +14,7 @@ from ...model.act import FORGOTTEN_AT_ONCE, MOST_SHOWN, Act, act_from_text, act_
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...model.gate import Gate, gate_from_text, gate_name, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
-from ...model.member import ORDERS_KEPT, Member, MemberOrder
+from ...model.member import ORDERS_KEPT, FleetMember, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
 from ..sqlite.file import SqliteFile
 
@@ -259,7 +259,7 @@ class SqliteControl:
 
         return await self._file.write(write)
 
-    async def tell_member(self, member: Member, lease: float) -> list[MemberOrder]:
+    async def tell_member(self, member: FleetMember, lease: float) -> list[MemberOrder]:
         now = self._clock.wall()
 
         def write(connection: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
@@ -270,12 +270,12 @@ class SqliteControl:
 
         return [MemberOrder(*row) for row in await self._file.write(write)]
 
-    async def members(self) -> list[Member]:
+    async def members(self) -> list[FleetMember]:
         def read(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
             there = "SELECT id, place, told FROM members WHERE until > ? ORDER BY id"
             return connection.execute(there, (self._clock.wall(),)).fetchall()
 
-        return [Member(*row) for row in await self._file.read(read)]
+        return [FleetMember(*row) for row in await self._file.read(read)]
 
     async def forget_member(self, id: str) -> None:
         def write(connection: sqlite3.Connection) -> None:

@@ -57,7 +57,7 @@ def tailer_list(
         bool, typer.Option("--check", help="Exit code 1 when one has work and gets nowhere, with the likely cause.")
     ] = False,
 ) -> None:
-    """The tailers that run beside the gateway, with what they have done since they started."""
+    """The tailers that run, wherever that is, with what they have done since they started."""
     from dataclasses import asdict
 
     rows = [asdict(each) for each in found_gateway.ask(gateway, lambda client: client.overview()).tailers]
@@ -81,6 +81,7 @@ def tailer_list(
         "unaccounted",
         "since",
         "detail",
+        *(["process"] if any(row["process"] for row in rows) else []),
     ]
     terminal.show(rows, columns, as_json, empty="no tailer runs")
     unhealthy = [row for row in rows if not row["healthy"]]

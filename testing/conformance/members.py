@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from ...model.member import Member, MemberOrder
+from ...model.member import FleetMember, MemberOrder
 from ...stores.control.control import Control
 from .bench import StoreBench, StoreLaws
 
-ANN, BOB = Member("a", "host-1:7 è", '[{"name": "orders"}]'), Member("b", "host-2:7", "[]")
+ANN, BOB = FleetMember("a", "host-1:7 è", '[{"name": "orders"}]'), FleetMember("b", "host-2:7", "[]")
 LONG = 600.0
 
 

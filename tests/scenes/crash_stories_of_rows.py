@@ -14,7 +14,7 @@ from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.gate import Gate
 from tailrace.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
 from tailrace.model.limits import Quota, QuotaChange
-from tailrace.model.member import Member, MemberOrder
+from tailrace.model.member import FleetMember, MemberOrder
 from tailrace.model.replay import Bound, ReplayOrder, Stretch, asked_for
 from tailrace.model.replay import ReplayState as Going
 from tailrace.model.schedule import Firing, Schedule, ScheduleRow
@@ -135,7 +135,7 @@ class MembersStory(RowsStory):
         super().__init__(([], None))
 
     def steps(self, stores: EmbeddedStores) -> list[Step]:
-        control, ann, order = stores.control, Member("a", "host:7", "[]"), MemberOrder("7", "a", "seek")
+        control, ann, order = stores.control, FleetMember("a", "host:7", "[]"), MemberOrder("7", "a", "seek")
         return [
             (lambda: control.tell_member(ann, 60.0), ([ann], None)),
             (lambda: control.put_order(order), ([ann], order)),

@@ -86,7 +86,7 @@ async def test_a_gateway_without_tailers_says_so(stores: Any) -> None:
     await gateway.start()
     try:
         async with GatewayClient(gateway.address) as operator:
-            with pytest.raises(InvalidRequest, match="no tailers beside it"):
+            with pytest.raises(InvalidRequest, match="no tailer 't' runs anywhere"):
                 await operator.seek_tailer(Seek("t", position=5, why="x"))
     finally:
         await gateway.stop()

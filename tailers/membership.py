@@ -1,0 +1,122 @@
+"""Membership of a process in the fleet: it tells in the control store which tailers run in it, and does what is asked
+of them there, so that any gateway sees and reaches all tailers, wherever they run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from typing import Protocol
+
+from ..foundation.duties import Duties
+from ..model.audit import Audit
+from ..model.errors import TailraceError, UserError
+from ..model.member import (
+    TELL_EVERY,
+    TOLD_FOR,
+    Answered,
+    AuditAsked,
+    FleetMember,
+    MemberOrder,
+    SeekAsked,
+    asked_of,
+    asked_text,
+    tailers_to_text,
+)
+from ..model.overview import TailerOverview
+from ..model.seek import Move, Seek
+from ..stores.control.control import MemberStore
+
+#: Seconds that something asked may take: it may have to wait for the lease of a former owner.
+LONGEST = 120.0
+#: Seconds that the store gets to hear that this process has ended.
+LAST_WORDS = 1.0
+
+_LOG = logging.getLogger("tailrace.tailers")
+
+
+class TailersHere(Protocol):
+    """The tailers of this process."""
+
+    def overviews(self) -> list[TailerOverview]: ...
+
+    async def seek(self, seek: Seek) -> list[Move]: ...
+
+    async def audits(
+        self, name: str, partition: str | None = None, span: tuple[int, int] | None = None
+    ) -> list[Audit]: ...
+
+
+class Membership:
+    """A Part. `id` is drawn anew for each process, `place` is for people."""
+
+    def __init__(self, store: MemberStore, tailers: TailersHere) -> None:
+        self.id = secrets.token_hex(8)
+        self.place = f"{socket.gethostname()}:{os.getpid()}"
+        self.duties = Duties("membership")
+        self._store = store
+        self._tailers = tailers
+        self._away = False
+        self._busy: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> None:
+        """Tells from now on."""
+        self.duties.begin(self._tell_on(), "telling of tailers")
+
+    async def drain(self, timeout: float) -> None:
+        """Is done with what was asked."""
+        if self._busy:
+            await asyncio.wait(self._busy.values(), timeout=timeout)
+
+    async def stop(self) -> None:
+        """Tells that it has ended, if the store hears it at once; else its time runs out."""
+        await self.duties.end()
+        try:
+            async with asyncio.timeout(LAST_WORDS):
+                await self._store.forget_member(self.id)
+        except (TailraceError, TimeoutError):
+            pass
+
+    async def _tell_on(self) -> None:
+        while True:
+            try:
+                told = FleetMember(self.id, self.place, tailers_to_text(self._tailers.overviews()))
+                for order in await self._store.tell_member(told, TOLD_FOR):
+                    if order.id not in self._busy:
+                        task = self.duties.begin(self._do(order), f"asked of the tailers: {order.id}")
+                        self._busy[order.id] = task
+            except TailraceError as error:
+                if not self._away:
+                    _LOG.warning("others do not hear of the tailers here: %s", error)
+                self._away = True
+            else:
+                self._away = False
+            await asyncio.sleep(TELL_EVERY)
+
+    async def _do(self, order: MemberOrder) -> None:
+        try:
+            answer = await self._answer(order)
+            await self._store.answer_order(order.id, asked_text(answer))
+        except TailraceError as error:
+            _LOG.warning("what came of an order is not told: %s", error)
+        finally:
+            del self._busy[order.id]
+
+    async def _answer(self, order: MemberOrder) -> Answered:
+        try:
+            async with asyncio.timeout(LONGEST):
+                match asked_of(order):
+                    case SeekAsked(seek=seek):
+                        return Answered(moves=await self._tailers.seek(seek))
+                    case AuditAsked() as asked:
+                        return Answered(audits=await self._tailers.audits(asked.tailer, asked.partition, asked.span))
+        except TimeoutError:
+            return Answered(refused=f"it took {self.place} more than {LONGEST:g} seconds", again=True)
+        except TailraceError as error:
+            return Answered(refused=str(error), again=not isinstance(error, UserError))
+        except Exception as error:
+            _LOG.exception("something asked of the tailers here failed")
+            return Answered(refused=f"it failed at {self.place}: {error!r}; see the log there")
+        return Answered(refused=f"{self.place} has another version of tailrace, and does not know this")
