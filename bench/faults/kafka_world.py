@@ -18,7 +18,7 @@ from .passed import JournaledProgress
 from .proxy import FaultProxy
 from .server_part import OwnServer
 from .streams_plan import TAILERS
-from .streams_world import StreamsWorld
+from .streams_world import DETACH_AFTER, StreamsWorld
 
 #: Seconds: without a heartbeat for so long a member of the group is dead, and how long a request may take.
 SESSION, REQUEST = 3.0, 2.0
@@ -37,7 +37,7 @@ source:
   release_within: 2s
   hung_after: 5s
 function: {{{{header: function}}}}
-window: {{{{items: {WINDOW}}}}}
+window: {{{{items: {WINDOW}, detach_after: {DETACH_AFTER}}}}}
 """
 _PLACE = f"faults/{TOPIC}-{{partition}}"
 

@@ -16,7 +16,7 @@ from .proxy import FaultProxy
 from .redis_fed import RedisFed
 from .redis_stream_plan import FILES, SERVER, STREAMS, file_of
 from .server_part import OwnServer
-from .streams_world import StreamsWorld
+from .streams_world import DETACH_AFTER, StreamsWorld
 
 #: Items that a tailer may have handed out at once, over all of its streams.
 WINDOW = 60
@@ -31,7 +31,7 @@ source:
   connect_timeout: 2s
   timeout: 2s
 function: {{header: function}}
-window: {{items: {window}}}
+window: {{items: {window}, detach_after: {detach_after}}}
 """
 
 
@@ -60,7 +60,9 @@ class RedisStreamWorld(StreamsWorld):
 
     def _file(self, name: str, server: str) -> str:
         mine = [f'"{key}"' for number, key in enumerate(STREAMS) if file_of(number) == name]
-        return _TAILER.format(name=name, server=server, streams=", ".join(mine), window=WINDOW)
+        return _TAILER.format(
+            name=name, server=server, streams=", ".join(mine), window=WINDOW, detach_after=DETACH_AFTER
+        )
 
     def fed(self) -> Fed:
         places = [f"{file_of(number)}/{key}" for number, key in enumerate(STREAMS)]

@@ -22,6 +22,9 @@ from .world import FaultWorld, until
 
 #: Seconds that what is known outside may take to be what it must, in the end.
 KNOWN_WITHIN = 30.0
+#: Nothing is passed while it runs or waits to be tried: the minute of failure of all functions is as long as the usual
+#: `detach_after`, and an item that waits through it would be passed, with a row, before it began.
+DETACH_AFTER = "10m"
 
 
 class StreamsWorld(FaultWorld, ABC):
