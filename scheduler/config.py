@@ -81,6 +81,13 @@ class SchedulerConfig(BaseModel):
         le=300,
         description="seconds in which a worker that attaches gets its share, where a function of it calls a downstream",
     )
+    outlier_pause: Seconds = Field(
+        default=10.0,
+        ge=0,
+        le=300,
+        description="seconds that a worker gets nothing at which items fail that go well at others; twice as long each "
+        "time that it fails its probe, at most 5 min; 0: never",
+    )
     rejoin: Seconds = Field(
         default=2.0,
         ge=0,

@@ -65,7 +65,7 @@ class Core:
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
         self.shares = Shares(self.roster, self.limits, min(config.session_items, config.lane_items) // 2)
         self.closings = Closings(self.sleep, self.shares, self.returns)
-        self.protection = Protection(self.limits, self.intake, self.sleep, config.slow_start)
+        self.protection = Protection(self.limits, self.intake, self.sleep, config)
         self._dispatch = Dispatch(self.sleep, self.limits, config.opportunistic_ceiling, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
         whole = (self.roster, self.workers, self.tailers, self.intake, self.outages, self.closings, self.returns)

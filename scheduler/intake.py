@@ -27,7 +27,7 @@ class Intake:
     """The way in of pushed flights. Invariant: a remembered route leads to a flow whose gate is open."""
 
     def __init__(self, roster: Roster, returns: Returns, limits: Limits, lane_items: int) -> None:
-        self._roster = roster
+        self.roster = roster
         self._returns = returns
         self._limits = limits
         self._lane_items = lane_items
@@ -105,11 +105,11 @@ class Intake:
 
     def put(self, item: Item, now: float) -> None:
         """An item is last in its flow, whatever stands before its function."""
-        function = self._roster.functions[item[KIND].function].part(item)
+        function = self.roster.functions[item[KIND].function].part(item)
         flow = self._limits.flow(function, item[KIND], now)
         flow.items.append((*item[:FLOW], flow))
         if item[EXTRA] is not None:
-            flow.dated = self._roster.functions[item[KIND].function].dated = True
+            flow.dated = self.roster.functions[item[KIND].function].dated = True
         wake(flow)
 
     def _set_apart(self, items: list[Item], now: float) -> list[Item]:
@@ -129,7 +129,7 @@ class Intake:
         for flow, group in first.items():
             flow.put_back(group)
             if flow.dated:
-                self._roster.functions[flow.kind.function].dated = True
+                self.roster.functions[flow.kind.function].dated = True
             wake(flow)
         return rest
 
@@ -137,7 +137,7 @@ class Intake:
         """What does not fit into the lanes of these kinds goes back, first what came last in the longest flow: one that
         is blocked fills nothing that others need."""
         for name, priority in {(kind.function, kind.priority) for kind in kinds}:
-            function = self._roster.functions.get(name)
+            function = self.roster.functions.get(name)
             for part in (function, function.alone) if function is not None else ():
                 flows = [flow for flow in part.flows.values() if flow.rank == priority] if part is not None else []
                 over = sum([len(flow.items) for flow in flows]) - self._lane_items
@@ -156,13 +156,13 @@ class Intake:
             if self.gates.of(item[KIND], item[SESSION].name) is not None:
                 self._turned_away.append(item)
             else:
-                function = self._roster.functions[item[KIND].function].part(item)
+                function = self.roster.functions[item[KIND].function].part(item)
                 flow = self._limits.flow(function, item[KIND], now, again=item[FLOW].again)
                 flows[flow].append(item if item[FLOW] is flow else (*item[:FLOW], flow))
         for flow, group in flows.items():
             flow.put_back(group)
             if flow.dated:
-                self._roster.functions[flow.kind.function].dated = True
+                self.roster.functions[flow.kind.function].dated = True
             wake(flow)
         self._turn_away()
 
@@ -170,7 +170,7 @@ class Intake:
         """Other gates from now on: items that wait behind a closed one go back."""
         self.gates = gates
         self._routes.clear()
-        for function in self._roster.functions.values():
+        for function in self.roster.functions.values():
             for room in function.rooms:
                 if room.items:
                     self._turned_away += room.remove(lambda item: gates.of(item[KIND], item[SESSION].name) is not None)
@@ -178,7 +178,7 @@ class Intake:
 
     def _route(self, kind: Kind, now: float) -> None:
         """Finds where items of a kind go, and remembers it, unless they do not go into a flow."""
-        function = self._roster.functions.get(kind.function)
+        function = self.roster.functions.get(kind.function)
         if function is None or not 0 <= kind.priority < function.levels or self.gates.of(kind) is not None:
             return
         if function.frozen:
@@ -213,7 +213,7 @@ class Intake:
             kinds[item[KIND], item[SESSION].name].append(item)
         for (kind, source), items in kinds.items():
             gate = self.gates.of(kind, source)
-            function = self._roster.functions.get(kind.function)
+            function = self.roster.functions.get(kind.function)
             if gate is None and function is not None and function.frozen and 0 <= kind.priority < function.levels:
                 self._meet_outage(function, items)
             elif gate is None:

@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from ..model.adaptive import USUAL, Adaptive
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Outcomes
+from .config import SchedulerConfig
 from .intake import Intake
 from .limits import Limits
+from .outliers import Outliers
 from .rules.adaptive import LOOK, REST, AdaptiveLimit, DownstreamState
 from .rules.flow import FLOW, KIND, Flow, Item
 from .rules.placement import WorkerPool
@@ -40,7 +42,7 @@ class Protection:
     downstream that some function declares; of one downstream at most so many tenants have one, the rest share one.
     """
 
-    def __init__(self, limits: Limits, intake: Intake, sleep: Sleep, slow_start: float) -> None:
+    def __init__(self, limits: Limits, intake: Intake, sleep: Sleep, config: SchedulerConfig) -> None:
         self.active = False
         self.adaptive: dict[_Key, AdaptiveLimit] = {}
         self.budgets: dict[str, RetryBudget] = {}
@@ -50,7 +52,8 @@ class Protection:
         self._charges = limits.charges
         self._intake = intake
         self._sleep = sleep
-        self._slow_start = slow_start
+        self._slow_start = config.slow_start
+        self.outliers = Outliers(config.outlier_pause, intake.roster)
         self._wanted: dict[_Key, tuple[str, float | None]] = {}
         self._back: set[str] = set()
         self._failing: set[str] = set()
@@ -65,6 +68,8 @@ class Protection:
     def note(self, worker: WorkerSession, outcomes: Outcomes, now: float) -> None:
         """Items end there; they are still open, so that it is known when they started. What a throttle names that its
         function does not declare is taken out of it."""
+        if self.outliers.note(worker, outcomes, now):
+            self.active, self.next_at = True, self._look_at
         if self.adaptive and outcomes.succeeded:
             self._answered(worker, outcomes.succeeded, now)
         if not outcomes.ended:
@@ -142,17 +147,30 @@ class Protection:
             if budget.sleepers:
                 self._sleep.roomy[budget] = None
         self._probing = [limit for limit in self.adaptive.values() if limit.state is DownstreamState.PROBING]
-        for pool, since in list(self._slow.items()):
-            share = _share((now - since) / self._slow_start)
-            pool.admit(share)
-            if share >= 1:
-                del self._slow[pool]
+        self._start_slowly(now)
         self.active = bool(self.adaptive or self.budgets or self._slow or self._wanted or self._back or self._failing)
+        self.active = self.active or self.outliers.active
         looks = [at for limit in self.adaptive.values() if (at := limit.next_look(now)) is not None]
+        if self.outliers.active:
+            looks.append(self.outliers.next_look(now))
         if self._slow or self._wanted or any(budget.sleepers for budget in self.budgets.values()):
             looks.append(self._look_at)
         self.next_at = max(self._look_at, min(looks)) if looks else None
         return opened
+
+    def _start_slowly(self, now: float) -> None:
+        """What came a moment ago, or is in again, gets more; what stands out nothing."""
+        if self.outliers.active:
+            for pool in self.outliers.turn(now):
+                self._slow.setdefault(pool, now)
+        for pool, since in list(self._slow.items()):
+            if self.outliers.holds(pool):
+                del self._slow[pool]
+                continue
+            share = _share((now - since) / self._slow_start) if self._slow_start else 1.0
+            pool.admit(share)
+            if share >= 1:
+                del self._slow[pool]
 
     def tick(self, now: float) -> None:
         """Forgets what said nothing for long."""

@@ -71,6 +71,7 @@ class Returns:
     def report(self, worker: WorkerSession, outcomes: Outcomes) -> None:
         """How items ended at a worker. Refs that are not open there (any more) are ignored: their end was said."""
         if outcomes.succeeded:
+            worker.succeeded += len(outcomes.succeeded)
             found, items = self.release(worker, outcomes.succeeded)
             if self.evidence.watched or outcomes.ended:
                 self.evidence.passed(items)

@@ -123,6 +123,7 @@ class WorkerSession:
         self.away_since = hello_at
         self.draining = False
         self.heard_at = 0.0  # wall clock seconds
+        self.succeeded = 0  # items, since it attached
         self.revoked: set[int] = set()
         self.parents: set[int] = set()  # those that wait for other work: counted neither in pools nor in limits
         self.gone_on: dict[int, float] = {}  # those that waited and go on, since when
