@@ -78,6 +78,9 @@ class ActDesk:
         try:
             value = await answer()
             outcome = outcome_of(call, value)
+        except GeneratorExit:  # the process is over in the middle of it: nothing can be written any more
+            number = 0
+            raise
         except UserError as error:
             outcome = f"refused: {error}"
             raise

@@ -12,7 +12,7 @@ from collections import Counter
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Outcomes
 from .roster import Roster
-from .rules.outlier import LEAST, WorkerHealth, WorkerState, may_eject, stands_out
+from .rules.outlier import LEAST, LONGEST_PAUSE, WorkerHealth, WorkerState, may_eject, stands_out
 from .rules.placement import WorkerPool
 from .sessions import WorkerSession
 
@@ -92,7 +92,7 @@ class Outliers:
 
     def turn(self, now: float) -> set[WorkerPool]:
         """Time has passed. Answers the pools that take work again, which are to start slowly."""
-        for pool in [pool for pool in self.known if not pool.worker.connected]:
+        for pool in [pool for pool in self.known if _gone(pool, now)]:
             del self.known[pool]
         if all(health.quiet(now) for health in self.known.values()):
             self.known.clear()
@@ -145,3 +145,8 @@ class Outliers:
                 _LOG.info("worker %s (pool %s) is given one item at a time, to see whether it works", name, pool.name)
             case WorkerState.IN:
                 _LOG.info("worker %s (pool %s) works again", name, pool.name)
+
+
+def _gone(pool: WorkerPool, now: float) -> bool:
+    """Whether its worker is away for longer than it would be out: one that comes back meanwhile is as ill as it was."""
+    return not pool.worker.connected and now - pool.worker.away_since > LONGEST_PAUSE

@@ -61,9 +61,11 @@ class WorkerPool:
         """What its worker says of it now."""
         self.functions = frozenset(limits.functions) or self.functions
         share = self.limit / self.full if self.limit < self.full else 1.0
+        kept = self.full > 0 == self.limit  # from all work (rules/outlier.py)
         self.slots, self.full = limits.slots, limits.limit
         self.alone = self.alone or limits.alone
-        self.admit(share)
+        if not kept:
+            self.admit(share)
 
     def admit(self, share: float) -> None:
         """It takes such a share of what its worker said."""

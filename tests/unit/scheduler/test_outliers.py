@@ -206,3 +206,19 @@ def test_people_see_who_is_out() -> None:
     world.run(4)
     states = {each.name: each.pools[0].health for each in inspect(world.core, "s", world.now, WALL).workers}
     assert states == {"w0": "out", "w1": "in"}
+
+
+def test_who_comes_back_is_as_ill_as_it_was() -> None:
+    # Given a worker that is out
+    world = Workers(2)
+    world.run(1)
+    world.fails = lambda name: name == "w0"
+    world.run(2)
+    ill = world.workers[0]
+    assert ill.pools["p"].limit == 0
+    # When its connection breaks, and it comes back and says what it has
+    world.core.worker_away(ill, world.now)
+    world.run(0.5)
+    world.core.worker_connected(ill, [FunctionSpec("a")], [PoolLimits("p", ("a",), 10, 10)], world.now)
+    # Then it gets nothing before its pause is over
+    assert ill.pools["p"].limit == 0 and world.run(2)["w0"] == 0
