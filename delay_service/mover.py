@@ -217,6 +217,9 @@ class Mover:
     async def _begin(self) -> bool:
         try:
             rungs = await self.open()
+        except StaleFence:  # another one took its turn between two of our calls: `_stay` hears of it at once
+            self._turn.over()
+            return True
         except Unavailable as error:
             why = str(error) or type(error).__name__
             if self.duties.ails(SOURCE, why, self._clock.monotonic()):

@@ -29,7 +29,7 @@ FAULTS = 7
 BRING, STRIKE, CALM = 40.0, 45.0, 75.0
 #: True seconds within which everything is over once the faults are; three times that where items wait for one another:
 #: in order, or for the only place there is, when they run long.
-PATIENCE = 300.0
+PATIENCE = 360.0
 #: The shares of worlds whose stream is in order, and in which an operator pauses the function; of the stream's items
 #: that wait for several rungs of the ladder.
 ORDERED, PAUSED, LONG_WAIT = 0.25, 0.15, 0.03

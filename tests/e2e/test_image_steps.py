@@ -30,7 +30,7 @@ def for_all(path: Path) -> bool:
     return all(each.stat().st_mode & 0o001 for each in (path.resolve(), *path.resolve().parents))
 
 
-@pytest.mark.long(minutes=1)
+@pytest.mark.long(minutes=0.7)
 def test_the_images_steps_make_a_platform_that_nobody_in_particular_can_run(tmp_path: Path) -> None:
     # Given what the image is made of, and nothing else
     context = tmp_path / "src"

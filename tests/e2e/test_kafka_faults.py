@@ -30,7 +30,7 @@ def test_tailers_brokers_and_wires_break_under_load(tmp_path: Path) -> None:
     assert figures["group_commits_seen"] > 12
 
 
-@pytest.mark.long(minutes=19)
+@pytest.mark.long(minutes=13)
 def test_twenty_restarts_twenty_kills_ten_dead_brokers_and_a_minute_of_failure(tmp_path: Path) -> None:
     figures = streams_broken("kafka_faults", tmp_path, 3500, "--items", "12000", "--faults", "71", "--seed", "5")
     times = {kind: row["faults"] for kind, row in figures["by_kind"].items()}

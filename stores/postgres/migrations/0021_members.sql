@@ -30,11 +30,11 @@ BEGIN
         WHERE o.member = its_id AND o.answer = '' ORDER BY o.at;
 END $$;
 
-CREATE FUNCTION forget_member(its_id text) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS
+CREATE FUNCTION forget_member(its_id text) RETURNS void LANGUAGE sql SET search_path FROM CURRENT SET jit TO off AS
     'DELETE FROM members WHERE id = its_id';
 
 CREATE FUNCTION put_order(its_id text, its_member text, its_asked text, its_answer text, kept double precision)
-RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
+RETURNS void LANGUAGE sql SET search_path FROM CURRENT SET jit TO off AS $$
     DELETE FROM member_orders WHERE at < clock_timestamp() - make_interval(secs => kept);
     INSERT INTO member_orders (id, member, asked, answer) VALUES (its_id, its_member, its_asked, its_answer)
         ON CONFLICT (id) DO NOTHING;

@@ -201,9 +201,9 @@ async def test_a_death_tells_how_much_memory_there_was(start: Any, journal: Any,
         for executor in worker._supervisor.all_pools()[0].executors:
             executor.kill_unexplained()
     end = (await scheduler.ended(*refs))[-1]
-    found = re.search(r"killed by SIGKILL .*, at (?:most )?([\d.]+) MiB of memory", end.reason)
+    found = re.search(r"killed by SIGKILL .*, at (?:most )?([\d.]+) ([MG])iB of memory", end.reason)
     assert found, end.reason
-    assert float(found[1]) > 300
+    assert float(found[1]) * {"M": 1, "G": 1024}[found[2]] > 300
 
 
 async def test_a_bound_on_memory_is_kept(start: Any) -> None:
