@@ -56,7 +56,7 @@ async def _health(address: str, timeout: float) -> str:
             stub = health_pb2_grpc.HealthStub(channel)
             reply = await stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout)
     except grpc.aio.AioRpcError as error:
-        return str(error_of(error, address))
+        return str(error_of(error, address)).replace(address, "it", 1)
     except TailraceError as error:
         return str(error)
     serving = health_pb2.HealthCheckResponse.ServingStatus

@@ -35,7 +35,7 @@ from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.v1 import delay_pb2, gateway_pb2, scheduler_pb2, stores_pb2
 
 ANY = "127.0.0.1:0"
-CASES, SEED = int(os.environ.get("TAILRACE_FUZZ_CASES", "3000")), int(os.environ.get("TAILRACE_FUZZ_SEED", "1"))
+CASES, SEED = int(os.environ.get("TAILRACE_FUZZ_CASES", "1000")), int(os.environ.get("TAILRACE_FUZZ_SEED", "1"))
 #: Calls under way at once, and seconds that one may take.
 AT_ONCE, PATIENCE = 64, 1.0
 #: Calls that wait by design.
