@@ -25,8 +25,7 @@ from ..model.lease import LeaseSizes, wait_for_source
 from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
-from ..stores.jobs.engines import jobs_beside
-from ..stores.jobs.sqlite.jobs import SqliteJobs
+from ..stores.jobs.engines import AdvancingJobs, OpenJobs, jobs_beside
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
 from ..stores.queue.engines import ENGINES as QUEUES
@@ -158,6 +157,8 @@ class EmbeddedStores:
         if self._state_file is None:
             await self._bind_logs()
         self.duties.begin(self._sweep(), "sweep-stores")
+        if isinstance(self.jobs, AdvancingJobs):
+            self.duties.begin(self.jobs.run(), "advance-jobs")
 
     def _heights_in(self, outside: Outside | None) -> NotedHeights:
         queues = {QUEUE_FILE: self.queue, WAITING_FILE: self.delay_queue}
@@ -234,10 +235,13 @@ class EmbeddedStores:
     async def _sweep(self) -> None:
         """Each store by itself: a sweep holds nothing between two turns, so what one fails with is only told, and it is
         tried again after a pause."""
-        swept = [("queue", _whole(self.queue)), ("log", self.log.sweep), ("state", self.state.ground.sweep)]
+        swept = [
+            ("queue", _whole(self.queue)),
+            ("jobs", _whole(self.jobs)),
+            ("log", self.log.sweep),
+            ("state", self.state.ground.sweep),
+        ]
         swept.append(("write-ahead logs", self._watch_logs))
-        if isinstance(self.jobs, SqliteJobs):
-            swept.append(("jobs", _whole(self.jobs)))
         if self.delay_queue is not None:
             swept.append(("delay queue", _whole(self.delay_queue)))
         backoffs = {name: Backoff(SWEEP_PERIOD, SWEEP.last) for name, _ in swept}
@@ -335,7 +339,7 @@ class EmbeddedStores:
         await self.stop()
 
 
-def _whole(each: OpenQueue | SqliteJobs) -> Callable[[], Awaitable[object]]:
+def _whole(each: OpenQueue | OpenJobs) -> Callable[[], Awaitable[object]]:
     """Sweeps until nothing is left to be swept, with a pause between the steps."""
 
     async def sweep() -> None:

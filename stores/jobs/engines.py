@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, Protocol, runtime_checkable
 
 from ...model.errors import InvalidRequest
 from ...model.job import JobItem, ResultPage, TreeSpec, TreeStatus
@@ -14,6 +14,21 @@ from .jobs import Feeding, Jobs
 from .sqlite.jobs import SqliteJobs
 
 
+class OpenJobs(Jobs, Protocol):
+    """Jobs as their owner has them."""
+
+    async def sweep(self) -> int:
+        """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""
+
+
+@runtime_checkable
+class AdvancingJobs(Protocol):
+    """Jobs whose advances are a duty of their owner, since no settlement does them."""
+
+    async def run(self) -> None:
+        """Runs while they are open."""
+
+
 class NoJobs:
     """A Jobs beside a queue whose engine keeps none: everything is refused, and there is nothing to be seen."""
 
@@ -22,8 +37,8 @@ class NoJobs:
 
     def _refuse(self) -> NoReturn:
         raise InvalidRequest(
-            f"a queue on {self._engine} keeps no jobs: they need the queue on SQLite (`queue: {{engine: sqlite}}` in "
-            "stores.yaml); without one, submit each workload by itself"
+            f"a queue on {self._engine} keeps no jobs: they need the queue on SQLite or PostgreSQL "
+            "(`queue: {{engine: postgres}}` in stores.yaml); without one, submit each workload by itself"
         )
 
     async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
@@ -53,9 +68,18 @@ class NoJobs:
     async def audit(self, tree: str) -> list[str]:
         self._refuse()
 
+    async def sweep(self) -> int:
+        return 0
 
-def jobs_beside(queue: Queue, config: StoresConfig) -> Jobs:
+
+def jobs_beside(queue: Queue, config: StoresConfig) -> OpenJobs:
     """The jobs of a queue."""
     if isinstance(queue, SqliteQueue):
         return SqliteJobs(queue, retention=config.job_retention)
-    return NoJobs({"postgres": "PostgreSQL", "redis": "Redis"}.get(config.queue["engine"], config.queue["engine"]))
+    if config.queue["engine"] == "postgres":  # its client is installed then
+        from ..queue.postgres.queue import PostgresQueue
+        from .postgres.jobs import PostgresJobs
+
+        assert isinstance(queue, PostgresQueue)
+        return PostgresJobs(queue, retention=config.job_retention)
+    return NoJobs({"redis": "Redis"}.get(config.queue["engine"], config.queue["engine"]))

@@ -32,14 +32,14 @@ class JobStep(Enum):
 
 def next_step(job: JobStands) -> JobStep:
     """What a job needs now. Only parents seal a job that has some, when all of them are complete; complete = sealed,
-    and nothing pending; it is final."""
+    and nothing pending nor to come from a parent; it is final."""
     if job.complete:
         return JobStep.NOTHING
     if job.ending and not job.sealed:
         return JobStep.SEAL
     if not job.sealed and job.born and not job.open_parents:
         return JobStep.GATHER_AND_SEAL if job.gathers else JobStep.SEAL
-    if job.sealed and job.pending == 0:
+    if job.sealed and job.pending == 0 and not job.open_parents:
         return JobStep.COMPLETE
     return JobStep.NOTHING
 

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+#: The result of a function that returned nothing.
+NOTHING = b"null"
+
 
 class TooLarge(Exception):
     """A result of which no payload can be made; the text says why."""

@@ -12,6 +12,7 @@ from ...queue.sqlite.rows import PAUSED
 from ...queue.sqlite.settle import cancel
 from ..rules.ending import JobStands, JobStep, next_step
 from ..rules.feeding import TooLarge, elements, list_of, payload_of
+from ..rules.refusals import too_large
 from .ends import Born, end_tree, make, mark
 from .memory import FedJob
 
@@ -214,11 +215,7 @@ def _gather(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: i
 
 
 def _refuse(connection: sqlite3.Connection, memory: Memory, row: _DueJob, size: int) -> None:
-    why = (
-        f"the results for {row.name!r} have {size} bytes, and a payload may have {row.most}: return less, or "
-        "references to where results lie"
-    )
-    end_tree(connection, memory, row.tree, "failed", why)
+    end_tree(connection, memory, row.tree, "failed", too_large(row.name, size, row.most))
 
 
 def _complete(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:

@@ -22,7 +22,8 @@ from ...queue.sqlite.rows import IDS, JOB, json_text
 from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
 from ..rules.ending import ends_tree
-from ..rules.feeding import NoList, TooLarge, elements, payload_of
+from ..rules.feeding import NOTHING, NoList, TooLarge, elements, payload_of
+from ..rules.refusals import why_ends
 from .memory import FedJob
 from .schema import FAILED, PENDING, SUCCEEDED
 
@@ -30,8 +31,6 @@ from .schema import FAILED, PENDING, SUCCEEDED
 REASON = 500
 #: No bound: who is fed passes it, since its parent is over.
 UNBOUNDED = 1 << 62
-#: The result of a function that returned nothing.
-NOTHING = b"null"
 
 _decode = msgspec.json.Decoder().decode
 
@@ -198,8 +197,7 @@ def _apply_policy(connection: sqlite3.Connection, memory: Memory, failed: Counte
             (count, tree),
         ).fetchone()
         if not ending and ends_tree(policy, most, all_failed):
-            why = f"{all_failed} of its items failed, and its policy is {policy}"
-            end_tree(connection, memory, tree, "failed", why if policy == "fail_tree" else f"{why} of {most}")
+            end_tree(connection, memory, tree, "failed", why_ends(policy, all_failed, most))
 
 
 def end_tree(connection: sqlite3.Connection, memory: Memory, tree: int, ending: str, why: str) -> None:

@@ -5,32 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from ....model.did_you_mean import meant
-from ....model.errors import InvalidRequest
-from ....model.job import JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
-from ....model.name import EXPECTED, is_name
+from ....model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ....model.name import is_name
 from ....model.workload import Kind
 from ...queue.admission import check as check_items
 from ...queue.queue import NewItem
 from ...queue.sqlite.queue import LIGHT, SqliteQueue
 from ..jobs import Feeding
-from ..rules.tree import check, check_key
+from ..rules import refusals
+from ..rules.tree import check
 from . import look, retry, trees
 from .advance import advance
 
-#: What may be done with a tree.
-CHANGES = ("cancel", "pause", "resume", "delete")
-#: Items of one call.
-MOST_ITEMS = 10_000
 _ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
-
-
-def _check_names(tree: str, job: str = "") -> None:
-    """What is no name is nobody's."""
-    if not is_name(tree):
-        raise InvalidRequest(trees.unknown(tree))
-    if job and not is_name(job):
-        raise InvalidRequest(f"the job {tree!r} has no job {job[:100]!r}: {EXPECTED}")
 
 
 class SqliteJobs:
@@ -51,13 +38,8 @@ class SqliteJobs:
         return await self._file.write(make)
 
     async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
-        _check_names(tree, job)
-        if not is_name(token):
-            raise InvalidRequest(f"the token of an addition is {token[:40]!r}: {EXPECTED}")
-        if len(items) > MOST_ITEMS:
-            raise InvalidRequest(f"{len(items)} items in one call: at most {MOST_ITEMS} are taken; send several")
-        for each in items:
-            check_key("the dedupe key of an item", each.dedupe_key)
+        refusals.check_names(tree, job)
+        refusals.check_items(token, items)
         check_items([NewItem(_ANY_KIND, each.payload, key=each.key) for each in items], self._queue.bounds[1])
         memory, bound = self._queue.memory(), self._queue.bounds[0]
 
@@ -67,7 +49,7 @@ class SqliteJobs:
         return await self._file.write(put, heavy=len(items) > LIGHT)
 
     async def seal(self, tree: str, job: str) -> bool:
-        _check_names(tree, job)
+        refusals.check_names(tree, job)
         memory = self._queue.memory()
 
         def close(connection: sqlite3.Connection) -> bool:
@@ -85,26 +67,23 @@ class SqliteJobs:
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         self._queue.memory()
-        if state and state not in list(TreeState):
-            raise InvalidRequest(f"state is {state[:40]!r}: {meant(state[:40], list(TreeState))}")
+        refusals.check_state(state)
         if after:
-            _check_names(after)
+            refusals.check_names(after)
         return await self._file.read(lambda connection: look.listing(connection, state, after, limit))
 
     async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
-        _check_names(tree)
+        refusals.check_names(tree)
         self._queue.memory()
-        if after and not (after.isascii() and after.replace(".", "").isalnum() and after.partition(".")[0].isdigit()):
-            raise InvalidRequest(f"after is {after[:40]!r}: expected the `after` of a former page")
+        refusals.check_page(after)
         found = await self._file.read(lambda connection: look.results(connection, tree, after, limit, max_bytes))
         if found is None:
-            raise InvalidRequest(trees.unknown(tree))
+            raise refusals.unknown(tree)
         return found
 
     async def change(self, tree: str, what: str, why: str) -> str:
-        _check_names(tree)
-        if what not in CHANGES:
-            raise InvalidRequest(f"a job cannot {what[:40]!r}: expected one of {', '.join(CHANGES)}")
+        refusals.check_names(tree)
+        refusals.check_change(what)
         memory = self._queue.memory()
 
         def alter(connection: sqlite3.Connection) -> str:
@@ -115,9 +94,8 @@ class SqliteJobs:
         return await self._file.write(alter)
 
     async def retry(self, tree: str, id: str, who: str) -> int:
-        _check_names(tree)
-        if not is_name(id):
-            raise InvalidRequest(f"the id of a job is {id[:100]!r}: {EXPECTED}")
+        refusals.check_names(tree)
+        refusals.check_id(id)
         memory, bound = self._queue.memory(), self._queue.bounds[0]
 
         def some(connection: sqlite3.Connection) -> tuple[int, bool]:
@@ -131,11 +109,11 @@ class SqliteJobs:
         return count
 
     async def audit(self, tree: str) -> list[str]:
-        _check_names(tree)
+        refusals.check_names(tree)
         self._queue.memory()
         found = await self._file.read(lambda connection: look.audit(connection, tree))
         if found is None:
-            raise InvalidRequest(trees.unknown(tree))
+            raise refusals.unknown(tree)
         return found
 
     async def sweep(self) -> int:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import sqlite3
 
-from ....model.errors import Conflict, InvalidRequest
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
 from ...queue.sqlite.rows import JOB
 from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
+from ..rules import refusals
 from .ends import mark
-from .trees import unknown
 
 #: Items that one write takes along.
 SOME = 1000
@@ -59,11 +58,11 @@ def _former(connection: sqlite3.Connection, id: str) -> int:
         (id,),
     ).fetchone()
     if row is None:
-        raise InvalidRequest(unknown(id))
+        raise refusals.unknown(id)
     if row[1] is None:
-        raise Conflict(f"the job {id!r} is not over: wait for it, or cancel it, and then try its failed items again")
+        raise refusals.not_over(id)
     if not row[2]:
-        raise InvalidRequest(f"no item of the job {id!r} failed: there is nothing to be tried again")
+        raise refusals.none_failed(id)
     return int(row[0])
 
 

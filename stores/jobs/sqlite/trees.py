@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ....model.errors import Conflict, InvalidRequest, Overloaded
 from ....model.job import JobItem, TreeSpec, TreeState
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
@@ -15,11 +14,11 @@ from ...queue.sqlite.rows import IDS, JOB, json_text
 from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
 from ..jobs import Feeding
+from ..rules import refusals
+from ..rules.feeding import NOTHING
 from ..rules.tree import is_final
-from .ends import NOTHING, end_tree, mark
+from .ends import end_tree, mark
 
-#: Open trees: each costs a few hundred bytes of memory once it is looked at, and a row of every listing.
-MOST_OPEN = 100_000
 #: Rows that one step of the retention forgets.
 FORGOTTEN = 2000
 
@@ -34,16 +33,16 @@ def create(
     known = connection.execute("SELECT definition FROM job_trees WHERE id = ?", (tree.id,)).fetchone()
     if known is not None:
         if known[0] != definition:
-            raise Conflict(f"there is a job {tree.id!r} already, and it is another one: make it with an id of its own")
+            raise refusals.another(tree.id)
         return False
     if tree.key:
         other = connection.execute(
             "SELECT id FROM job_trees WHERE type = ? AND key = ? AND key <> ''", (tree.type, tree.key)
         ).fetchone()
         if other is not None:
-            raise Conflict(f"the job {other[0]!r} of the type {tree.type!r} has the key {tree.key[:100]!r} already")
-    if memory.jobs.open >= MOST_OPEN:
-        raise Overloaded(f"{memory.jobs.open} jobs are open, and at most {MOST_OPEN} may be; try again later", 5.0)
+            raise refusals.key_taken(tree, other[0])
+    if memory.jobs.open >= refusals.MOST_OPEN:
+        raise refusals.too_many(memory.jobs.open)
     (number,) = connection.execute(
         "INSERT INTO job_trees (id, type, key, policy, most_failed, created_by, created_at, definition)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING tree",
@@ -60,9 +59,7 @@ def _make_jobs(
     numbers: dict[str, int] = {}
     for place, (job, feeding) in enumerate(zip(tree.jobs, feedings, strict=True)):
         if len(feeding.prefix) + len(feeding.suffix) + len(NOTHING) > feeding.most:
-            raise InvalidRequest(
-                f"job {job.name!r}: a payload may have {feeding.most} bytes, too few for the name of an argument"
-            )
+            raise refusals.no_room(job.name, feeding.most)
         (numbers[job.name],) = connection.execute(
             "INSERT INTO jobs (tree, place, name, kind, prefix, suffix, most, final, gather, each)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING job",
@@ -104,11 +101,10 @@ def add(
     if known is not None:
         return int(known[0])
     if ending or complete_at is not None:
-        what = "ends" if complete_at is None else "is complete"
-        raise Conflict(f"the job {tree!r} {what}: nothing can be added to it; make another one")
+        raise refusals.over(tree, complete=complete_at is not None)
     if sealed:
-        raise Conflict(f"the job {_said(tree, name)} is sealed: nothing can be added to it; make another job")
-    keys = _new_keys(connection, job, _said(tree, name), items)
+        raise refusals.sealed(tree, name)
+    keys = _new_keys(connection, job, found, items)
     new = [NewItem(memory.kinds.kinds[kind], each.payload, key=each.key) for each in items]
     made = submit(connection, memory, new, max_waiting, now, JOB)
     insert(connection, "job_items (item, job)", [(int(each.id, 16), job) for each in made])
@@ -128,40 +124,29 @@ def _find(connection: sqlite3.Connection, tree: str, name: str) -> tuple[int, in
         (tree, name),
     ).fetchone()
     if row is None:
-        raise InvalidRequest(unknown(tree))
+        raise refusals.unknown(tree)
     if row[0] is None:
         names = connection.execute(
             "SELECT name FROM jobs WHERE tree = (SELECT tree FROM job_trees WHERE id = ?) ORDER BY place LIMIT 20",
             (tree,),
         ).fetchall()
         there = ", ".join(each for (each,) in names)
-        raise InvalidRequest(f"the job {tree!r} has no job {name[:100]!r}: it has {there}")
+        raise refusals.nameless(tree, name, there)
     found: tuple[int, int, int, str, int | None, int] = row
     return found
 
 
-def unknown(tree: str) -> str:
-    """What is told of an id that no tree has."""
-    return f"no job {tree[:100]!r} is known: it was never made here, or was forgotten; `tailrace job list` shows all"
-
-
-def _said(tree: str, name: str) -> str:
-    return repr(f"{tree}/{name}" if name else tree)
-
-
-def _new_keys(connection: sqlite3.Connection, job: int, said: str, items: Sequence[JobItem]) -> list[str]:
+def _new_keys(connection: sqlite3.Connection, job: int, said: tuple[str, str], items: Sequence[JobItem]) -> list[str]:
     """The dedupe keys of items to be added. Raises Conflict, before anything is written, for one that is known."""
     keys = [each.dedupe_key for each in items if each.dedupe_key]
-    if not keys:
-        return []
-    twice = next((key for at, key in enumerate(keys) if key in keys[:at]), None) if len(set(keys)) < len(keys) else None
-    if twice is None:
+    known = refusals.twice(items)
+    if keys and known is None:
         row = connection.execute(
             f"SELECT key FROM job_keys WHERE job = ? AND key IN {IDS} LIMIT 1", (job, json_text(keys))
         ).fetchone()
-        twice = None if row is None else row[0]
-    if twice is not None:
-        raise Conflict(f"an item of the job {said} has the dedupe key {twice[:100]!r} already: none was added")
+        known = None if row is None else row[0]
+    if known is not None:
+        raise refusals.known_item(*said, known)
     return keys
 
 
@@ -169,9 +154,7 @@ def seal(connection: sqlite3.Connection, memory: Memory, tree: str, name: str) -
     """Seals a job; whether it was open."""
     job, _, sealed, _, _, parents = _find(connection, tree, name)
     if parents:
-        raise InvalidRequest(
-            f"the job {_said(tree, name)} comes after others, and is sealed when these are complete: seal the first one"
-        )
+        raise refusals.sealed_by_parents(tree, name)
     if sealed:
         return False
     connection.execute("UPDATE jobs SET sealed = 1 WHERE job = ?", (job,))
@@ -183,7 +166,7 @@ def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str,
     """Cancels, pauses, resumes or deletes a tree: one write on it, in force at once."""
     row = connection.execute("SELECT tree, ending, paused, complete_at FROM job_trees WHERE id = ?", (tree,)).fetchone()
     if row is None:
-        raise InvalidRequest(unknown(tree))
+        raise refusals.unknown(tree)
     number, ending, paused, complete_at = row
     if what == "delete":
         connection.execute("UPDATE job_trees SET deleted = 1 WHERE tree = ?", (number,))

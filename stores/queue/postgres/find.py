@@ -26,7 +26,7 @@ _FOUND = (
     "WITH looked AS ({looked} ORDER BY id DESC LIMIT " + str(LOOK) + "), fits AS (SELECT * FROM looked"
     " WHERE (%s OR kind = ANY (%s::int[])) AND (%s OR state = ANY (%s::smallint[])) ORDER BY id DESC LIMIT %s)"
     " SELECT b.lowest, b.rows, t.id, t.state, t.kind, t.attempts, t.crashes, CASE WHEN t.state BETWEEN 2 AND 4"
-    f" THEN c.until WHEN t.next_trigger = {BLOCKED} THEN k.due ELSE t.next_trigger END, t.ended,"
+    f" THEN c.until WHEN t.next_trigger >= {BLOCKED} THEN coalesce(k.due, t.due) ELSE t.next_trigger END, t.ended,"
     " coalesce(e.reason, t.reason), coalesce(e.progress, t.progress)"
     " FROM (SELECT min(id) AS lowest, count(*) AS rows FROM looked) AS b LEFT JOIN fits AS t ON true"
     " LEFT JOIN S.entities AS e ON e.id = t.id LEFT JOIN S.keyed AS k ON k.id = t.id"

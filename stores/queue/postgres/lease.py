@@ -17,6 +17,7 @@ from ..ids import id_text
 from ..kinds import Kinds
 from ..turns import ReadyLane, limits_in_turn
 from .bounds import LookBounds
+from .rows import JOB_HEADERS
 from .statements import ATTEMPTS, CRASHES, DUE_AT, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
@@ -111,9 +112,13 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
         if not rows:
             return PostgresClaimed(number, moment, ids, None, expired)
     extras: dict[int, Extra] = {}
+    jobs: list[int] = []
     for index, row in enumerate(rows):
         crashes, key, headers = row[CRASHES], row[KEY], row[HEADERS]
         expires_at, progress = row[EXPIRES_AT], row[PROGRESS]
+        if headers == JOB_HEADERS:
+            jobs.append(index)
+            headers = ""
         if crashes or key or headers or expires_at or progress:
             extras[index] = Extra(
                 key=key,
@@ -132,5 +137,6 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
         dues=[row[DUE_AT] / 1e6 if row[DUE_AT] else 0.0 for row in few(rows)],
+        jobs=jobs,
     )
     return PostgresClaimed(number, moment, ids, leased, expired)

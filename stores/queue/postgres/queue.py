@@ -71,15 +71,16 @@ class PostgresQueue:
         self._config = config or StoresConfig()
         self._clock = clock
         self._time: Callable[[], int | None] = store_time or (lambda: None)
-        self._ground = ground = CheckedPostgres(options, self._config, wait, clock, self._time)
+        self.ground = ground = CheckedPostgres(options, self._config, wait, clock, self._time)
         self._home, self._kinds, self._rows, self._read = ground.home, ground.kinds, ground.rows, ground.read
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._ids, self._out = Ids(0), ClaimsOut()
+        self._ends: list[Callable[[], None]] = []
         self._poller = Poller(options.poll_interval, PostgresPollers(ground.read))
         self._waiting = WaitingClaims(self.settle, self._poller)
         self._submissions = submissions(self._store, self._waiting.run)
         self._settlements = settlements(self._succeed, self._waiting.run)
-        self._room = Capacity(self._config.max_waiting, self.counts, clock, self._waiting.run)
+        self.room = Capacity(self._config.max_waiting, self.counts, clock, self._waiting.run)
         self._hints = PostgresHints(options, ground.read, self._hinted, "queue")
         self._outbox = PostgresCollecting(ground.rows, self._time, self._config)
         self._claiming = PostgresClaiming(
@@ -95,7 +96,7 @@ class PostgresQueue:
     async def open(self) -> None:
         """Looks at the server and makes the schema where there is none. Raises ConfigError for a server or a schema
         that cannot be used; one that cannot be reached now is tried again at each use. Harmless when open."""
-        self._ground.server.open()
+        self.ground.server.open()
         self._hints.open()
         try:
             await self._kinds.look()
@@ -106,7 +107,26 @@ class PostgresQueue:
         """Closes the connections. Harmless when closed."""
         await self._hints.close()
         await self._waiting.close()
-        await self._ground.server.close()
+        await self.ground.server.close()
+
+    # For what rests in the same schema (stores/jobs).
+
+    @property
+    def max_payload(self) -> int:
+        """The bytes that a payload may have."""
+        return self._config.max_payload
+
+    def new_ids(self, count: int) -> Sequence[int]:
+        """So many new ids."""
+        return self._ids.take(count, int(self._clock.wall() * 1000))
+
+    def changed(self) -> None:
+        """Something was stored beside, or is due that was not."""
+        self._wake(anything=True)
+
+    def on_ends(self, told: Callable[[], None]) -> None:
+        """`told` is called when items of jobs may have ended."""
+        self._ends.append(told)
 
     def _hinted(self) -> None:
         """Another node changed something."""
@@ -129,7 +149,7 @@ class PostgresQueue:
         return await self._submissions.add(items)
 
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
-        await self._room.look(len(items))
+        await self.room.look(len(items))
         await self._kinds.add(item.kind for item in items)
         lanes = [self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items]
         await self._waiting.takers.ready(items)
@@ -146,11 +166,11 @@ class PostgresQueue:
                     await self._waiting.give_back(leased)
                     leased = None
         except psycopg.errors.UniqueViolation as error:
-            raise explained(error, self._ground.server.name, "a submission") from None
+            raise explained(error, self.ground.server.name, "a submission") from None
         finally:
             if taker is not None:
                 self._waiting.bring(taker, leased)
-        self._room.taken(len(items) - len(first))
+        self.room.taken(len(items) - len(first))
         out = {row[call.ID] for row in taken}.union(first)
         stored_now = zip(ids, lanes, items, strict=True)
         left = [(number, lane, item) for number, lane, item in stored_now if number not in out]
@@ -210,20 +230,26 @@ class PostgresQueue:
             return await self._settlements.add(Succeeded(fence, succeeded))
         refused, again = await settled(self._rows, self._out, self._time(), fence, succeeded, others)
         if again:
-            self._wake(anything=True)
+            self._ended()
         return refused[0]
 
     async def _succeed(self, group: Sequence[Succeeded]) -> list[list[str]]:
         refused, again = await succeeded_together(self._rows, self._out, self._time(), group)
         if again:
-            self._wake(anything=True)
+            self._ended()
         return refused
+
+    def _ended(self) -> None:
+        """Something may be due that was not, and items of jobs may have ended."""
+        self._wake(anything=True)
+        for each in self._ends:
+            each()
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         wanted = numbers(map(id_number, ids))
         [(answers, again)] = await self._rows(call.CANCEL, (self._time(), wanted), "a cancellation")
         if again:
-            self._wake(anything=True)
+            self._ended()
         return list(answers)
 
     # One item at a time.

@@ -23,7 +23,8 @@ TAKEN, FORGOTTEN = 100, 101
 
 _STATUS = (
     "SELECT t.id, t.state, t.kind, t.attempts, t.crashes, CASE WHEN t.state >= 2 THEN c.until"
-    f" WHEN t.next_trigger = {BLOCKED} THEN k.due ELSE t.next_trigger END, 0::bigint, e.reason, e.progress"
+    f" WHEN t.next_trigger >= {BLOCKED} THEN coalesce(k.due, t.due) ELSE t.next_trigger END, 0::bigint,"
+    " e.reason, e.progress"
     " FROM S.tasks AS t LEFT JOIN S.entities AS e ON e.id = t.id LEFT JOIN S.keyed AS k ON k.id = t.id"
     " LEFT JOIN S.claims AS c ON c.number = t.claim WHERE t.id = ANY (%(ids)s::bigint[])"
     " UNION ALL SELECT id, state, kind, attempts, crashes, 0::bigint, ended, reason, progress FROM S.ended"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from ....model.claim import Settle
-from ...postgres.arrays import numbers, texts
+import psycopg
+
+from ....model.claim import Settle, State
+from ...postgres.arrays import blobs, numbers, texts
 from ..ids import id_number
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
 from ..settlements import Succeeded
 from . import statements as call
 from .claims import ClaimsOut
+from .submit import NEW_IDS
 
 #: One statement, with S. for the schema, and what it is about.
 Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
@@ -29,11 +33,16 @@ class SettleReply(NamedTuple):
 async def settled(
     rows: Rows, out: ClaimsOut, at: int | None, fence: int, succeeded: Sequence[str], others: Sequence[Settle]
 ) -> SettleReply:
-    """Ends hand-outs of one claim. `at`: µs instead of the server's clock."""
-    plain = [id_number(each) for each in succeeded]
+    """Ends hand-outs of one claim. `at`: µs instead of the server's clock. Results that come with successes become
+    items of jobs in the same transaction, whose ids the server draws: where these are taken it begins anew."""
+    results = {id_number(each.id): each.result for each in others if _is_result(each)}
+    everybody = (*succeeded, *(other.id for other in others))
+    others = [each for each in others if not _is_result(each)] if results else others
+    plain = [*map(id_number, succeeded), *results]
     ends = [id_number(each.id) for each in others]
     leaving = plain + [number for number, each in zip(ends, others, strict=True) if each.state not in LEASED]
-    [(refused, again)] = await rows(
+    [(refused, again)] = await _with_new_ids(
+        rows,
         call.SETTLE,
         (
             at,
@@ -49,13 +58,25 @@ async def settled(
             texts([each.reason[:REASON] for each in others]),
             texts([each.progress[:PROGRESS] for each in others]),
             texts([each.outcome for each in others]),
+            numbers(results),
+            blobs([each or b"" for each in results.values()]),
         ),
-        "a settlement",
     )
     out.ended(fence, leaving)
     gone = set(refused)
-    everybody = (*succeeded, *(other.id for other in others))
     return SettleReply([[each for each in everybody if id_number(each) in gone]], again)
+
+
+async def _with_new_ids(rows: Rows, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """A settlement, begun anew where ids that the server drew for items of jobs are another's."""
+    for _ in range(NEW_IDS - 1):
+        with contextlib.suppress(psycopg.errors.UniqueViolation):
+            return await rows(statement, arguments, "a settlement")
+    return await rows(statement, arguments, "a settlement")
+
+
+def _is_result(each: Settle) -> bool:
+    return each.result is not None and each.state is State.SUCCESS
 
 
 async def succeeded_together(rows: Rows, out: ClaimsOut, at: int | None, group: Sequence[Succeeded]) -> SettleReply:
@@ -65,7 +86,7 @@ async def succeeded_together(rows: Rows, out: ClaimsOut, at: int | None, group: 
     over = [number for fence, leaving in claims for number in out.over_with(fence, leaving)]
     columns = numbers(fence for fence, _ in claims), texts([numbers(leaving) for _, leaving in claims])
     everybody = numbers(each for leaving in ids for each in leaving)
-    found = await rows(call.SUCCEED, (numbers(over), everybody, *columns, at), "a settlement")
+    found = await _with_new_ids(rows, call.SUCCEED, (numbers(over), everybody, *columns, at))
     for fence, leaving in claims:
         out.ended(fence, leaving)
     return SettleReply(

@@ -56,7 +56,8 @@ END_LEASES = "SELECT moment, soonest, claims_ended, troubles FROM S.queue_end_le
 RENEW = "SELECT id, cancel, claim FROM S.queue_renew(%s::bigint, %s::bigint[], %s::bigint, %s::bigint, %s::smallint)"
 SETTLE = (
     "SELECT refused, again FROM S.queue_settle(%s::bigint, %s::bigint, %s::bigint[], %s::bigint[], %s::bigint[],"
-    " %s::smallint[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[])"
+    " %s::smallint[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[],"
+    " %s::bigint[], %s::bytea[])"
 )
 #: Plain successes of several claims, in the schema's order of locks: what is over of the claims, all keys, then the
 #: items of one claim after the other.

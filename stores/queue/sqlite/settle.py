@@ -10,7 +10,8 @@ import msgspec
 
 from ....model.claim import Settle, State
 from ....model.tries import KEPT, REASON_KEPT
-from ...jobs.sqlite.ends import NOTHING, ItemEnd, keep_payloads, note_ends
+from ...jobs.rules.feeding import NOTHING
+from ...jobs.sqlite.ends import ItemEnd, keep_payloads, note_ends
 from ..ids import id_number
 from ..lifecycle import LEASED, TERMINAL, WAITING, may_move
 from ..queue import PROGRESS, REASON

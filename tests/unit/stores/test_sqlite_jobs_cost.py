@@ -54,7 +54,7 @@ async def test_no_statement_of_plain_items_asks_for_jobs_before_a_tree_or_after_
     await file.close()
 
 
-@pytest.mark.parametrize(("engine", "name"), [("postgres", "PostgreSQL"), ("redis", "Redis")])
+@pytest.mark.parametrize(("engine", "name"), [("redis", "Redis")])
 async def test_an_engine_without_jobs_refuses_them_and_says_what_to_use(engine: str, name: str) -> None:
     jobs = NoJobs(name)
     for call in (

@@ -1,0 +1,1 @@
+"""Jobs on PostgreSQL, in the queue's own schema."""

@@ -1,0 +1,162 @@
+"""Advances of jobs on PostgreSQL: what is due of each, a bounded step at a time, decided by the rules and written where
+a job still stands as it was read. Any number of processes may do it; a step that two of them take is taken once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ...postgres.arrays import blobs, numbers, texts
+from ..rules.ending import JobStands, JobStep, ends_tree, next_step
+from ..rules.feeding import NoList, TooLarge, elements, payload_of
+from ..rules.refusals import too_large, why_ends
+from . import statements as call
+
+#: Jobs of one look, items that one step cancels or makes due again, and those that it makes of an expansion.
+JOBS, SOME, EXPANDED = 64, 256, 1000
+
+
+class Ground(Protocol):
+    """The schema of a queue: statements that write, and those that only read."""
+
+    async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]: ...
+
+    async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]: ...
+
+
+class FoldedJob(NamedTuple):
+    """A job with all that was counted of it until now, as `job_fold` answers."""
+
+    job: int
+    tree: int
+    name: str
+    prefix: bytes
+    suffix: bytes
+    most: int
+    gather: bool
+    each: bool
+    sealed: bool
+    pending: int
+    looked: int
+    complete: bool
+    folds: int
+    parents: int
+    open_parents: int
+    policy: str
+    most_failed: int
+    tree_failed: int
+    ending: str
+    paused: bool
+
+    @property
+    def stands(self) -> JobStands:
+        """As the rule reads it."""
+        return JobStands(
+            self.sealed,
+            self.pending,
+            self.complete,
+            self.parents > 0,
+            self.open_parents,
+            self.gather,
+            bool(self.ending),
+        )
+
+
+class Advanced(NamedTuple):
+    """What a step came to: how many jobs may need another one, and whether items are due now that were not."""
+
+    left: int
+    woken: bool
+
+
+class PostgresAdvance:
+    """The advances of one process. `at` is µs instead of the server's clock, or None. Invariant: `_apart` is the result
+    that is being taken apart: its job, its origin and its elements."""
+
+    def __init__(self, ground: Ground, at: int | None = None) -> None:
+        self._ground = ground
+        self.at = at
+        self._apart: tuple[int, int, Sequence[bytes]] | None = None
+
+    async def step(self) -> Advanced:
+        """One step of some jobs: how many were due, and whether items are due now that were not."""
+        found = await self._ground.rows(call.FOLD, (JOBS,), "a look at jobs")
+        decided: list[tuple[FoldedJob, str]] = []
+        woken = False
+        for row in map(FoldedJob._make, found):
+            step, wakes = await self._step(row)
+            woken |= wakes
+            if step:
+                decided.append((row, step))
+        if decided:
+            await self._ground.rows(
+                call.DECIDE,
+                (
+                    self.at,
+                    numbers(row.job for row, _ in decided),
+                    numbers(row.folds for row, _ in decided),
+                    texts([step for _, step in decided]),
+                ),
+                "a decision about jobs",
+            )
+        return Advanced(sum(step != "nothing" for _, step in decided) + len(found) - len(decided), woken)
+
+    async def _step(self, row: FoldedJob) -> tuple[str, bool]:
+        """What is to be written of a job, or nothing where this took a step of it; whether items are due by it."""
+        if row.complete:
+            return "nothing", False
+        if not row.ending and ends_tree(row.policy, row.most_failed, row.tree_failed):
+            await self._end(row, why_ends(row.policy, row.tree_failed, row.most_failed))
+            return "", False
+        if await self._some_items(row):
+            return "", True
+        step = next_step(row.stands)
+        if step is JobStep.GATHER_AND_SEAL:
+            [(size,)] = await self._ground.rows(call.GATHER, (self.at, row.job, row.folds), "a gathering")
+            if size >= 0:
+                await self._end(row, too_large(row.name, size, row.most))
+            return "", size < 0
+        return {JobStep.SEAL: "seal", JobStep.COMPLETE: "complete"}.get(step, "nothing"), False
+
+    async def _some_items(self, row: FoldedJob) -> bool:
+        """Cancels, makes or wakes some items of a job. Whether there may be more."""
+        if row.ending:  # what is behind a cancelled item of its key may be due
+            return row.pending > 0 and await self._some(call.CANCEL_SOME, row) > 0
+        if row.each and row.pending and await self._expand(row):
+            return True
+        return row.looked >= 0 and not row.paused and await self._some(call.WAKE_SOME, row) > 0
+
+    async def _some(self, statement: str, row: FoldedJob) -> int:
+        [(count,)] = await self._ground.rows(statement, (self.at, row.job, SOME), "some items of a job")
+        return int(count)
+
+    async def _end(self, row: FoldedJob, why: str) -> None:
+        await self._ground.rows(call.END_TREE, (row.tree, "failed", why), "the end of a job")
+
+    async def _expand(self, row: FoldedJob) -> bool:
+        """Makes some items of a result that is taken apart. Whether there was one."""
+        found = await self._ground.read(call.EXPANSION, (row.job,), "what is taken apart")
+        if not found:
+            return False
+        [(origin, begin)] = found
+        try:
+            all_ = await self._elements(row, origin)
+            some = all_[begin : begin + EXPANDED]
+            payloads = [payload_of(row.prefix, each, row.suffix, row.most, row.name) for each in some]
+        except (NoList, TooLarge) as error:  # the server took it for a list whose elements fit
+            await self._end(row, str(error))
+            return True
+        last = begin + len(some) >= len(all_)
+        arguments = (self.at, row.job, origin, begin, blobs(payloads), last)
+        await self._ground.rows(call.EXPAND, arguments, "an expansion")
+        if last:
+            self._apart = None
+        return True
+
+    async def _elements(self, row: FoldedJob, origin: int) -> Sequence[bytes]:
+        """The elements of a result, which is read once for all of its steps."""
+        if self._apart is None or self._apart[:2] != (row.job, origin):
+            found = await self._ground.read(call.APART, (row.job, origin), "what is taken apart")
+            result = bytes(found[0][0]) if found else b""
+            self._apart = (row.job, origin, elements(result, row.name) if found else ())
+        return self._apart[2]

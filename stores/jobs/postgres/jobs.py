@@ -1,0 +1,240 @@
+"""Jobs on PostgreSQL: in the queue's own schema. Items end in the queue's settlements; what is due of their jobs then
+is done after the commit, by whichever process looks first."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+
+import msgspec
+import psycopg
+
+from ....model.errors import Unavailable
+from ....model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ....model.name import is_name
+from ....model.workload import Kind
+from ...postgres.arrays import blobs, numbers, texts, truths
+from ...postgres.server import explained
+from ...queue.admission import check as check_items
+from ...queue.postgres.queue import PostgresQueue
+from ...queue.postgres.submit import NEW_IDS
+from ...queue.queue import NewItem
+from ..jobs import Feeding
+from ..rules import refusals
+from ..rules.feeding import NOTHING
+from ..rules.tree import check, is_final
+from . import look
+from . import statements as call
+from .advance import PostgresAdvance
+
+#: Seconds between two advances of what this process ended, and between two looks at what others left.
+PAUSE, LOOK = 0.02, 1.0
+#: Items that one step of another try takes along, and rows that one step of the retention forgets.
+TAKEN, FORGOTTEN = 1000, 2000
+_ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
+
+_LOG = logging.getLogger("tailrace.stores")
+_encode = msgspec.json.Encoder().encode
+
+
+class PostgresJobs:
+    """A Jobs beside this queue. `run` is to run while it is open."""
+
+    def __init__(self, queue: PostgresQueue, *, retention: float = 7 * 86_400.0) -> None:
+        self._queue = queue
+        self._ground = queue.ground
+        self._retention = retention
+        self._due = asyncio.Event()
+        queue.on_ends(self._due.set)
+
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
+        check(tree)
+        for job, feeding in zip(tree.jobs, feedings, strict=True):
+            if len(feeding.prefix) + len(feeding.suffix) + len(NOTHING) > feeding.most:
+                raise refusals.no_room(job.name, feeding.most)
+        kinds = self._ground.kinds
+        await kinds.add(each.kind for each in feedings)
+        of_jobs = [kinds.numbers[each.kind] for each in feedings]
+        place_of = {job.name: place for place, job in enumerate(tree.jobs)}
+        edges = [(place_of[parent], place_of[job.name]) for job in tree.jobs for parent in job.parents]
+        definition = _encode((tree.type, tree.key, tree.policy, tree.most_failed, tree.jobs)).decode()
+        arguments = (
+            self._ground.time(),
+            tree.id,
+            tree.type,
+            tree.key,
+            tree.policy,
+            tree.most_failed,
+            tree.created_by,
+            definition,
+            refusals.MOST_OPEN,
+            texts([job.name for job in tree.jobs]),
+            numbers(of_jobs),
+            numbers(kinds.lane_of[kind] for kind in of_jobs),
+            blobs([each.prefix for each in feedings]),
+            blobs([each.suffix for each in feedings]),
+            numbers(each.most for each in feedings),
+            truths(is_final(job, tree.jobs) for job in tree.jobs),
+            truths(job.gather for job in tree.jobs),
+            truths(job.each for job in tree.jobs),
+            numbers(parent for parent, _ in edges),
+            numbers(child for _, child in edges),
+        )
+        for _ in range(NEW_IDS):
+            with contextlib.suppress(psycopg.errors.UniqueViolation):  # somebody made it meanwhile
+                [(outcome, told)] = await self._ground.rows(call.CREATE, arguments, "a new job")
+                break
+        else:
+            raise Unavailable(f"the job {tree.id!r} is made by others all the time: try again")
+        if outcome == "other":
+            raise refusals.another(tree.id)
+        if outcome == "key":
+            raise refusals.key_taken(tree, told)
+        if outcome == "many":
+            raise refusals.too_many(refusals.MOST_OPEN)
+        return bool(outcome == "new")
+
+    async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
+        refusals.check_names(tree, job)
+        refusals.check_items(token, items)
+        check_items([NewItem(_ANY_KIND, each.payload, key=each.key) for each in items], self._queue.max_payload)
+        twice = refusals.twice(items)
+        if twice is not None:
+            raise refusals.known_item(tree, job, twice)
+        await self._queue.room.look(len(items))
+        columns = (
+            blobs([each.payload for each in items]),
+            texts([each.key for each in items]),
+            texts([each.dedupe_key for each in items]),
+        )
+        for attempt in range(NEW_IDS):
+            ids = self._queue.new_ids(len(items))
+            try:
+                found = await self._ground.rows(
+                    call.ADD, (self._ground.time(), tree, job, token, numbers(ids), *columns), "an addition to a job"
+                )
+            except psycopg.errors.UniqueViolation as error:  # ids, a token or a key of somebody else in this moment
+                if attempt == NEW_IDS - 1:
+                    raise explained(error, self._ground.server.name, "an addition to a job") from None
+                continue
+            break
+        [(outcome, told, count)] = found
+        self._refuse(outcome, tree, job, told)
+        self._queue.room.taken(count)
+        self._queue.changed()
+        return int(count)
+
+    def _refuse(self, outcome: str, tree: str, job: str, told: str) -> None:
+        """Raises what an outcome says, if it refuses."""
+        if outcome == "unknown":
+            raise refusals.unknown(tree)
+        if outcome == "nameless":
+            raise refusals.nameless(tree, job, told)
+        if outcome in ("over", "ends"):
+            raise refusals.over(tree, complete=outcome == "over")
+        if outcome == "sealed":
+            raise refusals.sealed(tree, job)
+        if outcome == "dedupe":
+            raise refusals.known_item(tree, job, told)
+        if outcome == "born":
+            raise refusals.sealed_by_parents(tree, job)
+
+    async def seal(self, tree: str, job: str) -> bool:
+        refusals.check_names(tree, job)
+        [(outcome, told)] = await self._ground.rows(call.SEAL, (tree, job), "the seal of a job")
+        if outcome == "again":
+            return False
+        if outcome != "sealed":
+            self._refuse(outcome, tree, job, told)
+        await self.advance()
+        return True
+
+    async def show(self, tree: str) -> TreeStatus | None:
+        return await look.show(self._ground.read, tree) if is_name(tree) else None
+
+    async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
+        refusals.check_state(state)
+        if after:
+            refusals.check_names(after)
+        return await look.listing(self._ground.read, state, after, limit)
+
+    async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
+        refusals.check_names(tree)
+        refusals.check_page(after)
+        found = await look.results(self._ground.read, tree, after, limit, max_bytes)
+        if found is None:
+            raise refusals.unknown(tree)
+        return found
+
+    async def change(self, tree: str, what: str, why: str) -> str:
+        refusals.check_names(tree)
+        refusals.check_change(what)
+        [(word,)] = await self._ground.rows(call.CHANGE, (tree, what, why), "a change of a job")
+        if word == "unknown":
+            raise refusals.unknown(tree)
+        await self.advance()
+        return str(word)
+
+    async def retry(self, tree: str, id: str, who: str) -> int:
+        refusals.check_names(tree)
+        refusals.check_id(id)
+        outcome, count = "more", 0
+        while outcome == "more":
+            await self._queue.room.look(TAKEN)
+            arguments = (self._ground.time(), tree, id, who, TAKEN)
+            [(outcome, count)] = await self._ground.rows(call.RETRY, arguments, "another try of a job")
+            if outcome == "unknown":
+                raise refusals.unknown(tree)
+            if outcome == "open":
+                raise refusals.not_over(tree)
+            if outcome == "none":
+                raise refusals.none_failed(tree)
+            self._queue.changed()
+        await self.advance()
+        return int(count)
+
+    async def audit(self, tree: str) -> list[str]:
+        refusals.check_names(tree)
+        found = await look.audit(self._ground.read, tree)
+        if found is None:
+            raise refusals.unknown(tree)
+        return found
+
+    # What goes on by itself.
+
+    async def advance(self, steps: int = 1000) -> bool:
+        """Does what is due of all jobs, at most so many steps. Whether there may be more."""
+        ahead = PostgresAdvance(self._ground, self._ground.time())
+        for _ in range(steps):
+            done = await ahead.step()
+            if done.woken:
+                self._queue.changed()
+            if not done.left:
+                return False
+        return True
+
+    async def run(self) -> None:
+        """Advances what this process ended soon, and what others left now and then. A server that is away is waited
+        for."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK):
+                    await self._due.wait()
+            self._due.clear()
+            try:
+                if await self.advance():
+                    self._due.set()
+            except Unavailable as error:
+                _LOG.info("%s; going on with jobs later", error)
+                await asyncio.sleep(LOOK)
+            await asyncio.sleep(PAUSE)
+
+    async def sweep(self) -> int:
+        """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""
+        left = await self.advance()
+        [(now,)] = await self._ground.read(call.NOW, (self._ground.time(),), "the time")
+        before = now - int(self._retention * 1e6)
+        [(gone,)] = await self._ground.rows(call.FORGET, (before, FORGOTTEN), "what is forgotten of jobs")
+        return int(left) + int(gone)

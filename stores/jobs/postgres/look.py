@@ -1,0 +1,186 @@
+"""Looks at trees on PostgreSQL: how they stand, what came of their items, and whether their rows agree. Each is one
+statement or a few, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
+from ...queue.ids import id_number, id_text
+from ..rules.ending import state_of
+
+#: Runs a statement in which S. stands for the schema.
+Read = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
+
+_STATES = {
+    "": "",
+    "running": " AND complete_at IS NULL AND ending = '' AND NOT paused",
+    "paused": " AND complete_at IS NULL AND ending = '' AND paused",
+    "ending": " AND complete_at IS NULL AND ending <> ''",
+    "complete": " AND complete_at IS NOT NULL AND ending = ''",
+    "failed": " AND complete_at IS NOT NULL AND ending = 'failed'",
+    "cancelled": " AND complete_at IS NOT NULL AND ending = 'cancelled'",
+}
+# Trees with their jobs, a row for each job; what was not folded yet counts.
+_SHOW = (
+    "SELECT t.tree, t.id, t.type, t.key, t.policy, t.created_by, t.created_at, t.complete_at, t.why, t.ending,"
+    " t.paused, j.name, l.function, (SELECT coalesce(array_agg(o.name ORDER BY o.job), '{}') FROM S.job_parents AS p"
+    " JOIN S.jobs AS o ON o.job = p.parent WHERE p.job = j.job), j.final, j.sealed, j.pending + coalesce(d.pending, 0),"
+    " j.succeeded + coalesce(d.succeeded, 0), j.failed + coalesce(d.failed, 0), j.complete_at, j.gather, j.each"
+    " FROM (SELECT * FROM S.job_trees WHERE NOT deleted{which}) AS t"
+    " JOIN S.jobs AS j ON j.tree = t.tree JOIN S.lanes AS l ON l.lane = j.lane"
+    " LEFT JOIN (SELECT job, sum(pending)::bigint AS pending, sum(succeeded)::bigint AS succeeded,"
+    " sum(failed)::bigint AS failed FROM S.job_deltas GROUP BY job) AS d ON d.job = j.job"
+    " ORDER BY t.tree DESC, j.place"
+)
+_ONE = _SHOW.replace("{which}", " AND id = %s::text")
+_RESULTS = (
+    "SELECT j.place, j.name, i.item, i.state, coalesce(r.result, ''), i.reason FROM S.jobs AS j"
+    " CROSS JOIN LATERAL (SELECT * FROM S.job_items AS i WHERE i.job = j.job AND i.state > 0"
+    " AND i.item > CASE WHEN j.place = %(place)s::int THEN %(item)s::bigint ELSE -1 END ORDER BY i.job, i.item"
+    " LIMIT %(limit)s::int) AS i LEFT JOIN S.job_results AS r ON r.item = i.item"
+    " WHERE j.tree = %(tree)s::bigint AND j.final AND j.place >= %(place)s::int ORDER BY j.place, i.item"
+    " LIMIT %(limit)s::int"
+)
+#: Results of one read: the bytes of a page are bounded as it is made.
+READ = 200
+
+
+async def show(read: Read, tree: str) -> TreeStatus | None:
+    """One tree."""
+    found = _statuses(await read(_ONE, (tree,), "a look at a job"))
+    return found[0] if found else None
+
+
+async def listing(read: Read, state: str, after: str, limit: int) -> list[TreeStatus]:
+    """Trees, the newest first."""
+    which, arguments = _STATES[state], []
+    if after:
+        which += " AND tree < coalesce((SELECT tree FROM S.job_trees WHERE id = %s::text), 0)"
+        arguments = [after]
+    statement = _SHOW.replace("{which}", f"{which} ORDER BY tree DESC LIMIT %s::int")
+    return _statuses(await read(statement, (*arguments, limit), "a list of jobs"))
+
+
+def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
+    found: dict[int, TreeStatus] = {}
+    for row in rows:
+        tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused = row[:11]
+        name, function, parents, final, sealed, pending, succeeded, failed, job_complete_at, gather, each = row[11:]
+        status = found.get(tree)
+        if status is None:
+            status = found[tree] = TreeStatus(
+                id,
+                type_,
+                key,
+                state_of(ending, paused, complete_at is not None),
+                policy,
+                created_by,
+                created_at / 1e6,
+                (complete_at or 0) / 1e6,
+                why,
+            )
+        over = (job_complete_at or 0) / 1e6
+        status.jobs.append(
+            JobStatus(name, function, parents, final, sealed, pending, succeeded, failed, over, gather, each)
+        )
+    return [*found.values()]
+
+
+async def results(read: Read, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
+    """What became of items of final jobs behind `after` (a job's place and an item); None: the tree is not known."""
+    known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text AND NOT deleted", (tree,), "a look at a job")
+    if not known:
+        return None
+    place, _, item = after.partition(".")
+    behind = (int(place or 0), id_number(item) if item else -1)
+    found: list[JobResult] = []
+    last = ""
+    while True:
+        some = min(READ, limit - len(found))
+        values = {"place": behind[0], "item": behind[1], "limit": some, "tree": known[0][0]}
+        statement, arguments = _positional(_RESULTS, values)
+        rows = await read(statement, arguments, "results of a job")
+        for place_, job, number, state, result, reason in rows:
+            max_bytes -= len(result)
+            if max_bytes < 0 and found:
+                return ResultPage(found, last)
+            found.append(JobResult(id_text(number), job, state == 1, bytes(result), reason))
+            behind = (place_, number)
+            last = f"{place_}.{id_text(number)}"
+        if len(rows) < some:
+            return ResultPage(found)
+        if len(found) >= limit:
+            return ResultPage(found, last)
+
+
+def _positional(statement: str, values: dict[str, Any]) -> tuple[str, list[Any]]:
+    """A statement with its named values in the order in which it has them."""
+    arguments = []
+    parts = statement.split("%(")
+    text = parts[0]
+    for part in parts[1:]:
+        name, _, rest = part.partition(")s")
+        arguments.append(values[name])
+        text += "%s" + rest
+    return text, arguments
+
+
+#: Each question answers what is wrong with one tree's rows: items that disagree are counted.
+_AUDITS = {
+    "jobs count other items than they have": (
+        "SELECT count(*) FROM S.jobs AS j, LATERAL (SELECT coalesce(sum(d.pending), 0) AS p,"
+        " coalesce(sum(d.succeeded), 0) AS s, coalesce(sum(d.failed), 0) AS f FROM S.job_deltas AS d"
+        " WHERE d.job = j.job) AS d WHERE j.tree = %s AND (j.pending + d.p, j.succeeded + d.s, j.failed + d.f) <> ("
+        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 0)"
+        "  + (SELECT count(*) FROM S.job_expansions WHERE job = j.job),"
+        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 1),"
+        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 2))"
+    ),
+    "items that succeeded have no item in a job that they feed": (
+        "SELECT count(*) FROM S.jobs AS j JOIN S.job_parents AS p ON p.parent = j.job JOIN S.jobs AS c ON c.job = p.job"
+        " JOIN S.job_items AS i ON i.job = j.job JOIN S.job_trees AS t ON t.tree = j.tree WHERE j.tree = %s"
+        " AND i.state = 1 AND NOT c.gather AND NOT c.each AND t.ending = ''"
+        " AND NOT EXISTS (SELECT 1 FROM S.job_items AS d WHERE d.origin = i.item AND d.job = c.job)"
+    ),
+    "items that pend have no live workload": (
+        "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job"
+        " LEFT JOIN S.tasks AS t ON t.id = i.item WHERE j.tree = %s AND i.state = 0"
+        " AND (t.id IS NULL OR t.flags & 32 = 0)"
+    ),
+    "items that ended have a live workload": (
+        "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job JOIN S.tasks AS t ON t.id = i.item"
+        " WHERE j.tree = %s AND i.state > 0"
+    ),
+    "results that are to be kept are not": (
+        "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job WHERE j.tree = %s AND j.keeps"
+        " AND i.state = 1 AND NOT EXISTS (SELECT 1 FROM S.job_results WHERE item = i.item)"
+    ),
+    "jobs are complete though a parent is not": (
+        "SELECT count(*) FROM S.jobs AS j JOIN S.job_parents AS p ON p.job = j.job JOIN S.jobs AS o ON o.job = p.parent"
+        " WHERE j.tree = %s AND j.complete_at IS NOT NULL AND o.complete_at IS NULL"
+    ),
+    "jobs have nothing left to do, and are not marked": (
+        "SELECT count(*) FROM S.jobs AS j WHERE j.tree = %s AND j.sealed AND j.pending = 0 AND j.complete_at IS NULL"
+        " AND NOT j.due AND NOT EXISTS (SELECT 1 FROM S.job_deltas AS d WHERE d.job = j.job)"
+        " AND NOT EXISTS (SELECT 1 FROM S.job_parents AS p JOIN S.jobs AS o ON o.job = p.parent WHERE p.job = j.job"
+        " AND o.complete_at IS NULL)"
+    ),
+    "it is not complete though all of its jobs are": (
+        "SELECT count(*) FROM S.job_trees AS t WHERE t.tree = %s AND (t.complete_at IS NULL)"
+        " <> EXISTS (SELECT 1 FROM S.jobs AS j WHERE j.tree = t.tree AND j.complete_at IS NULL)"
+    ),
+}
+#: All of them in one statement, so that nothing moves meanwhile.
+_AUDIT = " UNION ALL ".join(f"SELECT {n}, ({question})" for n, question in enumerate(_AUDITS.values()))
+
+
+async def audit(read: Read, tree: str) -> list[str] | None:
+    """What of a tree does not agree with itself; None: it is not known."""
+    known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text", (tree,), "a look at a job")
+    if not known:
+        return None
+    found = await read(_AUDIT, [known[0][0]] * len(_AUDITS), "an audit of a job")
+    whats = [*_AUDITS]
+    return [f"{count} {whats[place]}" for place, count in found if count]

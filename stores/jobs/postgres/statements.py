@@ -1,0 +1,32 @@
+"""The calls of the schema's functions for jobs; S. stands for the schema. Their arguments are described with the
+functions (stores/postgres/migrations/0022_jobs.sql)."""
+
+from __future__ import annotations
+
+CREATE = (
+    "SELECT outcome, told FROM S.job_create(%s::bigint, %s::text, %s::text, %s::text, %s::text, %s::bigint, %s::text,"
+    " %s::text, %s::int, %s::text[], %s::int[], %s::int[], %s::bytea[], %s::bytea[], %s::int[], %s::boolean[],"
+    " %s::boolean[], %s::boolean[], %s::int[], %s::int[])"
+)
+ADD = (
+    "SELECT outcome, told, items FROM S.job_add(%s::bigint, %s::text, %s::text, %s::text, %s::bigint[], %s::bytea[],"
+    " %s::text[], %s::text[])"
+)
+SEAL = "SELECT outcome, told FROM S.job_seal(%s::text, %s::text)"
+CHANGE = "SELECT word FROM S.job_change(%s::text, %s::text, %s::text) AS word"
+RETRY = "SELECT outcome, items FROM S.job_retry(%s::bigint, %s::text, %s::text, %s::text, %s::int)"
+FORGET = "SELECT gone FROM S.job_forget(%s::bigint, %s::int) AS gone"
+NOW = "SELECT S.now_micros(%s::bigint)"
+
+FOLD = (
+    "SELECT job, tree, name, prefix, suffix, most_bytes, gather, each, sealed, pending, looked, complete, folds,"
+    " parents, open_parents, policy, most_failed, tree_failed, ending, paused FROM S.job_fold(%s::int)"
+)
+DECIDE = "SELECT done FROM S.job_decide(%s::bigint, %s::bigint[], %s::bigint[], %s::text[]) AS done"
+END_TREE = "SELECT new FROM S.job_end_tree(%s::bigint, %s::text, %s::text) AS new"
+CANCEL_SOME = "SELECT gone FROM S.job_cancel_some(%s::bigint, %s::bigint, %s::int) AS gone"
+WAKE_SOME = "SELECT woken FROM S.job_wake_some(%s::bigint, %s::bigint, %s::int) AS woken"
+EXPAND = "SELECT made FROM S.job_expand(%s::bigint, %s::bigint, %s::bigint, %s::int, %s::bytea[], %s::boolean) AS made"
+GATHER = "SELECT bytes FROM S.job_gather(%s::bigint, %s::bigint, %s::bigint) AS bytes"
+EXPANSION = "SELECT origin, next FROM S.job_expansions WHERE job = %s::bigint ORDER BY origin LIMIT 1"
+APART = "SELECT result FROM S.job_expansions WHERE job = %s::bigint AND origin = %s::bigint"

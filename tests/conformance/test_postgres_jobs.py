@@ -1,0 +1,52 @@
+"""Jobs on PostgreSQL obey the laws of jobs, and agree with their model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from servers.queues import MODEL_ON_A_SERVER, ServedQueue
+
+from tailrace.model.claim import Settle
+from tailrace.stores.jobs.postgres.jobs import PostgresJobs
+from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
+from tailrace.testing.conformance.jobs import JobsLaws
+from tailrace.testing.conformance.jobs_engine import MOST
+from tailrace.testing.conformance.jobs_model import JobsModel
+
+
+class _AdvancedQueue(PostgresQueue):
+    """A queue after whose settlements and claims what is due of jobs is done at once, which a part does soon after."""
+
+    jobs: PostgresJobs
+
+    async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
+        refused = await super().settle(fence, succeeded, others)
+        await self.jobs.advance()
+        return refused
+
+
+class Engine(ServedQueue):
+    """In a schema of its own."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        options = PostgresQueueOptions(url=url, schema=schema, connections=2, notify=False)
+        super().__init__(_AdvancedQueue, options, durability="relaxed")
+        self._config = self._config.model_copy(update={"max_payload": MOST})
+
+    async def open(self) -> None:
+        await super().open()
+        self.jobs = self.queue.jobs = PostgresJobs(self.queue)
+
+    async def sweep(self) -> int:
+        await self.queue.sweep()
+        return await self.jobs.sweep()
+
+
+class TestPostgresJobs(JobsLaws):
+    @pytest.fixture
+    async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
+        engine = Engine(postgres_server, postgres_schema)
+        await engine.open()
+        yield engine
+        await engine.close()
