@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Sequence
 
+import psycopg
 import pytest
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
@@ -50,3 +52,26 @@ class TestPostgresJobs(JobsLaws):
         await engine.open()
         yield engine
         await engine.close()
+
+
+class PostgresJobsModel(JobsModel):
+    url = ""
+
+    async def make_engine(self) -> Engine:
+        self.schema = f"t_{uuid.uuid4().hex}"
+        engine = Engine(self.url, self.schema)
+        await engine.open()
+        return engine
+
+    async def dispose(self, engine: Engine) -> None:  # type: ignore[override]
+        await engine.close()
+        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
+            await connection.execute(f"DROP SCHEMA {self.schema} CASCADE".encode())
+
+
+class TestPostgresJobsModel(PostgresJobsModel.TestCase):
+    settings = MODEL_ON_A_SERVER
+
+    @pytest.fixture(autouse=True)
+    def server(self, postgres_server: str) -> None:
+        PostgresJobsModel.url = postgres_server

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ...postgres.arrays import blobs, numbers, texts
+from ...postgres.arrays import blobs, numbers, texts, truths
 from ..rules.ending import JobStands, JobStep, ends_tree, next_step
 from ..rules.feeding import NoList, TooLarge, elements, payload_of
 from ..rules.refusals import too_large, why_ends
@@ -14,6 +14,8 @@ from . import statements as call
 
 #: Jobs of one look, items that one step cancels or makes due again, and those that it makes of an expansion.
 JOBS, SOME, EXPANDED = 64, 256, 1000
+#: Bytes of results that are taken apart in one step, beyond the first one.
+READ = 1 << 20
 
 
 class Ground(Protocol):
@@ -69,14 +71,30 @@ class Advanced(NamedTuple):
     woken: bool
 
 
+class _ListedResult(NamedTuple):
+    """A result that is taken apart, from one of its elements on."""
+
+    origin: int
+    begin: int
+    elements: Sequence[bytes]
+
+
+class _CutResult(NamedTuple):
+    """A result of which this process made items until one of its elements."""
+
+    job: int
+    origin: int
+    end: int
+    elements: Sequence[bytes]
+
+
 class PostgresAdvance:
-    """The advances of one process. `at` is µs instead of the server's clock, or None. Invariant: `_apart` is the result
-    that is being taken apart: its job, its origin and its elements."""
+    """The advances of one process. `at` is µs instead of the server's clock, or None."""
 
     def __init__(self, ground: Ground, at: int | None = None) -> None:
         self._ground = ground
         self.at = at
-        self._apart: tuple[int, int, Sequence[bytes]] | None = None
+        self._cut: _CutResult | None = None
 
     async def step(self) -> Advanced:
         """One step of some jobs: how many were due, and whether items are due now that were not."""
@@ -134,29 +152,49 @@ class PostgresAdvance:
         await self._ground.rows(call.END_TREE, (row.tree, "failed", why), "the end of a job")
 
     async def _expand(self, row: FoldedJob) -> bool:
-        """Makes some items of a result that is taken apart. Whether there was one."""
-        found = await self._ground.read(call.EXPANSION, (row.job,), "what is taken apart")
+        """Makes some items of results that are taken apart. Whether there were any."""
+        found = await self._results(row)
         if not found:
             return False
-        [(origin, begin)] = found
+        apart: list[tuple[int, int, int, bool]] = []
+        made: list[tuple[int, int, bytes]] = []
         try:
-            all_ = await self._elements(row, origin)
-            some = all_[begin : begin + EXPANDED]
-            payloads = [payload_of(row.prefix, each, row.suffix, row.most, row.name) for each in some]
-        except (NoList, TooLarge) as error:  # the server took it for a list whose elements fit
+            for origin, begin, all_ in found:
+                some = all_[begin : begin + EXPANDED - len(made)]
+                made += [
+                    (origin, begin + at, payload_of(row.prefix, each, row.suffix, row.most, row.name))
+                    for at, each in enumerate(some)
+                ]
+                end = begin + len(some)
+                apart.append((origin, begin, end, end >= len(all_)))
+                if len(made) >= EXPANDED:
+                    break
+        except TooLarge as error:  # the server took it for a list whose elements fit
             await self._end(row, str(error))
             return True
-        last = begin + len(some) >= len(all_)
-        arguments = (self.at, row.job, origin, begin, blobs(payloads), last)
-        await self._ground.rows(call.EXPAND, arguments, "an expansion")
-        if last:
-            self._apart = None
+        columns = (
+            numbers(each[0] for each in apart),
+            numbers(each[1] for each in apart),
+            numbers(each[2] for each in apart),
+            truths(each[3] for each in apart),
+            numbers(each[0] for each in made),
+            numbers(each[1] for each in made),
+            blobs([each[2] for each in made]),
+        )
+        [(count,)] = await self._ground.rows(call.EXPAND, (self.at, row.job, *columns), "an expansion")
+        origin, _, end, over = apart[-1]
+        ours = count >= 0 and not over
+        self._cut = _CutResult(row.job, origin, end, found[len(apart) - 1].elements) if ours else None
         return True
 
-    async def _elements(self, row: FoldedJob, origin: int) -> Sequence[bytes]:
-        """The elements of a result, which is read once for all of its steps."""
-        if self._apart is None or self._apart[:2] != (row.job, origin):
-            found = await self._ground.read(call.APART, (row.job, origin), "what is taken apart")
-            result = bytes(found[0][0]) if found else b""
-            self._apart = (row.job, origin, elements(result, row.name) if found else ())
-        return self._apart[2]
+    async def _results(self, row: FoldedJob) -> list[_ListedResult]:
+        """The next results that are taken apart; one that was cut is read once for all of its steps."""
+        cut = self._cut
+        if cut is not None and cut.job == row.job:
+            return [_ListedResult(cut.origin, cut.end, cut.elements)]
+        found = await self._ground.read(call.APART, (row.job, EXPANDED, READ), "what is taken apart")
+        try:
+            return [_ListedResult(origin, begin, elements(bytes(result), row.name)) for origin, begin, result in found]
+        except NoList as error:  # the server took it for one
+            await self._end(row, str(error))
+            return []

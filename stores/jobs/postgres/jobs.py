@@ -120,10 +120,10 @@ class PostgresJobs:
                     raise explained(error, self._ground.server.name, "an addition to a job") from None
                 continue
             break
-        [(outcome, told, count)] = found
+        [(outcome, told, count, lane, moment)] = found
         self._refuse(outcome, tree, job, told)
         self._queue.room.taken(count)
-        self._queue.changed()
+        self._queue.stored([lane], moment)
         return int(count)
 
     def _refuse(self, outcome: str, tree: str, job: str, told: str) -> None:

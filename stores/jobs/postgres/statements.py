@@ -9,8 +9,8 @@ CREATE = (
     " %s::boolean[], %s::boolean[], %s::int[], %s::int[])"
 )
 ADD = (
-    "SELECT outcome, told, items FROM S.job_add(%s::bigint, %s::text, %s::text, %s::text, %s::bigint[], %s::bytea[],"
-    " %s::text[], %s::text[])"
+    "SELECT outcome, told, items, lane, moment FROM S.job_add(%s::bigint, %s::text, %s::text, %s::text,"
+    " %s::bigint[], %s::bytea[], %s::text[], %s::text[])"
 )
 SEAL = "SELECT outcome, told FROM S.job_seal(%s::text, %s::text)"
 CHANGE = "SELECT word FROM S.job_change(%s::text, %s::text, %s::text) AS word"
@@ -26,7 +26,9 @@ DECIDE = "SELECT done FROM S.job_decide(%s::bigint, %s::bigint[], %s::bigint[], 
 END_TREE = "SELECT new FROM S.job_end_tree(%s::bigint, %s::text, %s::text) AS new"
 CANCEL_SOME = "SELECT gone FROM S.job_cancel_some(%s::bigint, %s::bigint, %s::int) AS gone"
 WAKE_SOME = "SELECT woken FROM S.job_wake_some(%s::bigint, %s::bigint, %s::int) AS woken"
-EXPAND = "SELECT made FROM S.job_expand(%s::bigint, %s::bigint, %s::bigint, %s::int, %s::bytea[], %s::boolean) AS made"
+EXPAND = (
+    "SELECT made FROM S.job_expand(%s::bigint, %s::bigint, %s::bigint[], %s::bigint[], %s::bigint[], %s::boolean[],"
+    " %s::bigint[], %s::int[], %s::bytea[]) AS made"
+)
 GATHER = "SELECT bytes FROM S.job_gather(%s::bigint, %s::bigint, %s::bigint) AS bytes"
-EXPANSION = "SELECT origin, next FROM S.job_expansions WHERE job = %s::bigint ORDER BY origin LIMIT 1"
-APART = "SELECT result FROM S.job_expansions WHERE job = %s::bigint AND origin = %s::bigint"
+APART = "SELECT origin, next, result FROM S.job_apart(%s::bigint, %s::int, %s::bigint)"

@@ -139,8 +139,8 @@ BEGIN
 END $$;
 
 -- Items that succeeded, in the transaction that ends their workloads: from pending to their ends (what had ended is not
--- touched), then results, children with their workloads, and the deltas of all jobs.
-CREATE FUNCTION job_succeed(now_at bigint, done bigint[], result_ids bigint[], results bytea[]) RETURNS void
+-- touched), then results, children with their workloads, and the deltas of all jobs. Answers the lanes of the children.
+CREATE FUNCTION job_succeed(now_at bigint, done bigint[], result_ids bigint[], results bytea[]) RETURNS int[]
 LANGUAGE plpgsql
 SET search_path FROM CURRENT SET plan_cache_mode TO force_generic_plan SET jit TO off SET enable_seqscan TO off AS $$
 DECLARE
@@ -174,6 +174,7 @@ BEGIN
         PERFORM job_make(now_at, new_ids(cardinality(origins)), of_jobs, origins,
             array_fill(0, ARRAY[cardinality(origins)]), payloads);
     END IF;
+    RETURN ARRAY(SELECT DISTINCT j.lane FROM jobs AS j WHERE j.job = ANY (of_jobs));
 END $$;
 
 -- Live items that are about to be buried, some of which may have succeeded.
@@ -267,18 +268,21 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Adds items to a job, under these ids; none twice for one token. A seal waits for it. Answers done and how many, or why
--- not and what is to be told with it: unknown, nameless (and the names there are), over, ends, sealed, dedupe.
+-- Adds items to a job, under these ids; none twice for one token. A seal waits for it. Answers done, how many, their lane
+-- and since when they are due; or why not and what is to be told with it: unknown, nameless (and the names there are),
+-- over, ends, sealed, dedupe.
 CREATE FUNCTION job_add(
     at bigint, its_tree text, its_name text, its_token text, numbers bigint[], payloads bytea[], keys text[],
     dedupes text[]
-) RETURNS TABLE (outcome text, told text, items bigint) LANGUAGE plpgsql
+) RETURNS TABLE (outcome text, told text, items bigint, lane int, moment bigint) LANGUAGE plpgsql
 SET search_path FROM CURRENT SET jit TO off AS $$
+#variable_conflict use_column
 DECLARE
     root record;
     here record;
     many int := cardinality(numbers);
 BEGIN
+    moment := now_micros(at);
     items := 0;
     told := '';
     SELECT tree, ending, complete_at INTO root FROM job_trees WHERE id = its_tree;
@@ -287,7 +291,7 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
-    SELECT job, kind, lane, sealed INTO here FROM jobs
+    SELECT job, kind, jobs.lane, sealed INTO here FROM jobs
         WHERE tree = root.tree AND (name = its_name OR (its_name = '' AND place = 0)) FOR KEY SHARE;
     IF NOT FOUND THEN
         outcome := 'nameless';
@@ -296,6 +300,7 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
+    lane := here.lane;
     SELECT c.items INTO items FROM job_calls AS c WHERE c.job = here.job AND c.token = its_token;
     outcome := 'done';
     IF FOUND THEN
@@ -324,7 +329,7 @@ BEGIN
     INSERT INTO job_calls (job, token, items) VALUES (here.job, its_token, many);
     INSERT INTO job_keys (job, key) SELECT here.job, d FROM unnest(dedupes) AS d WHERE d <> '' ORDER BY d;
     IF many > 0 THEN
-        PERFORM queue_submit(at, numbers, array_fill(here.lane, ARRAY[many]), array_fill(here.kind, ARRAY[many]),
+        PERFORM queue_submit(moment, numbers, array_fill(here.lane, ARRAY[many]), array_fill(here.kind, ARRAY[many]),
             array_fill(0::bigint, ARRAY[many]), ARRAY(SELECT octet_length(p) FROM unnest(payloads) AS p),
             ARRAY(SELECT (33 + CASE WHEN k <> '' THEN 4 ELSE 0 END)::smallint FROM unnest(keys) AS k), payloads,
             numbers, keys, array_fill('[]'::text, ARRAY[many]), array_fill(0::float8, ARRAY[many]), '{}', '{}', '{}');
@@ -528,28 +533,42 @@ BEGIN
     RETURN coalesce(cardinality(picked), 0);
 END $$;
 
--- Makes items of the next elements of a result that is taken apart; it counts as one item until the last of them. How
--- many, or -1: somebody else made them.
+-- Results that are taken apart for a job, the oldest first: as many as have some bytes together, or one.
+CREATE FUNCTION job_apart(its_job bigint, many int, bytes bigint) RETURNS TABLE (origin bigint, next int, result bytea)
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET jit TO off SET enable_seqscan TO off AS $$
+    SELECT s.origin, s.next, s.result FROM (
+        SELECT e.*, row_number() OVER w AS place, sum(octet_length(e.result)) OVER w AS upto
+        FROM (SELECT * FROM job_expansions WHERE job = its_job ORDER BY job, origin LIMIT many) AS e
+        WINDOW w AS (ORDER BY e.origin)) AS s
+    WHERE s.place = 1 OR s.upto <= bytes ORDER BY s.origin
+$$;
+
+-- Makes items of the next elements of results that are taken apart: each of these counts as one item until its last
+-- element, and stands then at its end. How many, or -1: somebody else made some of them.
 CREATE FUNCTION job_expand(
-    at bigint, its_job bigint, its_origin bigint, begin_at int, payloads bytea[], is_last boolean
-) RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT SET jit TO off AS $$
+    at bigint, its_job bigint, apart bigint[], begins bigint[], ends bigint[], lasts boolean[], origins bigint[],
+    parts int[], payloads bytea[]
+) RETURNS int LANGUAGE plpgsql
+SET search_path FROM CURRENT SET jit TO off SET enable_seqscan TO off AS $$
 DECLARE
     many int := cardinality(payloads);
+    held int;
 BEGIN
-    PERFORM 1 FROM job_expansions WHERE job = its_job AND origin = its_origin AND next = begin_at FOR UPDATE;
-    IF NOT FOUND THEN
+    SELECT count(*) INTO held FROM (
+        SELECT 1 FROM job_expansions AS e JOIN unnest(apart, begins) AS g (o, b) ON e.origin = g.o AND e.next = g.b
+        WHERE e.job = its_job ORDER BY e.origin FOR UPDATE OF e) AS h;
+    IF held < cardinality(apart) THEN
         RETURN -1;
     END IF;
-    IF is_last THEN
-        DELETE FROM job_expansions WHERE job = its_job AND origin = its_origin;
-    ELSE
-        UPDATE job_expansions SET next = begin_at + many WHERE job = its_job AND origin = its_origin;
-    END IF;
+    DELETE FROM job_expansions WHERE job = its_job AND origin IN
+        (SELECT g.o FROM unnest(apart, lasts) AS g (o, l) WHERE g.l);
+    UPDATE job_expansions AS e SET next = g.n FROM unnest(apart, ends, lasts) AS g (o, n, l)
+        WHERE e.job = its_job AND e.origin = g.o AND NOT g.l;
     IF many > 0 THEN
-        PERFORM job_make(now_micros(at), new_ids(many), array_fill(its_job, ARRAY[many]),
-            array_fill(its_origin, ARRAY[many]), ARRAY(SELECT begin_at + n - 1 FROM generate_series(1, many) AS n), payloads);
+        PERFORM job_make(now_micros(at), new_ids(many), array_fill(its_job, ARRAY[many]), origins, parts, payloads);
     END IF;
-    INSERT INTO job_deltas (job, pending, succeeded, failed) VALUES (its_job, many - is_last::int, 0, 0);
+    INSERT INTO job_deltas (job, pending, succeeded, failed)
+        SELECT its_job, many - count(*), 0, 0 FROM unnest(lasts) AS l WHERE l;
     RETURN many;
 END $$;
 
@@ -716,12 +735,14 @@ BEGIN
 END $$;
 
 -- The queue's own functions: here stands of each what changes. Results that came with successes are arguments of the
--- settlement, which older nodes do not give; one of which no item can be made is a failure.
+-- settlement, which older nodes do not give; one of which no item can be made is a failure. A settlement also answers,
+-- where items of jobs ended, the lanes in which items are due by that, and since when.
 DO $do$
 DECLARE
     one record;
     was text;
 BEGIN
+    PERFORM set_config('check_function_bodies', 'off', true); -- they are whole with the last change
     FOR one IN SELECT * FROM (VALUES
         ('bury', $$    SELECT slot INTO into_slot FROM filling;
 $$, $$    SELECT slot INTO into_slot FROM filling;
@@ -778,13 +799,15 @@ $$, $$            IF keys_locked THEN
                 again := release_keys(done);
             END IF;
             IF by_state[5] > 0 THEN
-                PERFORM job_succeed(now_at, done, result_ids, results);
-                again := true;
+                fed := job_succeed(now_at, done, result_ids, results);
             END IF;
 $$),
         ('queue_settle', $$        IF ends IS NOT NULL THEN
 $$, $$        IF ends IS NOT NULL THEN
-            again := again OR EXISTS (SELECT 1 FROM tasks AS t WHERE t.id = ANY (ends) AND t.flags & 32 <> 0);
+            IF EXISTS (SELECT 1 FROM tasks AS t WHERE t.id = ANY (ends) AND t.flags & 32 <> 0) THEN
+                fed := coalesce(fed, '{}');
+                again := again OR 10 = ANY (states);
+            END IF;
 $$)
     ) AS changes (name, old, new)
     LOOP
@@ -796,5 +819,8 @@ $$)
     END LOOP;
     was := pg_get_functiondef('queue_settle'::regproc);
     DROP FUNCTION queue_settle;
-    EXECUTE replace(was, 'outcomes text[])', 'outcomes text[], result_ids bigint[] DEFAULT ''{}'', results bytea[] DEFAULT ''{}'')');
+    was := replace(was, 'outcomes text[])',
+        'outcomes text[], result_ids bigint[] DEFAULT ''{}'', results bytea[] DEFAULT ''{}'')');
+    was := replace(was, 'again boolean)', 'again boolean, fed integer[], moment bigint)');
+    EXECUTE replace(was, 'again := false;', 'again := false; moment := now_at;');
 END $do$;

@@ -92,6 +92,11 @@ class PostgresClaiming:
         self._bounds.sooner(moments)
         self._dry.put(due)
 
+    def stored(self, lanes: Iterable[int], moment: int) -> None:
+        """Items were stored in these lanes in the transaction of something else, due since that moment (µs)."""
+        self.put([(lane, moment) for lane in lanes], {})
+        self._dry.forget()
+
     async def look(self, demand: Demand, gates: ShutLanes, seconds: float) -> Found:
         """Claims what is due within the demand; else seconds until something may be."""
         await self._look_at_others()

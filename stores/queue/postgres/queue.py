@@ -49,7 +49,7 @@ from .items import peek, rescheduled
 from .options import PostgresQueueOptions
 from .pollers import PostgresPollers
 from .reports import ages, counts, headers, statuses, tally, tries
-from .settle import settled, succeeded_together
+from .settle import SettleReply, settled, succeeded_together
 from .submit import stored
 
 _LOG = logging.getLogger("tailrace.stores")
@@ -120,12 +120,18 @@ class PostgresQueue:
         """So many new ids."""
         return self._ids.take(count, int(self._clock.wall() * 1000))
 
+    def stored(self, lanes: Sequence[int], moment: int) -> None:
+        """Items were stored in these lanes, which are due since that moment (µs)."""
+        if lanes:
+            self._claiming.stored(lanes, moment)
+            self._wake()
+
     def changed(self) -> None:
-        """Something was stored beside, or is due that was not."""
+        """Anything may be due that was not."""
         self._wake(anything=True)
 
     def on_ends(self, told: Callable[[], None]) -> None:
-        """`told` is called when items of jobs may have ended."""
+        """`told` is called when items of jobs ended by a settlement here."""
         self._ends.append(told)
 
     def _hinted(self) -> None:
@@ -228,28 +234,25 @@ class PostgresQueue:
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         if not others and 0 < len(succeeded) <= FEW:
             return await self._settlements.add(Succeeded(fence, succeeded))
-        refused, again = await settled(self._rows, self._out, self._time(), fence, succeeded, others)
-        if again:
-            self._ended()
-        return refused[0]
+        return self._settled(await settled(self._rows, self._out, self._time(), fence, succeeded, others))[0]
 
     async def _succeed(self, group: Sequence[Succeeded]) -> list[list[str]]:
-        refused, again = await succeeded_together(self._rows, self._out, self._time(), group)
-        if again:
-            self._ended()
-        return refused
+        return self._settled(await succeeded_together(self._rows, self._out, self._time(), group))
 
-    def _ended(self) -> None:
-        """Something may be due that was not, and items of jobs may have ended."""
-        self._wake(anything=True)
-        for each in self._ends:
-            each()
+    def _settled(self, reply: SettleReply) -> list[list[str]]:
+        if reply.again:
+            self._wake(anything=True)
+        if reply.fed is not None:
+            self.stored(reply.fed, reply.moment)
+            for each in self._ends:
+                each()
+        return reply.refused
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         wanted = numbers(map(id_number, ids))
         [(answers, again)] = await self._rows(call.CANCEL, (self._time(), wanted), "a cancellation")
         if again:
-            self._ended()
+            self._wake(anything=True)
         return list(answers)
 
     # One item at a time.

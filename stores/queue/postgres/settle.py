@@ -24,10 +24,13 @@ Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
 class SettleReply(NamedTuple):
-    """The items refused of each settlement, and whether anything waits now that may be due."""
+    """The items refused of each settlement, and whether anything waits now that may be due. `fed`: items of jobs ended;
+    these are the lanes in which others are due by that, since `moment` (µs)."""
 
     refused: list[list[str]]
     again: bool
+    fed: list[int] | None
+    moment: int
 
 
 async def settled(
@@ -41,7 +44,7 @@ async def settled(
     plain = [*map(id_number, succeeded), *results]
     ends = [id_number(each.id) for each in others]
     leaving = plain + [number for number, each in zip(ends, others, strict=True) if each.state not in LEASED]
-    [(refused, again)] = await _with_new_ids(
+    [(refused, again, fed, moment)] = await _with_new_ids(
         rows,
         call.SETTLE,
         (
@@ -64,7 +67,7 @@ async def settled(
     )
     out.ended(fence, leaving)
     gone = set(refused)
-    return SettleReply([[each for each in everybody if id_number(each) in gone]], again)
+    return SettleReply([[each for each in everybody if id_number(each) in gone]], again, fed, moment)
 
 
 async def _with_new_ids(rows: Rows, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -92,7 +95,11 @@ async def succeeded_together(rows: Rows, out: ClaimsOut, at: int | None, group: 
     return SettleReply(
         [
             [each for each in succeeded if id_number(each) in gone]
-            for (_, succeeded), (gone, _) in zip(group, found, strict=True)
+            for (_, succeeded), (gone, *_) in zip(group, found, strict=True)
         ],
-        any(again for _, again in found),
+        any(again for _, again, _, _ in found),
+        [lane for lanes in fed for lane in lanes]
+        if (fed := [lanes for *_, lanes, _ in found if lanes is not None])
+        else None,
+        min(moment for *_, moment in found),
     )

@@ -55,8 +55,8 @@ TIMELINE = "SELECT S.this_timeline()"
 END_LEASES = "SELECT moment, soonest, claims_ended, troubles FROM S.queue_end_leases(%s::bigint, %s::boolean)"
 RENEW = "SELECT id, cancel, claim FROM S.queue_renew(%s::bigint, %s::bigint[], %s::bigint, %s::bigint, %s::smallint)"
 SETTLE = (
-    "SELECT refused, again FROM S.queue_settle(%s::bigint, %s::bigint, %s::bigint[], %s::bigint[], %s::bigint[],"
-    " %s::smallint[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[],"
+    "SELECT refused, again, fed, moment FROM S.queue_settle(%s::bigint, %s::bigint, %s::bigint[], %s::bigint[],"
+    " %s::bigint[], %s::smallint[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[],"
     " %s::bigint[], %s::bytea[])"
 )
 #: Plain successes of several claims, in the schema's order of locks: what is over of the claims, all keys, then the
@@ -65,7 +65,7 @@ SUCCEED = (
     "WITH gone AS MATERIALIZED (DELETE FROM ONLY S.claims WHERE number = ANY (%s::bigint[]) RETURNING number),"
     " locked AS MATERIALIZED (SELECT keyed FROM S.lock_keys_of("
     "CASE WHEN (SELECT count(*) FROM gone) >= 0 THEN %s::bigint[] END) AS keyed)"
-    " SELECT s.refused, s.again FROM (SELECT count(*) AS n FROM locked) AS l,"
+    " SELECT s.refused, s.again, s.fed, s.moment FROM (SELECT count(*) AS n FROM locked) AS l,"
     " unnest(%s::bigint[], %s::text[]) WITH ORDINALITY AS g (fence, ids, place),"
     " LATERAL S.queue_settle(%s::bigint, CASE WHEN l.n > 0 THEN g.fence END, g.ids::bigint[],"
     " '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}') AS s ORDER BY g.place"

@@ -1,0 +1,152 @@
+"""Jobs on PostgreSQL while several nodes add to a tree, run it, stop half-way, pause it and advance it at once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+
+import pytest
+
+from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.errors import Conflict
+from tailrace.model.job import JobItem
+from tailrace.stores.config import StoresConfig
+from tailrace.stores.jobs.postgres.jobs import PostgresJobs
+from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
+from tailrace.testing.conformance.jobs_engine import feedings, job, tree_of
+
+NODES, LEASE = 3, 1.0
+SHAPE = (job("a"), job("b", "a"), job("c", "a", each=True), job("d", "b", "c", final=True), job("e", "d", gather=True))
+
+
+class Node:
+    """A process's queue with its jobs, which advance by themselves."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        options = PostgresQueueOptions(url=url, schema=schema, connections=4)
+        config = StoresConfig(durability="relaxed")
+        self.queue = PostgresQueue(options, config, SYSTEM_CLOCK, wait=0.1)
+        self.jobs = PostgresJobs(self.queue)
+
+    async def __aenter__(self) -> Node:
+        await self.queue.open()
+        self._running = asyncio.create_task(self.jobs.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._running.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._running
+        await self.queue.close()
+
+
+@pytest.fixture
+async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[list[Node]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(Node(postgres_server, postgres_schema)) for _ in range(NODES)]
+
+
+async def _work(node: Node, trees: list[str], chance: random.Random, fails: float) -> None:
+    """Runs what is due; some items fail, some go back, and some claims are never heard of again."""
+    cells = {Cell(f"{tree}:{name}", 2): 20 for tree in trees for name in "abcde"}
+    while True:
+        leased = await node.queue.lease(Demand(cells, frozenset(), 40), LEASE, 0.2)
+        if leased is None or chance.random() < 0.05:
+            continue
+        ends = []
+        plain = []
+        for id, kind in zip(leased.ids, leased.kinds, strict=True):
+            dice = chance.random()
+            if dice < fails:
+                ends.append(Settle(id, leased.fence, State.FATAL_FAILURE, reason="it fails"))
+            elif dice < fails + 0.05:
+                ends.append(Settle(id, leased.fence, State.NEW))
+            elif dice < fails + 0.1 and not kind.function.endswith(":a"):
+                plain.append(id)
+            else:
+                ends.append(Settle(id, leased.fence, State.SUCCESS, result=b"[1,2]"))
+        await node.queue.settle(leased.fence, plain, ends)
+        if chance.random() < 0.1:
+            await node.queue.settle(leased.fence, plain, ends)  # the answer was lost
+
+
+async def _add(node: Node, tree: str, name: str, chance: random.Random) -> int:
+    """Adds until the job is sealed; how many items."""
+    added = 0
+    for call in range(5000):
+        await asyncio.sleep(0.03)
+        items = [JobItem(b"x")] * chance.randint(1, 5)
+        try:
+            for _ in range(1 + (chance.random() < 0.2)):
+                count = await node.jobs.add(tree, "", f"{name}-{call}", items)
+        except Conflict:
+            return added
+        added += count
+    raise AssertionError("it is never sealed")
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_tree_that_many_work_on_at_once_ends_whole(nodes: list[Node], seed: int) -> None:
+    # Given trees that several nodes add to and run, with claims that are lost and answers that are
+    chance = random.Random(seed)
+    trees = [f"t{n}" for n in range(3)]
+    for id in trees:
+        tree = tree_of(*SHAPE, id=id)
+        made = await asyncio.gather(*(node.jobs.create(tree, feedings(tree)) for node in nodes))
+        assert sum(made) == 1, "of those that make it at once, one is told that it is new"
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(_work(node, trees, chance, fails=0.02)) for node in nodes for _ in range(2)]
+        adders = {
+            id: [group.create_task(_add(node, id, f"n{n}", chance)) for n, node in enumerate(nodes)] for id in trees
+        }
+        # When they are paused, resumed and sealed meanwhile
+        for id in trees:
+            await asyncio.sleep(0.2)
+            await chance.choice(nodes).jobs.change(id, "pause", "")
+            await asyncio.sleep(0.1)
+            await chance.choice(nodes).jobs.change(id, "resume", "")
+            sealed = await asyncio.gather(*(node.jobs.seal(id, "") for node in nodes))
+            assert sum(sealed) == 1
+        added = {id: sum([await each for each in adders[id]]) for id in trees}
+        # Then each ends, and no item is lost, doubled or left
+        async with asyncio.timeout(60):
+            for id in trees:
+                while not (found := await nodes[0].jobs.show(id)) or not found.over:
+                    await asyncio.sleep(0.02)
+        for each in workers:
+            each.cancel()
+    for id in trees:
+        found = await nodes[1].jobs.show(id)
+        assert found is not None
+        first, second, third, fourth, fifth = found.jobs
+        assert first.succeeded + first.failed == added[id]
+        assert second.succeeded + second.failed == first.succeeded
+        assert third.succeeded + third.failed == 2 * first.succeeded
+        assert fourth.succeeded + fourth.failed == second.succeeded + third.succeeded
+        assert fifth.succeeded + fifth.failed == 1 or "bytes" in found.why
+        assert await nodes[2].jobs.audit(id) == []
+
+
+async def test_a_tree_that_is_cancelled_while_it_runs_ends_whole(nodes: list[Node]) -> None:
+    chance = random.Random(7)
+    tree = tree_of(*SHAPE, id="t0")
+    await nodes[0].jobs.create(tree, feedings(tree))
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(_work(node, ["t0"], chance, fails=0.0)) for node in nodes]
+        adders = [group.create_task(_add(node, "t0", f"n{n}", chance)) for n, node in enumerate(nodes)]
+        await asyncio.sleep(0.5)
+        words = await asyncio.gather(*(node.jobs.change("t0", "cancel", "enough") for node in nodes))
+        assert sorted(words) == ["done", "over", "over"]
+        added = sum([await each for each in adders])
+        async with asyncio.timeout(30):
+            while not (found := await nodes[0].jobs.show("t0")) or not found.over:
+                await asyncio.sleep(0.02)
+        for each in workers:
+            each.cancel()
+    assert (found.state, found.why) == ("cancelled", "enough")
+    assert found.jobs[0].succeeded + found.jobs[0].failed == added
+    assert await nodes[1].jobs.audit("t0") == []
