@@ -19,11 +19,18 @@ FUNCTIONS = str(Path(__file__).parent / "job_functions.py")
 ITEMS = 400
 
 
-@pytest.fixture
-async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
+@pytest.fixture(params=["sqlite", "postgres"])
+async def platform(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Platform]:
+    config = None
+    if request.param == "postgres":
+        config = tmp_path / "config"
+        config.mkdir()
+        url, schema = (request.getfixturevalue(f"postgres_{name}") for name in ("server", "schema"))
+        (config / "stores.yaml").write_text(f'queue: {{engine: postgres, url: "{url}", schema: {schema}}}\ndurability: relaxed\n')
     running = Platform(
         tmp_path / "data",
         [FUNCTIONS],
+        config,
         heartbeat=0.3,
         environment={"TAILRACE_TEST_JOURNAL": str(tmp_path / "journal")},
         worker={"slots": 20, "executors": 2},

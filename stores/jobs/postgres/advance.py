@@ -65,7 +65,7 @@ class FoldedJob(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """What a step came to: how many jobs may need another one, and whether items are due now that were not."""
+    """The outcome of a step: how many jobs may need another one, and whether items are due now that were not."""
 
     left: int
     woken: bool

@@ -145,12 +145,12 @@ _AUDITS = {
     ),
     "jobs are complete though a parent is not": (
         "SELECT count(*) FROM jobs AS j JOIN job_parents AS p ON p.job = j.job JOIN jobs AS o ON o.job = p.parent"
-        " JOIN job_trees AS t ON t.tree = j.tree"
-        " WHERE j.tree = ?1 AND t.ending = '' AND j.complete_at IS NOT NULL AND o.complete_at IS NULL"
+        " WHERE j.tree = ?1 AND j.complete_at IS NOT NULL AND o.complete_at IS NULL"
     ),
     "jobs have nothing left to do, and are not marked": (
         "SELECT count(*) FROM jobs AS j WHERE j.tree = ?1 AND j.sealed = 1 AND j.pending = 0 AND j.complete_at IS NULL"
-        " AND j.due = 0"
+        " AND j.due = 0 AND NOT EXISTS (SELECT 1 FROM job_parents AS p JOIN jobs AS o ON o.job = p.parent"
+        " WHERE p.job = j.job AND o.complete_at IS NULL)"
     ),
     "it is not complete though all of its jobs are": (
         "SELECT count(*) FROM job_trees AS t WHERE t.tree = ?1 AND (t.complete_at IS NULL)"

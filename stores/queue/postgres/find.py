@@ -15,12 +15,12 @@ from .reports import Rows, status_of
 from .rows import BLOCKED
 
 _LIVE = (
-    "SELECT id, state, kind, attempts, crashes, next_trigger, claim, 0::bigint AS ended, '' AS reason, '' AS progress"
-    f" FROM S.tasks WHERE id >= %s AND id < %s{{keyed}} ORDER BY id DESC LIMIT {LOOK}"
+    "SELECT id, state, kind, attempts, crashes, next_trigger, due, claim, 0::bigint AS ended, '' AS reason,"
+    f" '' AS progress FROM S.tasks WHERE id >= %s AND id < %s{{keyed}} ORDER BY id DESC LIMIT {LOOK}"
 )
 _ENDED = (
-    "SELECT id, state, kind, attempts, crashes, NULL::bigint, NULL::bigint, ended, reason, progress FROM S.ended"
-    f" WHERE id >= %s AND id < %s ORDER BY id DESC LIMIT {LOOK}"
+    "SELECT id, state, kind, attempts, crashes, NULL::bigint, NULL::bigint, NULL::bigint, ended, reason, progress"
+    f" FROM S.ended WHERE id >= %s AND id < %s ORDER BY id DESC LIMIT {LOOK}"
 )
 _FOUND = (
     "WITH looked AS ({looked} ORDER BY id DESC LIMIT " + str(LOOK) + "), fits AS (SELECT * FROM looked"
