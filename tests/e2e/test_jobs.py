@@ -26,7 +26,9 @@ async def platform(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncItera
         config = tmp_path / "config"
         config.mkdir()
         url, schema = (request.getfixturevalue(f"postgres_{name}") for name in ("server", "schema"))
-        (config / "stores.yaml").write_text(f'queue: {{engine: postgres, url: "{url}", schema: {schema}}}\ndurability: relaxed\n')
+        (config / "stores.yaml").write_text(
+            f'queue: {{engine: postgres, url: "{url}", schema: {schema}}}\ndurability: relaxed\n'
+        )
     running = Platform(
         tmp_path / "data",
         [FUNCTIONS],
