@@ -7,7 +7,7 @@ import logging
 
 from ..foundation.clock import Clock
 from ..model.errors import InvalidPayload, InvalidRequest, UserError
-from ..model.job import OVER, JobItem, JobSpec, ResultPage, TreeSpec, TreeStatus
+from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreeSpec, TreeStatus
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import DEFAULT_PRIORITY
 from ..model.reference import BY_REFERENCE
@@ -88,8 +88,10 @@ class JobDesk:
         kind = Kind(spec.name, rank, job.collection, job.tenant)
         return Feeding(kind, prefix, suffix, self._config.max_payload)
 
-    async def add_to_job(self, tree: str, job: str, token: str, items: list[JobItem]) -> int:
-        """Holds each item to what its function takes."""
+    async def add_to_job(
+        self, tree: str, job: str, token: str, items: list[JobItem], holder: JobHolder | None = None
+    ) -> int:
+        """Holds each item to what its function takes. A run that holds an item names the job whose function that is."""
         store = self._store()
         if len(items) > self._config.max_batch:
             raise InvalidRequest(
@@ -97,6 +99,9 @@ class JobDesk:
             )
         if not is_name(token):
             raise InvalidRequest("token: expected a name of this call, drawn at random, so that it is known again")
+        if holder is not None and not (tree and job):
+            own = await self._known("", holder.workload)
+            tree, job = tree or own.id, job or own.job_of_item
         spec = self._functions.check(await self._function(tree, job))
         most = self._config.max_payload
         checked = self._functions.checker(spec) if spec.arguments else None
@@ -115,7 +120,7 @@ class JobDesk:
                 raise type(error)(f"item {index} of {len(items)}: {error}; none was added") from None
             if index % 250 == 249:
                 await asyncio.sleep(0)
-        return await store.add(tree, job, token, items)
+        return await store.add(tree, job, token, items, holder)
 
     async def _function(self, tree: str, job: str) -> str:
         """The function of a job. Raises InvalidRequest for one that is not there."""
@@ -136,18 +141,20 @@ class JobDesk:
         await self._store().seal(tree, job)
         return await self._known(tree)
 
-    async def job(self, tree: str, wait: float = 0.0) -> TreeStatus:
+    async def job(self, tree: str, wait: float = 0.0, item: str = "") -> TreeStatus:
         """Looks until it is over."""
         end = self._clock.monotonic() + wait
         while True:
-            found = await self._known(tree)
+            found = await self._known(tree, item)
             left = end - self._clock.monotonic()
             if found.state in OVER or left <= 0:
                 return found
             await asyncio.sleep(min(LOOK, left))
 
-    async def _known(self, tree: str) -> TreeStatus:
-        found = await self._store().show(tree)
+    async def _known(self, tree: str, item: str = "") -> TreeStatus:
+        found = await self._store().show(tree, item)
+        if found is None and item:
+            raise InvalidRequest(f"the workload {item[:40]!r} is no item of a job that is known")
         if found is None:
             raise InvalidRequest(
                 f"no job {tree[:100]!r} is known: it was never made here, or was forgotten; `tailrace job list` "

@@ -87,6 +87,13 @@ class JobItem:
     dedupe_key: str = ""
 
 
+class JobHolder(NamedTuple):
+    """A run of an item, which may add others while it has it: its workload's id, and the fence of its hand-out."""
+
+    workload: str
+    fence: int
+
+
 @dataclass(frozen=True, slots=True)
 class JobStatus:
     """One job of a tree, and how its items stand. `complete_at`: wall clock seconds; 0: it is not."""
@@ -106,7 +113,8 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class TreeStatus:
-    """A tree, and how its jobs stand. `why`: what ended it before its time."""
+    """A tree, and how its jobs stand. `why`: what ended it before its time. `job_of_item`: where it was asked for by
+    one of its items, that item's job."""
 
     id: str
     type: str
@@ -118,6 +126,7 @@ class TreeStatus:
     complete_at: float = 0.0
     why: str = ""
     jobs: list[JobStatus] = field(default_factory=list)
+    job_of_item: str = ""
 
     @property
     def over(self) -> bool:

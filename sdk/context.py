@@ -5,6 +5,7 @@ Made only for functions that ask for it; one that does not pays nothing.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Callable, MutableMapping
@@ -43,6 +44,7 @@ class Context:
     """
 
     __slots__ = (
+        "_additions",
         "_note",
         "_payload",
         "_places",
@@ -95,6 +97,12 @@ class Context:
         self._payload = payload
         self._places = places
         self._used: Sums = {}
+        self._additions = itertools.count()
+
+    def next_addition(self) -> int:
+        """The number of an addition to a job that this run makes: another attempt that adds in the same order is known
+        by it, and adds nothing again."""
+        return next(self._additions)
 
     def open(self) -> Opened:
         """The workload's content, in pieces: `async for piece in ctx.open()`, or `for` in a `def` function. It is the

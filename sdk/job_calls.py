@@ -10,11 +10,12 @@ from typing import Any
 
 from ..foundation.identity import whoami
 from ..model.errors import WorkloadFailed
-from ..model.job import JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
+from ..model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
 from ..model.units import seconds
 from ..wire.named import named
 from ..wire.ports.jobs import JobPort
 from ..wire.stores import call_of
+from .context import Context
 from .conversation import Conversation, Steps
 
 #: Items, and payload bytes, of one call; results of one page.
@@ -41,11 +42,14 @@ def create(talk: Conversation, tree: TreeSpec) -> Steps[TreeStatus]:
     return found
 
 
-def add(talk: Conversation, tree: str, job: str, items: Iterable[JobItem]) -> Steps[int]:
-    """Adds items in chunks, each stored whole or not at all; how many."""
+def add(talk: Conversation, tree: str, job: str, items: Iterable[JobItem], run: Context | None = None) -> Steps[int]:
+    """Adds items in chunks, each stored whole or not at all; how many. Those that a run of an item adds have a token
+    by which another attempt of it is known: the item, and the how many-th addition of the run this is."""
     added = 0
     for some in _chunks(items):
-        added += yield from _asked(talk, JobPort.add_to_job, tree=tree, job=job, token=uuid.uuid4().hex, items=some)
+        holder = None if run is None else JobHolder(run.id, run.fence)
+        token = uuid.uuid4().hex if run is None else f"in-{run.id}-{run.next_addition()}"
+        added += yield from _asked(talk, JobPort.add_to_job, tree=tree, job=job, token=token, items=some, holder=holder)
     return added
 
 
@@ -68,9 +72,9 @@ def seal(talk: Conversation, tree: str, job: str) -> Steps[TreeStatus]:
     return found
 
 
-def status(talk: Conversation, tree: str) -> Steps[TreeStatus]:
-    """How a tree stands."""
-    found: TreeStatus = yield from _asked(talk, JobPort.job, tree=tree)
+def status(talk: Conversation, tree: str, item: str = "") -> Steps[TreeStatus]:
+    """How a tree stands, which is known by its id or by one of its items."""
+    found: TreeStatus = yield from _asked(talk, JobPort.job, tree=tree, item=item)
     return found
 
 

@@ -9,6 +9,7 @@ from ..model.errors import InvalidRequest
 from .jobs import Draft, draft_of
 
 if TYPE_CHECKING:
+    from .context import Context
     from .function import Function
 
 J = TypeVar("J")
@@ -17,7 +18,7 @@ J = TypeVar("J")
 class JobTrees(Generic[J]):
     """The part of a client that begins jobs. `make` is the class of its jobs."""
 
-    def __init__(self, make: Callable[[Any, str, Draft | None, str], J]) -> None:
+    def __init__(self, make: Callable[[Any, str, Draft | None, str, Context | None], J]) -> None:
         self._make_job = make
 
     def job(self, type: str, function: Function[..., Any] | str, /, **options: Any) -> J:
@@ -36,7 +37,7 @@ class JobTrees(Generic[J]):
         if not functions:
             raise InvalidRequest("a chain of no function: expected one or more")
         draft, root = draft_of(type, functions, **options)
-        return self._make_job(self, draft.id, draft, root.name)
+        return self._make_job(self, draft.id, draft, root.name, None)
 
     def map_reduce(
         self, type: str, map: Function[..., Any] | str, reduce: Function[..., Any] | str, /, **options: Any
@@ -44,8 +45,14 @@ class JobTrees(Generic[J]):
         """A job of `map`, and one of `reduce` that gets the list of all its results."""
         draft, root = draft_of(type, [map], **options)
         root.gather(reduce)
-        return self._make_job(self, draft.id, draft, root.name)
+        return self._make_job(self, draft.id, draft, root.name, None)
 
     def known_job(self, id: str) -> J:
         """A job that was made before, by its id."""
-        return self._make_job(self, id, None, "")
+        return self._make_job(self, id, None, "", None)
+
+    def job_of(self, run: Context, /) -> J:
+        """The job whose item this run has, from inside its function. What it adds there (to the same job, or `to=` one
+        that comes after it, sealed or not) is refused once the run has lost its item, and another attempt that makes
+        the same additions in the same order adds nothing again."""
+        return self._make_job(self, "", None, "", run)

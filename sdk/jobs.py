@@ -4,20 +4,26 @@ and sealed."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..foundation.identity import whoami
+from ..model.did_you_mean import meant
 from ..model.errors import InvalidRequest
-from ..model.job import JobItem, JobResult, JobSpec, TreeSpec, TreeStatus
+from ..model.job import JobItem, JobResult, JobSpec, ResultPage, TreeSpec, TreeStatus
 from ..model.priority import Priority
 from . import job_calls
 from .call import Call
+from .context import Context
 from .conversation import Conversation, Steps
 
 if TYPE_CHECKING:
     from .function import Function
 
 T = TypeVar("T")
+
+
+#: A job of a tree, as an addition names it.
+Target: TypeAlias = "Stage | Function[..., Any] | str"
 
 
 class Stage:
@@ -153,8 +159,9 @@ def item_of(function: Function[..., Any] | str, given: Any) -> JobItem:
 class Followed:
     """A job of a client: by its id, with the tree that it was drawn with, if it was drawn here."""
 
-    def __init__(self, id: str, draft: Draft | None, root: str) -> None:
+    def __init__(self, id: str, draft: Draft | None, root: str, run: Context | None = None) -> None:
         self.id = id
+        self._within = run
         self._draft = draft
         self._root = root
 
@@ -171,43 +178,71 @@ class Followed:
         """A job that gets all results of the first one as a list. See `Stage.gather`."""
         return Stage(self._drawn(), self._root).gather(function, **said)
 
+    def _known(self, talk: Conversation) -> Steps[None]:
+        """It is made, or found by the item of a run."""
+        if self._within is not None:
+            yield from self._find(talk)
+        yield from self._created(talk)
+
     def _created(self, talk: Conversation) -> Steps[None]:
         draft = self._draft
         if draft is not None and not draft.made:
             yield from job_calls.create(talk, draft.spec())
             draft.made = True
 
-    def _add(self, talk: Conversation, given: Iterable[Any], stage: Stage | None) -> Steps[int]:
-        name = self._root if stage is None else stage.name
-        if self._draft is not None:
-            function = self._draft.functions[name]
-        else:
+    def _add(self, talk: Conversation, given: Iterable[Any], to: Target | None) -> Steps[int]:
+        if self._draft is None:
             yield from self._find(talk)
-            function = self._functions[name or next(iter(self._functions))]
+        name, function = self._target(to)
         yield from self._created(talk)
-        return (yield from job_calls.add(talk, self.id, name, (item_of(function, each) for each in given)))
+        items = (item_of(function, each) for each in given)
+        return (yield from job_calls.add(talk, self.id, name, items, self._within))
 
-    _functions: dict[str, str] = {}  # noqa: RUF012 - replaced whole, when it was found out
+    def _target(self, to: Target | None) -> tuple[str, Function[..., Any] | str]:
+        """The name of the job that items go to, and what makes items of arguments."""
+        functions = self._functions if self._draft is None else self._draft.functions
+        if to is None or isinstance(to, str | Stage):
+            name = self._root if to is None else to if isinstance(to, str) else to.name
+            if name not in functions:
+                raise InvalidRequest(f"the job {self.id} has no job {name!r:.100}: {meant(name, functions)}")
+            return name, functions[name]
+        called = to.spec.name
+        named = [
+            name for name, each in functions.items() if called == (each if isinstance(each, str) else each.spec.name)
+        ]
+        if self._root in named:
+            return self._root, to
+        if len(named) != 1:
+            what = f"several jobs of {called!r}: give the name of one" if named else f"no job of {called!r}"
+            raise InvalidRequest(f"the job {self.id} has {what}")
+        return named[0], to
+
+    _functions: dict[str, Function[..., Any] | str] = {}  # noqa: RUF012 - replaced whole, when it was found out
 
     def _find(self, talk: Conversation) -> Steps[None]:
         if not self._functions:
-            found = yield from job_calls.status(talk, self.id)
+            found = yield from job_calls.status(talk, self.id, "" if self._within is None else self._within.id)
+            self.id, self._root = found.id, found.job_of_item or found.jobs[0].name
             self._functions = {job.name: job.function for job in found.jobs}
 
     def _seal(self, talk: Conversation, stage: Stage | None) -> Steps[TreeStatus]:
-        yield from self._created(talk)
+        yield from self._known(talk)
         return (yield from job_calls.seal(talk, self.id, self._root if stage is None else stage.name))
 
     def _status(self, talk: Conversation) -> Steps[TreeStatus]:
-        yield from self._created(talk)
+        yield from self._known(talk)
         return (yield from job_calls.status(talk, self.id))
 
+    def _results(self, talk: Conversation, after: str) -> Steps[ResultPage]:
+        yield from self._known(talk)
+        return (yield from job_calls.results(talk, self.id, after))
+
     def _wait(self, talk: Conversation, timeout: float | str | None) -> Steps[TreeStatus]:
-        yield from self._created(talk)
+        yield from self._known(talk)
         return (yield from job_calls.wait(talk, self.id, timeout))
 
     def _change(self, talk: Conversation, what: str) -> Steps[str]:
-        yield from self._created(talk)
+        yield from self._known(talk)
         return (yield from job_calls.change(talk, self.id, what))
 
     def __repr__(self) -> str:
@@ -233,16 +268,17 @@ class _RunsAwaited(Protocol):
 class Job(Followed):
     """A job with all that comes after it: a tree, known by one id. It is made by the first call that needs it."""
 
-    def __init__(self, client: _Runs, id: str, draft: Draft | None, root: str) -> None:
-        super().__init__(id, draft, root)
+    def __init__(self, client: _Runs, id: str, draft: Draft | None, root: str, run: Context | None = None) -> None:
+        super().__init__(id, draft, root, run)
         self._client = client
 
-    def add(self, *args: Any, key: str = "", dedupe_key: str = "", to: Stage | None = None, **kwargs: Any) -> int:
+    def add(self, *args: Any, key: str = "", dedupe_key: str = "", to: Target | None = None, **kwargs: Any) -> int:
         """Adds one item: the function's arguments. It is durable when this returns. `key`: at most one item of a key
-        runs at a time; `dedupe_key`: a second one with it raises Conflict; `to`: another job than the first."""
+        runs at a time; `dedupe_key`: a second one with it raises Conflict; `to`: another job than the
+        first: a stage, its name, or its function."""
         return self.add_many([Given(args, kwargs, key, dedupe_key)], to=to)
 
-    def add_many(self, items: Iterable[Any], *, to: Stage | None = None) -> int:
+    def add_many(self, items: Iterable[Any], *, to: Target | None = None) -> int:
         """Adds many, in chunks of at most 1000 (or 1 MiB), each whole or not at all. An item is the function's one
         argument, a tuple of several, a dict of them by name, or a Call."""
         return self._client._run(self._add(self._client._talk, items, to))
@@ -271,7 +307,7 @@ class Job(Followed):
         """What became of each item of a final job that has ended, failed ones too."""
         after = ""
         while True:
-            page = self._client._run(job_calls.results(self._client._talk, self.id, after))
+            page = self._client._run(self._results(self._client._talk, after))
             yield from page.results
             after = page.after
             if not after:
@@ -303,15 +339,19 @@ class Job(Followed):
 class AsyncJob(Followed):
     """The same for asyncio: `Job` with `await`."""
 
-    def __init__(self, client: _RunsAwaited, id: str, draft: Draft | None, root: str) -> None:
-        super().__init__(id, draft, root)
+    def __init__(
+        self, client: _RunsAwaited, id: str, draft: Draft | None, root: str, run: Context | None = None
+    ) -> None:
+        super().__init__(id, draft, root, run)
         self._client = client
 
-    async def add(self, *args: Any, key: str = "", dedupe_key: str = "", to: Stage | None = None, **kwargs: Any) -> int:
+    async def add(
+        self, *args: Any, key: str = "", dedupe_key: str = "", to: Target | None = None, **kwargs: Any
+    ) -> int:
         """Adds one item. See `Job.add`."""
         return await self.add_many([Given(args, kwargs, key, dedupe_key)], to=to)
 
-    async def add_many(self, items: Iterable[Any], *, to: Stage | None = None) -> int:
+    async def add_many(self, items: Iterable[Any], *, to: Target | None = None) -> int:
         """Adds many. See `Job.add_many`."""
         return await self._client._run(self._add(self._client._talk, items, to))
 
@@ -341,7 +381,7 @@ class AsyncJob(Followed):
         """What became of each item of a final job that has ended."""
         after = ""
         while True:
-            page = await self._client._run(job_calls.results(self._client._talk, self.id, after))
+            page = await self._client._run(self._results(self._client._talk, after))
             for each in page.results:
                 yield each
             after = page.after

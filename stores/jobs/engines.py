@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn, Protocol, runtime_checkable
 
 from ...model.errors import InvalidRequest
-from ...model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ..config import StoresConfig
 from ..queue.queue import Queue
 from ..queue.sqlite.queue import SqliteQueue
@@ -44,13 +44,15 @@ class NoJobs:
     async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
         self._refuse()
 
-    async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
+    async def add(
+        self, tree: str, job: str, token: str, items: Sequence[JobItem], holder: JobHolder | None = None
+    ) -> int:
         self._refuse()
 
     async def seal(self, tree: str, job: str) -> bool:
         self._refuse()
 
-    async def show(self, tree: str) -> TreeStatus | None:
+    async def show(self, tree: str, item: str = "") -> TreeStatus | None:
         return None
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:

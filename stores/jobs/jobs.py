@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ...model.workload import Kind
 
 
@@ -30,15 +30,19 @@ class Jobs(Protocol):
         """Makes a tree; `feedings` are its jobs' in their order. Whether it is new. Raises InvalidRequest for what is
         no tree, Conflict for a key of the type that another tree has."""
 
-    async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
-        """Adds items to a job, all or none; how many. A call whose `token` was heard adds nothing again. Raises
-        Conflict for a sealed job and a known dedupe key, Overloaded, InvalidPayload."""
+    async def add(
+        self, tree: str, job: str, token: str, items: Sequence[JobItem], holder: JobHolder | None = None
+    ) -> int:
+        """Adds items to a job, all or none; how many. A call whose `token` was heard adds nothing again. `holder`: they
+        are added by a run of an item of the tree, to its own job (without a name) or one that comes after it, sealed
+        or not, since neither can be complete before the run ends. Raises Conflict for a sealed job, a known dedupe key
+        and a run that lost its item, Overloaded, InvalidPayload."""
 
     async def seal(self, tree: str, job: str) -> bool:
         """From now on nothing can be added; whether it was open. A job that has parents is sealed by them."""
 
-    async def show(self, tree: str) -> TreeStatus | None:
-        """One tree; None: it is not known."""
+    async def show(self, tree: str, item: str = "") -> TreeStatus | None:
+        """One tree, by its id or by the workload of one of its items; None: it is not known."""
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         """Trees, the newest first; of a state unless it is empty. `after`: go on behind this one."""

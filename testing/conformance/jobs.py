@@ -8,7 +8,7 @@ import pytest
 
 from ...model.claim import Settle, State
 from ...model.errors import Conflict, InvalidPayload, InvalidRequest
-from ...model.job import JobItem
+from ...model.job import JobHolder, JobItem
 from ...model.workload import Kind
 from ...stores.queue.queue import NewItem
 from .jobs_engine import LEASE, MOST, JobsEngine, fill, job, make, shown, take, tree_of, work
@@ -86,6 +86,48 @@ class JobsLaws:
             with pytest.raises(Conflict, match="dedupe key"):
                 await engine.jobs.add(tree.id, "a", "two", items)
         assert (await shown(engine, tree)).pending == 2
+
+    async def test_a_run_adds_items_to_its_own_job_and_behind_it_until_it_loses_its_item(
+        self, engine: JobsEngine
+    ) -> None:
+        # Given a sealed job, of which one item runs
+        tree = await make(engine, tree_of(job("a"), job("b", "a"), job("c", "b"), job("d", "a")))
+        await fill(engine, tree, b"1")
+        await engine.jobs.seal(tree.id, "")
+        leased = await take(engine, tree)
+        assert leased is not None
+        run = JobHolder(leased.ids[0], leased.fence)
+        found = await engine.jobs.show("", run.workload)
+        assert found is not None
+        assert (found.id, found.job_of_item) == (tree.id, "a")
+        # When the run adds to its own job and behind it, and repeats that
+        for _ in range(2):
+            assert await engine.jobs.add("", "", "in-1", [JobItem(b"2"), JobItem(b"3", key="k")], run) == 2
+            assert await engine.jobs.add(tree.id, "c", "in-2", [JobItem(b"4")], run) == 1
+        with pytest.raises(InvalidRequest, match="only to its own job"):
+            await engine.jobs.add("job-2", "", "in-3", [JobItem(b"5")], run)
+        with pytest.raises(InvalidRequest, match="only to its own job"):
+            await engine.jobs.add("", "x", "in-3", [JobItem(b"5")], run)
+        # Then they are items like the others, and who runs one behind it adds nothing before it
+        assert [each.pending for each in (await shown(engine, tree)).jobs] == [3, 0, 1, 0]
+        behind = await take(engine, tree, ["c"])
+        assert behind is not None
+        with pytest.raises(InvalidRequest, match="only to its own job"):
+            await engine.jobs.add("", "a", "in-4", [JobItem(b"5")], JobHolder(behind.ids[0], behind.fence))
+        await engine.queue.settle(behind.fence, behind.ids, [])
+        # And a run whose lease is over adds nothing more, nor does one that never was
+        await engine.pass_time(LEASE + 1)
+        await take(engine, tree, ["d"])
+        again = await take(engine, tree, ["a"])
+        assert again is not None
+        strangers = [run, run._replace(fence=1), JobHolder("0" * 16, 5), JobHolder("x", 1 << 70)]
+        for stranger in strangers:
+            with pytest.raises(Conflict, match="has no item of a job any more"):
+                await engine.jobs.add("", "", "in-5", [JobItem(b"5")], stranger)
+        await engine.queue.settle(again.fence, again.ids, [])
+        await work(engine, tree, lambda name, payload: b"1")
+        found = await shown(engine, tree)
+        assert (found.state, [each.succeeded for each in found.jobs]) == ("complete", [3, 3, 4, 3])
 
     async def test_each_element_of_a_result_becomes_an_item(self, engine: JobsEngine) -> None:
         tree = await make(engine, tree_of(job("a"), job("b", "a", each=True)))

@@ -52,3 +52,17 @@ async def odd_only(n: int) -> int:
     if n % 2 == 0:
         raise tailrace.Fatal(f"{n} is even")
     return n
+
+
+@tailrace.function(retry=tailrace.Retry(first=0.01))
+async def grow(ctx: tailrace.Context, depth: int) -> int:
+    """Each adds two of the next depth to its own job, and one item to what comes after it; the first attempt fails
+    when that is done."""
+    async with tailrace.AsyncClient(os.environ["TAILRACE_TEST_GATEWAY"]) as client:
+        here = client.job_of(ctx)
+        if depth < 3:
+            await here.add_many([depth + 1, depth + 1], to=grow)
+        await here.add(value=depth, to="add_one")
+    if ctx.attempt == 1:
+        raise RuntimeError("once more")
+    return depth

@@ -14,6 +14,7 @@ import pytest
 
 import tailrace
 from tailrace.assembly.platform import Platform
+from tailrace.bench.process import free_ports
 
 FUNCTIONS = str(Path(__file__).parent / "job_functions.py")
 ITEMS = 400
@@ -29,12 +30,14 @@ async def platform(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncItera
         (config / "stores.yaml").write_text(
             f'queue: {{engine: postgres, url: "{url}", schema: {schema}}}\ndurability: relaxed\n'
         )
+    gateway = f"127.0.0.1:{free_ports(1)[0]}"
     running = Platform(
         tmp_path / "data",
         [FUNCTIONS],
         config,
         heartbeat=0.3,
-        environment={"TAILRACE_TEST_JOURNAL": str(tmp_path / "journal")},
+        environment={"TAILRACE_TEST_JOURNAL": str(tmp_path / "journal"), "TAILRACE_TEST_GATEWAY": gateway},
+        ports={"gateway": gateway},
         worker={"slots": 20, "executors": 2},
     )
     await running.start()
@@ -125,3 +128,16 @@ async def test_a_failed_item_fails_its_tree_where_the_policy_says_so(platform: P
             await again.wait(30)
         with pytest.raises(tailrace.InvalidRequest, match="no job"):
             await client.known_job("nobody").retry()
+
+
+async def test_a_run_adds_items_to_its_sealed_job_and_behind_it_and_its_next_attempt_none_again(
+    platform: Platform,
+) -> None:
+    async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
+        job = client.job("growing", "grow")
+        job.then("add_one", final=True)
+        await job.add(depth=0)
+        await job.seal()
+        status = await job.wait(60)
+        assert [(each.succeeded, each.failed) for each in status.jobs] == [(15, 0), (30, 0)]
+        assert "every item is where it should be" in command(platform, "audit", job.id)

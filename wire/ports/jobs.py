@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 
 
 class JobPort(Protocol):
@@ -14,14 +14,17 @@ class JobPort(Protocol):
     async def create_job(self, tree: TreeSpec) -> TreeStatus:
         """Makes a tree, which is fixed from then on."""
 
-    async def add_to_job(self, tree: str, job: str, token: str, items: list[JobItem]) -> int:
-        """Adds items to a job of a tree (without a name: to its first one), all or none; how many."""
+    async def add_to_job(
+        self, tree: str, job: str, token: str, items: list[JobItem], holder: JobHolder | None = None
+    ) -> int:
+        """Adds items to a job of a tree (without a name: to its first one), all or none; how many. `holder`: a run of
+        an item adds them to its own tree, whose id it need not give, and without a name to its own job."""
 
     async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
         """From now on nothing can be added to it."""
 
-    async def job(self, tree: str, wait: float = 0.0) -> TreeStatus:
-        """One tree, after its end or after so many seconds."""
+    async def job(self, tree: str, wait: float = 0.0, item: str = "") -> TreeStatus:
+        """One tree, by its id or by the workload of one of its items, after its end or after so many seconds."""
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
         """Trees, the newest first, at most 200; of a state unless it is empty, and behind the one of an id."""

@@ -12,12 +12,13 @@ import msgspec
 import psycopg
 
 from ....model.errors import Unavailable
-from ....model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ....model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ....model.name import is_name
 from ....model.workload import Kind
 from ...postgres.arrays import blobs, numbers, texts, truths
 from ...postgres.server import explained
 from ...queue.admission import check as check_items
+from ...queue.ids import id_number
 from ...queue.postgres.queue import PostgresQueue
 from ...queue.postgres.submit import NEW_IDS
 from ...queue.queue import NewItem
@@ -96,8 +97,10 @@ class PostgresJobs:
             raise refusals.too_many(refusals.MOST_OPEN)
         return bool(outcome == "new")
 
-    async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
-        refusals.check_names(tree, job)
+    async def add(
+        self, tree: str, job: str, token: str, items: Sequence[JobItem], holder: JobHolder | None = None
+    ) -> int:
+        refusals.check_names(tree, job, held=holder is not None)
         refusals.check_items(token, items)
         check_items([NewItem(_ANY_KIND, each.payload, key=each.key) for each in items], self._queue.max_payload)
         twice = refusals.twice(items)
@@ -108,6 +111,8 @@ class PostgresJobs:
             blobs([each.payload for each in items]),
             texts([each.key for each in items]),
             texts([each.dedupe_key for each in items]),
+            0 if holder is None else refusals.check_holder(holder),
+            0 if holder is None else holder.fence,
         )
         for attempt in range(NEW_IDS):
             ids = self._queue.new_ids(len(items))
@@ -121,6 +126,10 @@ class PostgresJobs:
                 continue
             break
         [(outcome, told, count, lane, moment)] = found
+        if holder is not None and outcome == "stale":
+            raise refusals.stale(holder)
+        if holder is not None and outcome == "elsewhere":
+            raise refusals.elsewhere(holder, told, job)
         self._refuse(outcome, tree, job, told)
         self._queue.room.taken(count)
         self._queue.stored([lane], moment)
@@ -151,8 +160,8 @@ class PostgresJobs:
         await self.advance()
         return True
 
-    async def show(self, tree: str) -> TreeStatus | None:
-        return await look.show(self._ground.read, tree) if is_name(tree) else None
+    async def show(self, tree: str, item: str = "") -> TreeStatus | None:
+        return await look.show(self._ground.read, tree, item) if is_name(tree) or id_number(item) >= 0 else None
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         refusals.check_state(state)

@@ -4,6 +4,7 @@ statement or a few, and changes nothing."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
@@ -35,6 +36,10 @@ _SHOW = (
     " ORDER BY t.tree DESC, j.place"
 )
 _ONE = _SHOW.replace("{which}", " AND id = %s::text")
+_OWN = (
+    "SELECT t.id, j.name FROM S.job_items AS i JOIN S.jobs AS j ON j.job = i.job"
+    " JOIN S.job_trees AS t ON t.tree = j.tree WHERE i.item = %s::bigint"
+)
 _RESULTS = (
     "SELECT j.place, j.name, i.item, i.state, coalesce(r.result, ''), i.reason FROM S.jobs AS j"
     " CROSS JOIN LATERAL (SELECT * FROM S.job_items AS i WHERE i.job = j.job AND i.state > 0"
@@ -47,10 +52,13 @@ _RESULTS = (
 READ = 200
 
 
-async def show(read: Read, tree: str) -> TreeStatus | None:
-    """One tree."""
-    found = _statuses(await read(_ONE, (tree,), "a look at a job"))
-    return found[0] if found else None
+async def show(read: Read, tree: str, item: str = "") -> TreeStatus | None:
+    """One tree, by its id or by an item's workload."""
+    own = await read(_OWN, (id_number(item),), "a look at a job") if item else []
+    found = _statuses(await read(_ONE, (own[0][0] if own else tree,), "a look at a job"))
+    if not found or (item and not own):
+        return None
+    return replace(found[0], job_of_item=own[0][1]) if own else found[0]
 
 
 async def listing(read: Read, state: str, after: str, limit: int) -> list[TreeStatus]:

@@ -10,7 +10,7 @@ CREATE = (
 )
 ADD = (
     "SELECT outcome, told, items, lane, moment FROM S.job_add(%s::bigint, %s::text, %s::text, %s::text,"
-    " %s::bigint[], %s::bytea[], %s::text[], %s::text[])"
+    " %s::bigint[], %s::bytea[], %s::text[], %s::text[], %s::bigint, %s::bigint)"
 )
 SEAL = "SELECT outcome, told FROM S.job_seal(%s::text, %s::text)"
 CHANGE = "SELECT word FROM S.job_change(%s::text, %s::text, %s::text) AS word"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....model.did_you_mean import meant
 from ....model.errors import Conflict, InvalidRequest, Overloaded
-from ....model.job import JobItem, TreeSpec, TreeState
+from ....model.job import JobHolder, JobItem, TreeSpec, TreeState
 from ....model.name import EXPECTED, is_name
 from .tree import check_key
 
@@ -67,6 +67,22 @@ def sealed(tree: str, name: str) -> Conflict:
     return Conflict(f"the job {said(tree, name)} is sealed: nothing can be added to it; make another job")
 
 
+def stale(holder: JobHolder) -> Conflict:
+    """A run that lost its item, or has none of a job, adds nothing."""
+    return Conflict(
+        f"the run of {holder.workload[:40]} has no item of a job any more: its lease is over, and another run may have "
+        "it; nothing was added"
+    )
+
+
+def elsewhere(holder: JobHolder, tree: str, name: str) -> InvalidRequest:
+    """A run adds to its own job and to those after it."""
+    return InvalidRequest(
+        f"the run of {holder.workload[:40]} cannot add to {said(tree, name)}: only to its own job, and to those that "
+        "come after it"
+    )
+
+
 def known_item(tree: str, name: str, key: str) -> Conflict:
     """An item of the job has this dedupe key."""
     return Conflict(f"an item of the job {said(tree, name)} has the dedupe key {key[:100]!r} already: none was added")
@@ -103,12 +119,21 @@ def too_large(name: str, size: int, most: int) -> str:
     )
 
 
-def check_names(tree: str, job: str = "") -> None:
-    """What is no name is nobody's. Raises InvalidRequest."""
-    if not is_name(tree):
+def check_names(tree: str, job: str = "", *, held: bool = False) -> None:
+    """What is no name is nobody's; who holds an item need not name its tree. Raises InvalidRequest."""
+    if not is_name(tree) and not (held and not tree):
         raise unknown(tree)
     if job and not is_name(job):
         raise InvalidRequest(f"the job {tree!r} has no job {job[:100]!r}: {EXPECTED}")
+
+
+def check_holder(holder: JobHolder) -> int:
+    """The number of the item that a run holds. Raises Conflict for what can be none."""
+    workload, fence = holder
+    number = int(workload, 16) if len(workload) == 16 and set(workload) <= set("0123456789abcdef") else 0
+    if not 0 < number < 1 << 63 or not 0 < fence < 1 << 63:
+        raise stale(holder)
+    return number
 
 
 def check_id(id: str) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from ....model.job import JobItem, ResultPage, TreeSpec, TreeStatus
+from ....model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ....model.name import is_name
 from ....model.workload import Kind
 from ...queue.admission import check as check_items
+from ...queue.ids import id_number
 from ...queue.queue import NewItem
 from ...queue.sqlite.queue import LIGHT, SqliteQueue
 from ..jobs import Feeding
@@ -37,14 +38,16 @@ class SqliteJobs:
 
         return await self._file.write(make)
 
-    async def add(self, tree: str, job: str, token: str, items: Sequence[JobItem]) -> int:
-        refusals.check_names(tree, job)
+    async def add(
+        self, tree: str, job: str, token: str, items: Sequence[JobItem], holder: JobHolder | None = None
+    ) -> int:
+        refusals.check_names(tree, job, held=holder is not None)
         refusals.check_items(token, items)
         check_items([NewItem(_ANY_KIND, each.payload, key=each.key) for each in items], self._queue.bounds[1])
         memory, bound = self._queue.memory(), self._queue.bounds[0]
 
         def put(connection: sqlite3.Connection) -> int:
-            return trees.add(connection, memory, (tree, job), token, items, bound, self._queue.now())
+            return trees.add(connection, memory, (tree, job), token, items, bound, self._queue.now(), holder)
 
         return await self._file.write(put, heavy=len(items) > LIGHT)
 
@@ -59,11 +62,11 @@ class SqliteJobs:
 
         return await self._file.write(close)
 
-    async def show(self, tree: str) -> TreeStatus | None:
+    async def show(self, tree: str, item: str = "") -> TreeStatus | None:
         self._queue.memory()
-        if not is_name(tree):
+        if not is_name(tree) and id_number(item) < 0:
             return None
-        return await self._file.read(lambda connection: look.show(connection, tree))
+        return await self._file.read(lambda connection: look.show(connection, tree, item))
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         self._queue.memory()

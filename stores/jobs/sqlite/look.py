@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
@@ -27,10 +28,16 @@ _STATES = {
 }
 
 
-def show(connection: sqlite3.Connection, tree: str) -> TreeStatus | None:
-    """One tree."""
-    row = connection.execute(f"{_TREES} AND id = ?", (tree,)).fetchone()
-    return None if row is None else _status(connection, row)
+def show(connection: sqlite3.Connection, tree: str, item: str = "") -> TreeStatus | None:
+    """One tree, by its id or by an item's workload."""
+    if not item:
+        row = connection.execute(f"{_TREES} AND id = ?", (tree,)).fetchone()
+        return None if row is None else _status(connection, row)
+    own = connection.execute(
+        "SELECT j.tree, j.name FROM job_items AS i JOIN jobs AS j ON j.job = i.job WHERE i.item = ?", (id_number(item),)
+    ).fetchone()
+    row = None if own is None else connection.execute(f"{_TREES} AND tree = ?", (own[0],)).fetchone()
+    return None if row is None else replace(_status(connection, row), job_of_item=own[1])
 
 
 def listing(connection: sqlite3.Connection, state: str, after: str, limit: int) -> list[TreeStatus]:

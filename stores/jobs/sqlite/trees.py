@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ....model.job import JobItem, TreeSpec, TreeState
+from ....model.job import JobHolder, JobItem, TreeSpec, TreeState
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
 from ...queue.sqlite.rows import IDS, JOB, json_text
@@ -92,9 +92,10 @@ def add(
     items: Sequence[JobItem],
     max_waiting: int,
     now: int,
+    holder: JobHolder | None = None,
 ) -> int:
     """Adds items to a job; how many this call added, now or when it was first heard."""
-    tree, name = found
+    tree, name = found = found if holder is None else _held(connection, found, holder)
     row = _find(connection, tree, name)
     job, kind, sealed, ending, complete_at, _ = row
     known = connection.execute("SELECT items FROM job_calls WHERE job = ? AND token = ?", (job, token)).fetchone()
@@ -102,7 +103,7 @@ def add(
         return int(known[0])
     if ending or complete_at is not None:
         raise refusals.over(tree, complete=complete_at is not None)
-    if sealed:
+    if sealed and holder is None:
         raise refusals.sealed(tree, name)
     keys = _new_keys(connection, job, found, items)
     new = [NewItem(memory.kinds.kinds[kind], each.payload, key=each.key) for each in items]
@@ -134,6 +135,30 @@ def _find(connection: sqlite3.Connection, tree: str, name: str) -> tuple[int, in
         raise refusals.nameless(tree, name, there)
     found: tuple[int, int, int, str, int | None, int] = row
     return found
+
+
+def _held(connection: sqlite3.Connection, found: tuple[str, str], holder: JobHolder) -> tuple[str, str]:
+    """The tree and the job that who holds an item means. Raises Conflict for a run that has none any more,
+    InvalidRequest for a job that may be complete before it ends."""
+    row = connection.execute(
+        "SELECT t.id, j.name, j.job FROM job_items AS i JOIN tasks AS w ON w.id = i.item JOIN jobs AS j"
+        " ON j.job = i.job JOIN job_trees AS t ON t.tree = j.tree"
+        " WHERE i.item = ? AND i.state = 0 AND w.fence = ? AND w.state BETWEEN 2 AND 9",
+        (refusals.check_holder(holder), holder.fence),
+    ).fetchone()
+    if row is None:
+        raise refusals.stale(holder)
+    tree, own, job = row
+    wanted = found[1] or own
+    behind = connection.execute(
+        "WITH RECURSIVE behind (job) AS (SELECT ?"
+        " UNION SELECT p.job FROM behind AS b JOIN job_parents AS p ON p.parent = b.job)"
+        " SELECT 1 FROM behind JOIN jobs USING (job) WHERE name = ?",
+        (job, wanted),
+    ).fetchone()
+    if found[0] not in ("", tree) or behind is None:
+        raise refusals.elsewhere(holder, found[0] or tree, wanted)
+    return tree, wanted
 
 
 def _new_keys(connection: sqlite3.Connection, job: int, said: tuple[str, str], items: Sequence[JobItem]) -> list[str]:

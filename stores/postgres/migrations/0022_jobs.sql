@@ -272,21 +272,48 @@ END $$;
 
 -- Adds items to a job, under these ids; none twice for one token. A seal waits for it. Answers done, how many, their lane
 -- and since when they are due; or why not and what is to be told with it: unknown, nameless (and the names there are),
--- over, ends, sealed, dedupe.
+-- over, ends, sealed, dedupe, stale, elsewhere. `holder` (0: nobody) is an item that is out under this fence, which adds
+-- to its own job or one behind it: neither can be complete before it ends, and its end waits for this.
 CREATE FUNCTION job_add(
     at bigint, its_tree text, its_name text, its_token text, numbers bigint[], payloads bytea[], keys text[],
-    dedupes text[]
+    dedupes text[], holder bigint, its_fence bigint
 ) RETURNS TABLE (outcome text, told text, items bigint, lane int, moment bigint) LANGUAGE plpgsql
 SET search_path FROM CURRENT SET jit TO off AS $$
 #variable_conflict use_column
 DECLARE
     root record;
     here record;
+    own record;
     many int := cardinality(numbers);
 BEGIN
     moment := now_micros(at);
     items := 0;
     told := '';
+    IF holder > 0 THEN
+        PERFORM lock_keys(ARRAY(SELECT k FROM unnest(keys) AS k WHERE k <> ''));
+        PERFORM 1 FROM tasks AS t WHERE t.id = holder AND t.fence = its_fence AND t.state >= 2 FOR SHARE;
+        IF FOUND THEN
+            SELECT j.job, j.name, o.id INTO own FROM job_items AS i JOIN jobs AS j ON j.job = i.job
+                JOIN job_trees AS o ON o.tree = j.tree WHERE i.item = holder AND i.state < 1;
+        END IF;
+        IF NOT FOUND THEN
+            outcome := 'stale';
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        its_name := coalesce(nullif(its_name, ''), own.name);
+        IF its_tree NOT IN ('', own.id) OR NOT EXISTS (
+            WITH RECURSIVE behind (job) AS (
+                SELECT own.job UNION SELECT p.job FROM behind AS b JOIN job_parents AS p ON p.parent = b.job)
+            SELECT 1 FROM behind AS b JOIN jobs AS j ON j.job = b.job WHERE j.name = its_name)
+        THEN
+            outcome := 'elsewhere';
+            told := coalesce(nullif(its_tree, ''), own.id);
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        its_tree := own.id;
+    END IF;
     SELECT tree, ending, complete_at INTO root FROM job_trees WHERE id = its_tree;
     IF NOT FOUND THEN
         outcome := 'unknown';
@@ -314,7 +341,7 @@ BEGIN
         outcome := 'over';
     ELSIF root.ending <> '' THEN
         outcome := 'ends';
-    ELSIF here.sealed THEN
+    ELSIF here.sealed AND holder = 0 THEN
         outcome := 'sealed';
     ELSE
         SELECT d INTO told FROM unnest(dedupes) AS d
