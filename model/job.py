@@ -66,6 +66,7 @@ class TreeSpec:
     id    drawn by who asks, so that asking again makes no second one
     type  what the tree is, for people and for `key`
     key   of one type no two trees have the same, until the first is forgotten; empty: none
+    on_done  what is told once it is over: a function's name, or an https URL; empty: nobody
     """
 
     id: str
@@ -75,6 +76,7 @@ class TreeSpec:
     policy: str = Policy.CONTINUE
     most_failed: int = 0
     created_by: str = ""
+    on_done: str = ""
 
 
 @dataclass(frozen=True, slots=True)

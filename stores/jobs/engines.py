@@ -41,7 +41,7 @@ class NoJobs:
             "(`queue: {{engine: postgres}}` in stores.yaml); without one, submit each workload by itself"
         )
 
-    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Feeding | None = None) -> bool:
         self._refuse()
 
     async def add(

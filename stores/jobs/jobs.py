@@ -26,9 +26,10 @@ class Jobs(Protocol):
     """Trees of jobs. What is asked for may be asked again: it is done once. All raise InvalidRequest for what is not
     there."""
 
-    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
-        """Makes a tree; `feedings` are its jobs' in their order. Whether it is new. Raises InvalidRequest for what is
-        no tree, Conflict for a key of the type that another tree has."""
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Feeding | None = None) -> bool:
+        """Makes a tree; `feedings` are its jobs' in their order. `done`: a workload that is made with the event of its
+        end (`rules/callback.py`), in the transaction that completes it. Whether it is new. Raises InvalidRequest for
+        what is no tree, Conflict for a key of the type that another tree has."""
 
     async def add(
         self, tree: str, job: str, token: str, items: Sequence[JobItem], holder: JobHolder | None = None

@@ -11,7 +11,7 @@ from ...model.errors import Conflict, InvalidPayload, InvalidRequest
 from ...model.job import JobHolder, JobItem
 from ...model.workload import Kind
 from ...stores.queue.queue import NewItem
-from .jobs_engine import LEASE, MOST, JobsEngine, fill, job, make, shown, take, tree_of, work
+from .jobs_engine import LEASE, MOST, JobsEngine, fill, job, make, shown, take, told, tree_of, work
 
 WEEK = 7 * 86_400.0
 HOSTILE = ["a\0b", "\ud800", "x" * 100_000]
@@ -250,6 +250,32 @@ class JobsLaws:
             await engine.jobs.add(tree.id, "", "call", [JobItem(b"1", key="k"), JobItem(b"2", key="k")])
         running = [leased for tree in trees if (leased := await take(engine, tree)) is not None]
         assert [len(leased.ids) for leased in running] == [1]
+
+    async def test_the_end_of_a_tree_is_told_once_and_not_before_it(self, engine: JobsEngine) -> None:
+        # Given trees whose ends are to be told
+        whole, cut = tree_of(job("a"), job("b", "a"), on_done="f"), tree_of(job("a"), id="job-2", on_done="f")
+        for tree in (whole, cut):
+            await make(engine, tree)
+            await fill(engine, tree, b"1", b"2")
+        # When one ends as all of its items have, and the other one is cancelled
+        await engine.jobs.seal(whole.id, "")
+        assert await told(engine) == []
+        await work(engine, whole, lambda name, payload: None if payload == b"<1>" else payload)
+        await engine.reopen()
+        [event] = await told(engine)
+        await engine.jobs.change(cut.id, "cancel", "enough")
+        await engine.sweep()
+        [other] = await told(engine)
+        # Then each end was told, with how it went, and is told no more
+        assert isinstance(event.pop("at"), float)
+        expected = {"id": "job-1:done", "job": "job-1", "type": "law", "state": "complete", "succeeded": 3, "failed": 1}
+        assert event == expected | {"why": ""}
+        assert (other["id"], other["state"], other["why"]) == ("job-2:done", "cancelled", "enough")
+        # And another try of what failed is told likewise
+        assert await engine.jobs.retry(whole.id, "again", "") == 1
+        await work(engine, whole, lambda name, payload: payload)
+        assert [each["id"] for each in await told(engine)] == ["again:done"]
+        assert await told(engine) == []
 
     async def test_results_come_in_pages_and_those_of_failed_items_say_why(self, engine: JobsEngine) -> None:
         tree = await make(engine, tree_of(job("a"), job("b", "a", final=True), job("c", "b")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -15,6 +16,8 @@ from ...stores.queue.queue import Queue
 LEASE = 30.0
 #: Bytes of a payload in the laws.
 MOST = 1000
+#: The function that is told of ends.
+TOLD = "told"
 
 
 class JobsEngine(Protocol):
@@ -54,9 +57,20 @@ def feedings(tree: TreeSpec) -> list[Feeding]:
 
 
 async def make(engine: JobsEngine, tree: TreeSpec) -> TreeSpec:
-    """Makes a tree."""
-    await engine.jobs.create(tree, feedings(tree))
+    """Makes a tree, whose end is told to the function TOLD where it says so."""
+    done = Feeding(Kind(TOLD, 2), b'{"event":', b"}", MOST) if tree.on_done else None
+    await engine.jobs.create(tree, feedings(tree), done)
     return tree
+
+
+async def told(engine: JobsEngine) -> list[dict[str, object]]:
+    """The ends that are to be told now, which are told by that."""
+    leased = await engine.queue.lease(Demand({Cell(TOLD, 2): 100}, frozenset(), 100), LEASE, 0)
+    if leased is None:
+        return []
+    assert not leased.jobs
+    assert await engine.queue.settle(leased.fence, leased.ids, []) == []
+    return [json.loads(payload)["event"] for payload in leased.payloads]
 
 
 async def fill(engine: JobsEngine, tree: TreeSpec, *payloads: bytes, call: str = "call") -> None:

@@ -117,6 +117,7 @@ class PostgresAdvance:
                 ),
                 "a decision about jobs",
             )
+            woken |= any(step == "complete" for _, step in decided)  # its callback may be due
         return Advanced(sum(step != "nothing" for _, step in decided) + len(found) - len(decided), woken)
 
     async def _step(self, row: FoldedJob) -> tuple[str, bool]:

@@ -8,7 +8,6 @@ import contextlib
 import logging
 from collections.abc import Sequence
 
-import msgspec
 import psycopg
 
 from ....model.errors import Unavailable
@@ -25,7 +24,7 @@ from ...queue.queue import NewItem
 from ..jobs import Feeding
 from ..rules import refusals
 from ..rules.feeding import NOTHING
-from ..rules.tree import check, is_final
+from ..rules.tree import check, defined, is_final
 from . import look
 from . import statements as call
 from .advance import PostgresAdvance
@@ -37,7 +36,6 @@ TAKEN, FORGOTTEN = 1000, 2000
 _ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
 
 _LOG = logging.getLogger("tailrace.stores")
-_encode = msgspec.json.Encoder().encode
 
 
 class PostgresJobs:
@@ -50,17 +48,20 @@ class PostgresJobs:
         self._due = asyncio.Event()
         queue.on_ends(self._due.set)
 
-    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Feeding | None = None) -> bool:
         check(tree)
         for job, feeding in zip(tree.jobs, feedings, strict=True):
             if len(feeding.prefix) + len(feeding.suffix) + len(NOTHING) > feeding.most:
                 raise refusals.no_room(job.name, feeding.most)
         kinds = self._ground.kinds
-        await kinds.add(each.kind for each in feedings)
+        await kinds.add(each.kind for each in (*feedings, *([] if done is None else [done])))
         of_jobs = [kinds.numbers[each.kind] for each in feedings]
         place_of = {job.name: place for place, job in enumerate(tree.jobs)}
         edges = [(place_of[parent], place_of[job.name]) for job in tree.jobs for parent in job.parents]
-        definition = _encode((tree.type, tree.key, tree.policy, tree.most_failed, tree.jobs)).decode()
+        teller: tuple[int | None, int | None, bytes | None, bytes | None] = (None, None, None, None)
+        if done is not None:
+            number = kinds.numbers[done.kind]
+            teller = (number, kinds.lane_of[number], done.prefix, done.suffix)
         arguments = (
             self._ground.time(),
             tree.id,
@@ -69,7 +70,7 @@ class PostgresJobs:
             tree.policy,
             tree.most_failed,
             tree.created_by,
-            definition,
+            defined(tree),
             refusals.MOST_OPEN,
             texts([job.name for job in tree.jobs]),
             numbers(of_jobs),
@@ -82,6 +83,7 @@ class PostgresJobs:
             truths(job.each for job in tree.jobs),
             numbers(parent for parent, _ in edges),
             numbers(child for _, child in edges),
+            *teller,
         )
         for _ in range(NEW_IDS):
             with contextlib.suppress(psycopg.errors.UniqueViolation):  # somebody made it meanwhile

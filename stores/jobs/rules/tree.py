@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ....model.did_you_mean import meant
 from ....model.errors import InvalidRequest
 from ....model.job import JobSpec, Policy, TreeSpec
@@ -13,6 +15,15 @@ from ....model.name import EXPECTED, NAME_LENGTH, is_name
 MOST_JOBS, MOST_DEPTH = 256, 100
 #: The bytes of a tree's key, and of an item's: every engine can index them.
 LONGEST_KEY = 1000
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def defined(tree: TreeSpec) -> str:
+    """The definition of a tree, by which one that is asked for again is known."""
+    told = (tree.on_done,) if tree.on_done else ()
+    return _encode((tree.type, tree.key, tree.policy, tree.most_failed, tree.jobs, *told)).decode()
 
 
 def check(tree: TreeSpec) -> None:

@@ -13,6 +13,7 @@ from ...queue.sqlite.settle import cancel
 from ..rules.ending import JobStands, JobStep, next_step
 from ..rules.feeding import TooLarge, elements, list_of, payload_of
 from ..rules.refusals import too_large
+from .callback import tell
 from .ends import Born, end_tree, make, mark
 from .memory import FedJob
 
@@ -229,5 +230,6 @@ def _complete(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now:
         (now, row.tree),
     ).rowcount
     if whole:
+        tell(connection, memory, row.tree, now)
         memory.jobs.open -= 1
         memory.jobs.paused.discard(row.tree)

@@ -29,12 +29,12 @@ class SqliteJobs:
         self._file = queue.file
         self._retention = retention
 
-    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding]) -> bool:
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Feeding | None = None) -> bool:
         check(tree)
         memory = self._queue.memory()
 
         def make(connection: sqlite3.Connection) -> bool:
-            return trees.create(connection, memory, tree, feedings, self._queue.now())
+            return trees.create(connection, memory, tree, (feedings, done), self._queue.now())
 
         return await self._file.write(make)
 

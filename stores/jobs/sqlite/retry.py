@@ -15,6 +15,7 @@ from ...queue.sqlite.rows import JOB
 from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
 from ..rules import refusals
+from . import callback
 from .ends import mark
 
 #: Items that one write takes along.
@@ -88,6 +89,7 @@ def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tupl
         " WHERE p.tree = ?2",
         (tree, former),
     )
+    callback.copy(connection, former, int(tree))
     memory.jobs.open += 1
     memory.jobs.learn(connection)
     return int(tree)

@@ -27,6 +27,12 @@ CREATE TABLE IF NOT EXISTS job_trees (
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS job_trees_keys ON job_trees (type, key) WHERE key <> '';
 CREATE INDEX IF NOT EXISTS job_trees_over ON job_trees (complete_at) WHERE complete_at IS NOT NULL;
+CREATE TABLE IF NOT EXISTS job_callbacks ( -- of a tree: the workload that tells of its end, around the event
+    tree INTEGER PRIMARY KEY,
+    kind INTEGER NOT NULL,
+    prefix BLOB NOT NULL,
+    suffix BLOB NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS jobs (
     job INTEGER PRIMARY KEY,
     tree INTEGER NOT NULL REFERENCES job_trees (tree),

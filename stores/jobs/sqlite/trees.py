@@ -5,8 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-import msgspec
-
 from ....model.job import JobHolder, JobItem, TreeSpec, TreeState
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
@@ -16,20 +14,24 @@ from ...sqlite.insert import insert
 from ..jobs import Feeding
 from ..rules import refusals
 from ..rules.feeding import NOTHING
-from ..rules.tree import is_final
+from ..rules.tree import defined, is_final
+from . import callback
 from .ends import end_tree, mark
 
 #: Rows that one step of the retention forgets.
 FORGOTTEN = 2000
 
-_encode = msgspec.json.Encoder().encode
-
 
 def create(
-    connection: sqlite3.Connection, memory: Memory, tree: TreeSpec, feedings: Sequence[Feeding], now: int
+    connection: sqlite3.Connection,
+    memory: Memory,
+    tree: TreeSpec,
+    given: tuple[Sequence[Feeding], Feeding | None],
+    now: int,
 ) -> bool:
-    """Makes a tree; whether it is new."""
-    definition = _encode((tree.type, tree.key, tree.policy, tree.most_failed, tree.jobs)).decode()
+    """Makes a tree; whether it is new. `given`: the feedings of its jobs, and what tells of its end."""
+    feedings, done = given
+    definition = defined(tree)
     known = connection.execute("SELECT definition FROM job_trees WHERE id = ?", (tree.id,)).fetchone()
     if known is not None:
         if known[0] != definition:
@@ -49,6 +51,8 @@ def create(
         (tree.id, tree.type, tree.key, tree.policy, tree.most_failed, tree.created_by, now, definition),
     ).fetchone()
     _make_jobs(connection, memory, number, tree, feedings)
+    if done is not None:
+        callback.keep(connection, memory, number, done)
     memory.jobs.open += 1
     return True
 
@@ -245,6 +249,7 @@ def forget(connection: sqlite3.Connection, before: int) -> int:
             return gone
     for table in ("job_expansions", "job_parents", "jobs"):
         connection.execute(f"DELETE FROM {table} WHERE job IN {IDS}", (jobs,))
+    connection.execute("DELETE FROM job_callbacks WHERE tree = ?", row)
     connection.execute("DELETE FROM job_trees WHERE tree = ?", row)
     return 1
 

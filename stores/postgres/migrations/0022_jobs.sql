@@ -54,6 +54,13 @@ CREATE TABLE jobs (
     CONSTRAINT final_when_done CHECK (complete_at IS NULL OR (sealed AND pending = 0))
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX jobs_due ON jobs (job) WHERE due;
+CREATE TABLE job_callbacks ( -- of a tree: the workload that tells of its end, around the event
+    tree bigint PRIMARY KEY,
+    kind int NOT NULL,
+    lane int NOT NULL,
+    prefix bytea NOT NULL,
+    suffix bytea NOT NULL
+);
 CREATE TABLE job_parents (parent bigint NOT NULL, job bigint NOT NULL, PRIMARY KEY (parent, job));
 CREATE INDEX job_parents_of ON job_parents (job);
 
@@ -229,7 +236,8 @@ $$;
 CREATE FUNCTION job_create(
     at bigint, its_id text, its_type text, its_key text, its_policy text, its_most_failed bigint, who text,
     its_definition text, most_open int, names text[], kinds int[], lanes int[], prefixes bytea[], suffixes bytea[],
-    mosts int[], finals boolean[], gathers boolean[], eaches boolean[], parents int[], children int[]
+    mosts int[], finals boolean[], gathers boolean[], eaches boolean[], parents int[], children int[],
+    done_kind int, done_lane int, done_prefix bytea, done_suffix bytea
 ) RETURNS TABLE (outcome text, told text) LANGUAGE plpgsql
 SET search_path FROM CURRENT SET jit TO off AS $$
 DECLARE
@@ -266,6 +274,10 @@ BEGIN
     INSERT INTO job_parents (parent, job)
         SELECT p.job, c.job FROM unnest(parents, children) AS o (p, c)
         JOIN jobs AS p ON p.tree = number AND p.place = o.p JOIN jobs AS c ON c.tree = number AND c.place = o.c;
+    IF done_kind IS NOT NULL THEN
+        INSERT INTO job_callbacks (tree, kind, lane, prefix, suffix)
+            VALUES (number, done_kind, done_lane, done_prefix, done_suffix);
+    END IF;
     outcome := 'new';
     RETURN NEXT;
 END $$;
@@ -489,6 +501,27 @@ BEGIN
         FROM jobs AS j JOIN job_trees AS o ON o.tree = j.tree WHERE j.job = ANY (held) ORDER BY j.job;
 END $$;
 
+-- Makes the workload that tells of the end of a tree, where that is to be told (stores/jobs/rules/callback.py).
+CREATE FUNCTION job_tell(at bigint, its_tree bigint) RETURNS void LANGUAGE plpgsql
+SET search_path FROM CURRENT SET jit TO off AS $$
+DECLARE
+    kept record;
+    root record;
+    payload bytea;
+BEGIN
+    SELECT kind, lane, prefix, suffix INTO kept FROM job_callbacks WHERE tree = its_tree;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    SELECT t.id, t.type, t.ending, t.why, t.complete_at, sum(j.succeeded) AS succeeded, sum(j.failed) AS failed INTO root
+        FROM job_trees AS t JOIN jobs AS j ON j.tree = t.tree WHERE t.tree = its_tree GROUP BY t.tree;
+    payload := kept.prefix || convert_to(json_build_object('id', root.id || ':done', 'job', root.id, 'type', root.type,
+        'state', CASE WHEN root.ending = '' THEN 'complete' ELSE root.ending END, 'succeeded', root.succeeded,
+        'failed', root.failed, 'why', root.why, 'at', root.complete_at / 1e6)::text, 'UTF8') || kept.suffix;
+    PERFORM queue_submit(at, new_ids(1), ARRAY[kept.lane], ARRAY[kept.kind], '{0}', ARRAY[octet_length(payload)], '{0}',
+        ARRAY[payload], '{}', '{}', '{}', '{}', '{}', '{}', '{}');
+END $$;
+
 -- Does what was decided of jobs as they stood, where they stand so still: nothing (it is not due any more), seal or
 -- complete. Answers how many.
 CREATE FUNCTION job_decide(at bigint, of_jobs bigint[], seen bigint[], steps text[]) RETURNS int LANGUAGE plpgsql
@@ -516,6 +549,9 @@ BEGIN
             PERFORM job_mark(ARRAY(SELECT p.job FROM job_parents AS p WHERE p.parent = one.j));
             UPDATE job_trees SET complete_at = now_micros(at) WHERE tree = number AND complete_at IS NULL
                 AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.tree = number AND j.complete_at IS NULL);
+            IF FOUND THEN
+                PERFORM job_tell(at, number);
+            END IF;
         END IF;
         done := done + 1;
     END LOOP;
@@ -672,6 +708,7 @@ BEGIN
             SELECT np.job, nj.job FROM job_parents AS e JOIN jobs AS p ON p.job = e.parent JOIN jobs AS j ON j.job = e.job
             JOIN jobs AS np ON np.tree = number AND np.place = p.place
             JOIN jobs AS nj ON nj.tree = number AND nj.place = j.place WHERE p.tree = former.tree;
+        INSERT INTO job_callbacks SELECT number, kind, lane, prefix, suffix FROM job_callbacks WHERE tree = former.tree;
     ELSE
         SELECT t.tree INTO number FROM job_trees AS t WHERE t.id = new_id;
     END IF;
@@ -759,6 +796,7 @@ BEGIN
     DELETE FROM job_expansions WHERE job IN (SELECT job FROM jobs WHERE tree = root);
     DELETE FROM job_parents WHERE job IN (SELECT job FROM jobs WHERE tree = root);
     DELETE FROM jobs WHERE tree = root;
+    DELETE FROM job_callbacks WHERE tree = root;
     DELETE FROM job_trees WHERE tree = root;
     RETURN 1;
 END $$;

@@ -1,0 +1,41 @@
+"""Callbacks of trees on SQLite: kept with the tree, and made a workload by the transaction that completes it."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ...queue.queue import NewItem
+from ...queue.sqlite.memory import Memory
+from ...queue.sqlite.submit import submit
+from ...sqlite.insert import insert
+from ..jobs import Feeding
+from ..rules.callback import TreeEnd, event_of
+from .ends import UNBOUNDED
+
+
+def keep(connection: sqlite3.Connection, memory: Memory, tree: int, done: Feeding) -> None:
+    """Keeps what is to be told once a tree is over."""
+    row = (tree, memory.kinds.number(connection, done.kind), done.prefix, done.suffix)
+    insert(connection, "job_callbacks (tree, kind, prefix, suffix)", [row])
+
+
+def copy(connection: sqlite3.Connection, former: int, tree: int) -> None:
+    """Another tree tells the same."""
+    connection.execute(
+        "INSERT INTO job_callbacks SELECT ?, kind, prefix, suffix FROM job_callbacks WHERE tree = ?", (tree, former)
+    )
+
+
+def tell(connection: sqlite3.Connection, memory: Memory, tree: int, now: int) -> None:
+    """Makes the workload that tells of the end of a tree, where that is to be told."""
+    kept = connection.execute("SELECT kind, prefix, suffix FROM job_callbacks WHERE tree = ?", (tree,)).fetchone()
+    if kept is None:
+        return
+    kind, prefix, suffix = kept
+    id, type_, ending, why, succeeded, failed = connection.execute(
+        "SELECT t.id, t.type, t.ending, t.why, sum(j.succeeded), sum(j.failed) FROM job_trees AS t JOIN jobs AS j"
+        " ON j.tree = t.tree WHERE t.tree = ?",
+        (tree,),
+    ).fetchone()
+    event = event_of(TreeEnd(id, type_, ending, succeeded, failed, why, now / 1e6))
+    submit(connection, memory, [NewItem(memory.kinds.kinds[kind], prefix + event + suffix)], UNBOUNDED, now)
