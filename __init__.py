@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from .sdk.function import function as function
     from .sdk.handle import AsyncHandle as AsyncHandle
     from .sdk.handle import Handle as Handle
+    from .sdk.job_drafts import Stage as Stage
     from .sdk.jobs import AsyncJob as AsyncJob
     from .sdk.jobs import Job as Job
-    from .sdk.jobs import Stage as Stage
     from .stores.outbox.enqueue import Enqueued as Enqueued
     from .stores.outbox.enqueue import enqueue as enqueue
     from .wire.schedule_messages import ScheduleView as ScheduleView
@@ -58,7 +58,8 @@ _HOMES = {
     "sdk.context": ("Context",),
     "sdk.function": ("Function", "function"),
     "sdk.handle": ("AsyncHandle", "Handle"),
-    "sdk.jobs": ("AsyncJob", "Job", "Stage"),
+    "sdk.job_drafts": ("Stage",),
+    "sdk.jobs": ("AsyncJob", "Job"),
     "model.errors": (
         "AlreadyInUse",
         "ConfigError",

@@ -13,6 +13,7 @@ from ..model.priority import LONGEST_NAME, LOWEST, Priority
 from ..sdk.call import LARGEST_PAYLOAD
 from ..sdk.discovery import DEFAULT_GATEWAY
 from ..wire.bounds import USUAL, PeerBounds
+from .callback_config import CallbackConfig
 from .oidc import OidcConfig
 from .rules.objectives import Objective
 from .rules.service_levels import ServiceLevel
@@ -114,6 +115,7 @@ class GatewayConfig(BaseModel):
     peers                what each listener grants a connection, and how long it waits for one (see there)
     metrics_listen       host:port on loopback that answers GET /metrics with the numbers of the platform; of a node it
                          answers for all of it (none)
+    callbacks            requests over HTTP that tell of the end of jobs (none; see there)
     max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """
 
@@ -122,6 +124,7 @@ class GatewayConfig(BaseModel):
     listen: str = DEFAULT_GATEWAY
     token_listen: str = ""
     oidc: OidcConfig | None = None
+    callbacks: CallbackConfig | None = None
     direct: bool = True
     max_batch: int = Field(default=1000, ge=1, le=10_000)
     max_payload: Bytes = Field(default=1 << 20, ge=1, le=LARGEST_PAYLOAD)

@@ -21,6 +21,7 @@ from ..model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 from ..model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
 from ..model.redrive import came_back, past_of, refusal, token
 from ..stores.dead_letters.dead_letters import LetterKeeping
+from ..stores.jobs.rules.callback import CALLBACK
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem, Queue
 from ..wire.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven, RedriveStep
@@ -124,7 +125,8 @@ class DeadLetterDesk:
         """Why letters stay, by id."""
         refused: dict[str, str] = {}
         for letter in letters:
-            known = self._functions.get(letter.kind.function) is not None
+            function = letter.kind.function
+            known = function == CALLBACK or self._functions.get(function) is not None
             if why := refusal(letter, self._config.max_redrives, known):
                 refused[letter.id] = why
         ids = [letter.id for letter in letters if letter.id not in refused and letter.position < 0]

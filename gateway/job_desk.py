@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from dataclasses import replace
 
 from ..foundation.clock import Clock
 from ..model.errors import InvalidPayload, InvalidRequest, UserError
@@ -13,11 +15,13 @@ from ..model.priority import DEFAULT_PRIORITY
 from ..model.reference import BY_REFERENCE
 from ..model.workload import Kind
 from ..stores.jobs.jobs import Feeding, Jobs
+from ..stores.jobs.rules.callback import CALLBACK
 from ..stores.jobs.rules.feeding import around
 from ..stores.jobs.rules.tree import check
 from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
+from .rules.callback import check_url, is_url
 from .rules.highest import HighestPriorities
 from .rules.job_arguments import argument_for
 from .submission import rank_of, too_urgent
@@ -60,10 +64,27 @@ class JobDesk:
         store = self._store()
         check(tree)
         feedings = [self._feeding(job, tree) for job in tree.jobs]
-        new = await store.create(tree, feedings)
+        new = await store.create(tree, feedings, self._told(tree))
         if new:
             _LOG.info("%s made the job %s (%s)", tree.created_by or "somebody", tree.id, tree.type)
         return await self._known(tree.id)
+
+    def _told(self, tree: TreeSpec) -> Feeding | None:
+        """The workload that tells of the end of a tree."""
+        if not tree.on_done:
+            return None
+        if not is_url(tree.on_done):
+            job = JobSpec("on_done", tree.on_done, priority=tree.jobs[0].priority)
+            return self._feeding(replace(job, parents=("",)), replace(tree, jobs=[job]))
+        config = self._config.callbacks
+        if config is None:
+            raise InvalidRequest(
+                "this gateway sends no callbacks over HTTP: give it `callbacks` with `secrets` in gateway.yaml, or "
+                "name a function as on_done"
+            )
+        check_url(tree.on_done, config.networks)
+        prefix = b'{"url":' + json.dumps(tree.on_done).encode() + b',"event":'
+        return Feeding(Kind(CALLBACK, int(DEFAULT_PRIORITY)), prefix, b"}", self._config.max_payload)
 
     def _feeding(self, job: JobSpec, tree: TreeSpec) -> Feeding:
         spec = self._functions.check(job.function)

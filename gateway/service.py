@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
@@ -35,6 +35,9 @@ from .submitter import Submitter
 from .tailer_desk import TailerDesk
 from .tokens import TokenDesk
 from .usage import UsageDesk
+
+if TYPE_CHECKING:
+    from .callbacks import Callbacks
 
 
 class GatewayService:
@@ -89,6 +92,11 @@ class GatewayService:
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
         jobs = JobDesk(config, stores.jobs, functions, highest, clock)
+        self._callbacks: Callbacks | None = None
+        if config.callbacks is not None and stores.jobs is not None:
+            from .callbacks import Callbacks  # its client takes a tenth of a second to import
+
+            self._callbacks = Callbacks(config.callbacks, queue, letters, clock, duties)
         self.acts = ActDesk(stores.control, control.known, config.act_retention, clock, duties)
         self.for_operators = {
             "acts": self.acts,
@@ -140,6 +148,8 @@ class GatewayService:
         if self._issued is not None:
             self._issued.start()
         self.acts.start()
+        if self._callbacks is not None:
+            self._callbacks.start()
         self._status.start()
         self._dead.start()
         self._overview.start(self._look_every)

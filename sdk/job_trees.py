@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..model.errors import InvalidRequest
-from .jobs import Draft, draft_of
+from .job_drafts import Draft, draft_of
 
 if TYPE_CHECKING:
     from .context import Context
@@ -28,6 +28,8 @@ class JobTrees(Generic[J]):
         key          no two jobs of a type have the same, until the first is forgotten
         policy       what a failed item does: continue (default), fail_tree, or threshold: it fails the tree once more
                      than `most_failed` items have failed
+        on_done      who is told, at least once, when it is over: a function, which gets the event as its argument, or
+                     an https URL, where the gateway sends such (`callbacks` in gateway.yaml)
         name, final, priority, collection, tenant  as of `then`
         """
         return self.chain(type, function, **options)

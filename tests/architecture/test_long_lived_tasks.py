@@ -14,6 +14,7 @@ MAY = {
     "assembly/processes.py": "keeps a child process running, whatever fails",
     "assembly/reloading.py": "one reload, whose caller is told",
     "assembly/running.py": "waits for what it starts",
+    "gateway/callbacks.py": "one request, whose item is sent again when its lease is over",
     "gateway/acts.py": "one write, whose caller waits unless it left",
     "gateway/spooling.py": "one write, whose callers are told",
     "foundation/duties.py": "is where it is done",

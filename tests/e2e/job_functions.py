@@ -66,3 +66,8 @@ async def grow(ctx: tailrace.Context, depth: int) -> int:
     if ctx.attempt == 1:
         raise RuntimeError("once more")
     return depth
+
+
+@tailrace.function
+async def hear(event: dict[str, object]) -> None:
+    note(f"told {event['id']} {event['state']} {event['succeeded']}")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import os
 import signal
 import subprocess
@@ -11,6 +14,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 import tailrace
 from tailrace.assembly.platform import Platform
@@ -18,14 +22,16 @@ from tailrace.bench.process import free_ports
 
 FUNCTIONS = str(Path(__file__).parent / "job_functions.py")
 ITEMS = 400
+KEY = b"k" * 32
+SECRET = "whsec_" + base64.b64encode(KEY).decode()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def platform(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Platform]:
-    config = None
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "gateway.yaml").write_text(f"callbacks: {{secrets: [{SECRET}], allow: [127.0.0.0/8]}}\n")
     if request.param == "postgres":
-        config = tmp_path / "config"
-        config.mkdir()
         url, schema = (request.getfixturevalue(f"postgres_{name}") for name in ("server", "schema"))
         (config / "stores.yaml").write_text(
             f'queue: {{engine: postgres, url: "{url}", schema: {schema}}}\ndurability: relaxed\n'
@@ -141,3 +147,46 @@ async def test_a_run_adds_items_to_its_sealed_job_and_behind_it_and_its_next_att
         status = await job.wait(60)
         assert [(each.succeeded, each.failed) for each in status.jobs] == [(15, 0), (30, 0)]
         assert "every item is where it should be" in command(platform, "audit", job.id)
+
+
+async def test_the_end_of_a_job_is_told_to_a_function_and_to_an_address(platform: Platform, tmp_path: Path) -> None:
+    # Given somebody who listens
+    heard: asyncio.Queue[tuple[str, str, bytes]] = asyncio.Queue()
+
+    async def take(request: web.Request) -> web.Response:
+        body = await request.read()
+        content = f"{request.headers['webhook-id']}.{request.headers['webhook-timestamp']}.".encode() + body
+        signature = base64.b64encode(hmac.new(KEY, content, hashlib.sha256).digest()).decode()
+        await heard.put((request.headers["webhook-signature"], f"v1,{signature}", body))
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_post("/done", take)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    address = f"http://127.0.0.1:{runner.addresses[0][1]}/done"
+    try:
+        async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
+            # When jobs are over
+            jobs = [client.job("telling", "square", on_done=on_done) for on_done in ("hear", address)]
+            for job in jobs:
+                await job.add_many({"n": n} for n in range(3))
+                await job.seal()
+                await job.wait(30)
+            # Then they hear of it
+            async with asyncio.timeout(30):
+                signature, expected, body = await heard.get()
+                while f"told {jobs[0].id}:done complete 3" not in (tmp_path / "journal").read_text():
+                    await asyncio.sleep(0.05)
+            assert signature == expected
+            assert f'"{jobs[1].id}:done"'.encode() in body
+            for why, on_done in {
+                "no function 'nobody'": "nobody",
+                "no public address": "https://10.0.0.1/",
+                "needs b too": "two_arguments",
+            }.items():
+                with pytest.raises(tailrace.UserError, match=why):
+                    await client.job("telling", "square", on_done=on_done).seal()
+    finally:
+        await runner.cleanup()

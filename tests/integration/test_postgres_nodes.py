@@ -97,13 +97,13 @@ async def test_a_submission_takes_a_lease_that_waits_along_and_the_rest_stays(
 ) -> None:
     # Given a lease that waits for two of one function
     queue, said = await nodes.queue(), list[str]()
-    read = queue._ground.read
+    read = queue.ground.read
 
     async def listens(statement: str, arguments: Sequence[object], about: str) -> list[tuple]:
         said.append(about)
         return await read(statement, arguments, about)
 
-    monkeypatch.setattr(queue._ground, "read", listens)
+    monkeypatch.setattr(queue.ground, "read", listens)
     await queue.submit([NewItem(MAIL, b"", due=nodes.clock.wall() + 1000)])  # its kind is known
     two = Demand({Cell("mail", 2): 2}, frozenset(), 2)
     waits = asyncio.create_task(queue.lease(two, LEASE, 20.0))
@@ -366,7 +366,7 @@ async def test_a_server_that_dies_or_turns_read_only_loses_nothing_and_is_used_a
         with pytest.raises(ConfigError, match="fsync"):
             await nodes.queue(durability="durable")
         # But the queue that is in use waits until that is mended
-        await queue._ground.server.dial_anew()
+        await queue.ground.server.dial_anew()
         with pytest.raises(NotConnected, match="fsync"):
             await queue.submit([NewItem(MAIL, b"")])
         server.run("ALTER SYSTEM RESET fsync")

@@ -1,0 +1,185 @@
+"""Callbacks over HTTP: items of a function of their own, which gateways claim, send and settle. Any number of gateways
+may; an item is out at one of them, and its lease outlasts its request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Any
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from ..foundation.clock import Clock
+from ..foundation.duties import Duties
+from ..foundation.lifecycle import cancel
+from ..model.claim import Leased, Settle, State
+from ..model.dead_letter import DeadLetter
+from ..model.demand import Cell, Demand
+from ..model.errors import TailraceError
+from ..model.plain_text import plain
+from ..model.priority import DEFAULT_PRIORITY
+from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.jobs.rules.callback import CALLBACK
+from ..stores.queue.queue import Queue
+from .callback_config import CallbackConfig
+from .rules.callback import (
+    Network,
+    address_of,
+    check_url,
+    may_go_to,
+    outcome_of,
+    pause_after,
+    refused,
+    signed,
+)
+
+#: Requests at once, seconds of one claim, and of one look for more.
+MOST, LEASE, WAIT = 16, 120.0, 10.0
+#: Characters of an answer that a reason shows.
+SHOWN = 200
+#: Seconds after a store failed.
+AGAIN = 5.0
+
+_LOG = logging.getLogger("tailrace.gateway")
+
+
+class _Request(msgspec.Struct):
+    url: str
+    event: msgspec.Raw
+
+
+class _ToldEvent(msgspec.Struct):
+    id: str
+
+
+class _CheckedResolver(AbstractResolver):
+    """Names to addresses that a callback may go to: looked up for each connection, so that a name cannot be public when
+    it is checked and private when it is called."""
+
+    def __init__(self, allowed: list[Network]) -> None:
+        self._allowed = allowed
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+        for *_, address in found:
+            literal = address_of(str(address[0]))
+            if literal is None or not may_go_to(literal, self._allowed):
+                raise OSError(refused(host, address[0]))
+        return [
+            ResolveResult(
+                hostname=host, host=str(address[0]), port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST
+            )
+            for kind, *_, address in found
+        ]
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+
+class Callbacks:
+    """The callbacks that one gateway sends."""
+
+    def __init__(
+        self, config: CallbackConfig, queue: Queue, letters: DeadLetters, clock: Clock, duties: Duties
+    ) -> None:
+        self._config = config
+        self._queue = queue
+        self._letters = letters
+        self._clock = clock
+        self._duties = duties
+        self._keys, self._allowed = config.keys, config.networks
+        self._out: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Sends them from now on."""
+        self._duties.begin(self._run(), "send-callbacks")
+
+    async def _run(self) -> None:
+        limit = aiohttp.ClientTimeout(total=self._config.timeout)
+        connector = aiohttp.TCPConnector(resolver=_CheckedResolver(self._allowed), use_dns_cache=False, limit=MOST)
+        async with aiohttp.ClientSession(timeout=limit, connector=connector, trust_env=False) as session:
+            try:
+                while True:
+                    await self._send_some(session)
+            finally:
+                for task in [*self._out]:
+                    await cancel(task)
+
+    async def _send_some(self, session: aiohttp.ClientSession) -> None:
+        if len(self._out) >= MOST:
+            await asyncio.wait(self._out, return_when=asyncio.FIRST_COMPLETED)
+        free = MOST - len(self._out)
+        demand = Demand({Cell(CALLBACK, int(DEFAULT_PRIORITY)): free}, frozenset(), free)
+        try:
+            leased = await self._queue.lease(demand, LEASE, WAIT)
+        except TailraceError as error:
+            _LOG.warning("callbacks wait: %s", error)
+            await asyncio.sleep(AGAIN)
+            return
+        if leased is None:
+            return
+        for index in range(len(leased.ids)):
+            task = asyncio.create_task(self._carry_out(session, leased, index), name="send-callback")
+            self._out.add(task)
+            task.add_done_callback(self._out.discard)
+
+    async def _carry_out(self, session: aiohttp.ClientSession, leased: Leased, index: int) -> None:
+        """Sends one, and settles it. What cannot be settled is sent again when its lease is over."""
+        try:
+            end = await self._end(session, leased, index)
+            if end.state is State.FATAL_FAILURE:  # it is durable before the item is gone
+                await self._letters.add([self._letter(leased, index, end)])
+            await self._queue.settle(leased.fence, [], [end])
+        except TailraceError as error:
+            _LOG.warning("callback %s: %s", leased.ids[index], error)
+
+    async def _end(self, session: aiohttp.ClientSession, leased: Leased, index: int) -> Settle:
+        attempt = leased.attempts[index]
+        state, why = await self._sent(session, leased.payloads[index])
+        pause = pause_after(attempt)
+        if state is State.RETRIABLE_FAILURE and pause is None:
+            state = State.FATAL_FAILURE
+        if state is not State.SUCCESS:
+            _LOG.warning("callback %s, attempt %d: %s", leased.ids[index], attempt, why)
+        delay = pause or 0.0 if state is State.RETRIABLE_FAILURE else 0.0
+        outcome = "retriable_failure" if state is State.RETRIABLE_FAILURE else ""
+        return Settle(leased.ids[index], leased.fence, state, delay, attempt, reason=why, outcome=outcome)
+
+    async def _sent(self, session: aiohttp.ClientSession, payload: bytes) -> tuple[State, str]:
+        """What became of one request, and why."""
+        try:
+            request = msgspec.json.decode(payload, type=_Request)
+            body = bytes(request.event)
+            event = msgspec.json.decode(body, type=_ToldEvent)
+            check_url(request.url, self._allowed)
+        except (msgspec.DecodeError, TailraceError) as error:
+            return State.FATAL_FAILURE, plain(str(error), SHOWN)
+        headers = signed(self._keys, event.id, int(self._clock.wall()), body)
+        try:
+            async with session.post(request.url, data=body, headers=headers, allow_redirects=False) as reply:
+                told = (await reply.content.read(SHOWN)).decode("utf-8", "replace")
+                return outcome_of(reply.status), f"{request.url} answered {reply.status}: {plain(told, SHOWN)}"
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            return State.RETRIABLE_FAILURE, plain(f"{request.url}: {error or type(error).__name__}", 2 * SHOWN)
+
+    def _letter(self, leased: Leased, index: int, end: Settle) -> DeadLetter:
+        now = self._clock.wall()
+        extra: Any = leased.extras.get(index)
+        return DeadLetter(
+            leased.ids[index],
+            "",
+            leased.kinds[index],
+            leased.payloads[index],
+            State.FATAL_FAILURE.label,
+            end.reason,
+            leased.attempts[index],
+            0 if extra is None else extra.crashes,
+            now,
+            now,
+        )

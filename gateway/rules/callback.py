@@ -1,0 +1,120 @@
+"""Callbacks over HTTP: THE rule of where one may go, how it is signed, what its answer means, and when it is sent
+again.
+
+Signatures are those of Standard Webhooks (standardwebhooks.com): `v1,` and the base64 of an HMAC-SHA256 over id, time
+and body. An address that is not public is refused unless it is allowed, since who makes a job would else reach what
+only the gateway can reach (server-side request forgery).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Sequence
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from ...model.claim import State
+from ...model.errors import InvalidRequest
+from ...model.name import NAME_LENGTH
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: Characters of a URL.
+LONGEST = 2000
+#: Seconds from one attempt to the next; behind the last of them it is given up (three days).
+PAUSES = (5.0, 30.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 72_000.0)
+#: What a secret begins with, and its bytes.
+SECRET_PREFIX, FEWEST, MOST = "whsec_", 24, 64
+
+
+def is_url(text: str) -> bool:
+    """Whether it is an address rather than a function's name, which has no colon."""
+    return ":" in text
+
+
+def check_url(text: str, allowed: Sequence[Network]) -> None:
+    """Raises InvalidRequest for what is no address that a callback may go to, as far as it can be known without DNS."""
+    shown = text[:NAME_LENGTH]
+    if len(text) > LONGEST or not text.isascii() or not text.isprintable() or " " in text:
+        raise InvalidRequest(f"on_done is {shown!r}: expected an https URL of at most {LONGEST} ASCII characters")
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidRequest(f"on_done is {shown!r}: {error}; expected an https URL") from None
+    if parts.scheme not in ("https", "http") or not host:
+        raise InvalidRequest(f"on_done is {shown!r}: expected https://HOST/PATH, or the name of a function")
+    if parts.username is not None or parts.password is not None:
+        raise InvalidRequest("on_done has a user or a password in it: requests are signed instead; leave it out")
+    if parts.scheme == "http" and not allowed:
+        raise InvalidRequest(
+            f"on_done is {shown!r}: http is taken only where `callbacks.allow` names networks; use https"
+        )
+    literal = address_of(host)
+    if literal is not None and not may_go_to(literal, allowed):
+        raise InvalidRequest(refused(host, literal))
+
+
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a host is, if it is one."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def may_go_to(address: ipaddress.IPv4Address | ipaddress.IPv6Address, allowed: Sequence[Network]) -> bool:
+    """Whether a callback may go there: it is public, or in a network that was named."""
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    if any(mapped.version == network.version and mapped in network for network in allowed):
+        return True
+    return bool(mapped.is_global and not mapped.is_multicast and not mapped.is_reserved)
+
+
+def refused(host: str, address: object) -> str:
+    """What is told of an address that is not public."""
+    return (
+        f"{host} is {address}, which is no public address: name its network in `callbacks.allow` of gateway.yaml, if "
+        "callbacks may go there"
+    )
+
+
+def key_of(secret: str) -> bytes:
+    """The key of a secret, as Standard Webhooks write it. Raises ValueError."""
+    try:
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not FEWEST <= len(key) <= MOST:
+        raise ValueError(
+            f"expected {SECRET_PREFIX} and the base64 of {FEWEST} to {MOST} random bytes, such as of `openssl rand 32`"
+        )
+    return key
+
+
+def signed(keys: Sequence[bytes], id: str, at: int, body: bytes) -> dict[str, str]:
+    """The headers of a request: a signature by each key, so that keys can be changed. `at`: seconds since 1970."""
+    content = b".".join((id.encode(), str(at).encode(), body))
+    signatures = [base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode() for key in keys]
+    return {
+        "content-type": "application/json",
+        "webhook-id": id,
+        "webhook-timestamp": str(at),
+        "webhook-signature": " ".join(f"v1,{each}" for each in signatures),
+    }
+
+
+def outcome_of(status: int) -> State:
+    """What an answer means: 2xx is heard, 410 says never again, and everything else is tried again."""
+    if 200 <= status < 300:
+        return State.SUCCESS
+    return State.FATAL_FAILURE if status == 410 else State.RETRIABLE_FAILURE
+
+
+def pause_after(attempt: int) -> float | None:
+    """Seconds until the next attempt, after the one of this number (from 1 on); None: there is none."""
+    return PAUSES[attempt - 1] if attempt <= len(PAUSES) else None

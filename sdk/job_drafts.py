@@ -1,0 +1,175 @@
+"""Drafts of trees: what a client draws with `then` and `gather` before anything is asked of a gateway, and the items
+that are made of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from ..foundation.identity import whoami
+from ..model.errors import InvalidRequest
+from ..model.job import JobItem, JobSpec, TreeSpec
+from ..model.priority import Priority
+from . import job_calls
+from .call import Call
+
+if TYPE_CHECKING:
+    from .function import Function
+
+#: A job of a tree, as an addition names it.
+Target: TypeAlias = "Stage | Function[..., Any] | str"
+
+
+class Stage:
+    """One job of a tree that is being drawn: what comes after it is drawn from it."""
+
+    __slots__ = ("_draft", "name")
+
+    def __init__(self, draft: Draft, name: str) -> None:
+        self._draft = draft
+        self.name = name
+
+    def then(
+        self,
+        function: Function[..., Any] | str,
+        *,
+        name: str = "",
+        argument: str = "",
+        each: bool = False,
+        final: bool | None = None,
+        also: Sequence[Stage] = (),
+        **options: Any,
+    ) -> Stage:
+        """A job whose items are made of this one's results, one by one, as soon as each is there.
+
+        function  what runs it
+        name      what it is called in its tree; default: the function's name
+        argument  the parameter that gets a result; default: the function's first one
+        each      a result is a list, and each element of it becomes an item
+        final     its results are the tree's; default: when nothing comes after it
+        also      other jobs whose results it gets too
+        options   priority (default eventual), collection, tenant
+        """
+        parents = (self.name, *(stage.name for stage in also))
+        return self._draft.put(function, name, parents=parents, argument=argument, each=each, final=final, **options)
+
+    def gather(
+        self,
+        function: Function[..., Any] | str,
+        *,
+        name: str = "",
+        argument: str = "",
+        final: bool | None = None,
+        also: Sequence[Stage] = (),
+        **options: Any,
+    ) -> Stage:
+        """A job of one item: it gets the list of all results of this one (and of `also`), when these are complete."""
+        parents = (self.name, *(stage.name for stage in also))
+        return self._draft.put(function, name, parents=parents, argument=argument, gather=True, final=final, **options)
+
+    def __repr__(self) -> str:
+        return f"<Stage {self.name} of {self._draft.id}>"
+
+
+class Draft:
+    """A tree that is being drawn; nothing is known of it elsewhere yet."""
+
+    def __init__(
+        self, type: str, key: str, policy: str, most_failed: int, on_done: Function[..., Any] | str = ""
+    ) -> None:
+        self.id = job_calls.new_id()
+        self._on_done = _plain(on_done if isinstance(on_done, str) else on_done.spec.name)
+        self.made = False
+        self._type, self._key, self._policy, self._most_failed = _plain(type), _plain(key), _plain(policy), most_failed
+        self._jobs: list[JobSpec] = []
+        self.functions: dict[str, Function[..., Any] | str] = {}
+
+    def put(
+        self,
+        function: Function[..., Any] | str,
+        name: str,
+        *,
+        priority: Priority | str | int | None = None,
+        collection: str = "",
+        tenant: str = "",
+        **said: Any,
+    ) -> Stage:
+        """One more job."""
+        if self.made:
+            raise InvalidRequest(
+                f"the job {self.id} is made, and its tree is fixed: draw all of it before the first add"
+            )
+        called = function if isinstance(function, str) else getattr(getattr(function, "spec", None), "name", None)
+        if not isinstance(called, str):
+            raise InvalidRequest(
+                f"cannot make a job of {function!r:.200}: expected a function declared with @tailrace.function, or its "
+                "name"
+            )
+        name = name or self._free(called)
+        rank = None if priority is None else int(Priority.parse(priority))
+        self._jobs.append(JobSpec(name, called, priority=rank, collection=collection, tenant=tenant, **said))
+        self.functions[name] = function
+        return Stage(self, name)
+
+    def _free(self, called: str) -> str:
+        """A function may have several jobs of a tree."""
+        number, name = 1, called
+        while name in self.functions:
+            number += 1
+            name = f"{called}-{number}"
+        return name
+
+    def spec(self) -> TreeSpec:
+        """What is asked for."""
+        return TreeSpec(
+            self.id, self._type, self._jobs, self._key, self._policy, self._most_failed, whoami(), self._on_done
+        )
+
+
+def _plain(text: str) -> str:
+    """A subclass of text as text: no message carries it otherwise."""
+    return str(text) if isinstance(text, str) else text
+
+
+class Given(NamedTuple):
+    """The arguments of one item, with its keys."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    key: str
+    dedupe_key: str
+
+
+def item_of(function: Function[..., Any] | str, given: Any) -> JobItem:
+    """An item of what was given: a Call, the arguments by name (a mapping), several (a tuple), or the one."""
+    if isinstance(given, Call):
+        call = given
+    elif isinstance(given, Given):
+        call = Call(function, *given.args, key=given.key, dedupe_key=given.dedupe_key, arguments=given.kwargs)
+    elif isinstance(given, Mapping):
+        call = Call(function, arguments=given)
+    elif isinstance(given, tuple):
+        call = Call(function, *given)
+    else:
+        call = Call(function, given)
+    return JobItem(call.payload, _plain(call.key), _plain(call.dedupe_key))
+
+
+def draft_of(
+    type: str,
+    functions: Sequence[Function[..., Any] | str],
+    *,
+    key: str = "",
+    policy: str = "continue",
+    most_failed: int = 0,
+    on_done: Function[..., Any] | str = "",
+    name: str = "",
+    final: bool | None = None,
+    **options: Any,
+) -> tuple[Draft, Stage]:
+    """A tree whose first job is of the first function, each of the others after the one before."""
+    draft = Draft(type, key, policy, most_failed, on_done)
+    root = stage = draft.put(functions[0], name, final=final, **options)
+    for function in functions[1:]:
+        stage = stage.then(function, **options)
+    return draft, root
