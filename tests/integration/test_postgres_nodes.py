@@ -77,8 +77,8 @@ async def test_what_was_looked_for_in_vain_is_not_looked_for_again_before_its_ti
     # Given a queue of which a node asks again and again for what is not there, with a poll once a minute
     one, other = await nodes.queue(poll=60), await nodes.queue()
     asked: list[str] = []
-    read = one._ground.read
-    one._ground.read = lambda statement, *rest: asked.append(statement) or read(statement, *rest)
+    read = one.ground.read
+    one.ground.read = lambda statement, *rest: asked.append(statement) or read(statement, *rest)
     for _ in range(5):
         assert await one.lease(ANY, LEASE, 0.01) is None
     # Then it looked once
