@@ -8,8 +8,10 @@ import logging
 import os
 import secrets
 import socket
+from collections.abc import Mapping
 from typing import Protocol
 
+from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.duties import Duties
 from ..model.audit import Audit
 from ..model.errors import TailraceError, UserError
@@ -28,6 +30,8 @@ from ..model.member import (
 from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from ..stores.control.control import MemberStore
+from .neighbours import OtherProcesses
+from .rules.belonging import BetterPlace
 
 #: Seconds that something asked may take: it may have to wait for the lease of a former owner.
 LONGEST = 120.0
@@ -39,6 +43,12 @@ _LOG = logging.getLogger("tailrace.tailers")
 
 class TailersHere(Protocol):
     """The tailers of this process."""
+
+    def movable(self) -> list[str]:
+        """Those that any process with the same file could run, if it had their source."""
+
+    def placed(self, elsewhere: Mapping[str, BetterPlace]) -> None:
+        """These belong to other members: their sources are left to them."""
 
     def overviews(self) -> list[TailerOverview]: ...
 
@@ -52,12 +62,14 @@ class TailersHere(Protocol):
 class Membership:
     """A Part. `id` is drawn anew for each process, `place` is for people."""
 
-    def __init__(self, store: MemberStore, tailers: TailersHere) -> None:
+    def __init__(self, store: MemberStore, tailers: TailersHere, clock: Clock = SYSTEM_CLOCK) -> None:
         self.id = secrets.token_hex(8)
         self.place = f"{socket.gethostname()}:{os.getpid()}"
         self.duties = Duties("membership")
         self._store = store
         self._tailers = tailers
+        self._clock = clock
+        self._others = OtherProcesses(self.id, self.place)
         self._away = False
         self._busy: dict[str, asyncio.Task[None]] = {}
 
@@ -87,7 +99,10 @@ class Membership:
                     if order.id not in self._busy:
                         task = self.duties.begin(self._do(order), f"asked of the tailers: {order.id}")
                         self._busy[order.id] = task
+                members = await self._store.members()
+                self._tailers.placed(self._others.look(self._tailers.movable(), members, self._clock.monotonic()))
             except TailraceError as error:
+                self._tailers.placed({})  # nobody knows who else there is: the leases alone decide
                 if not self._away:
                     _LOG.warning("others do not hear of the tailers here: %s", error)
                 self._away = True

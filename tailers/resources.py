@@ -19,7 +19,8 @@ from .registry import Environment
 class Resources:
     """Resources shared by the tailers of a process. `scheduler`: where it listens; `parking` takes what fails; `origin`
     finds the configuration of the tailer that a parked item first came from; `remembered` are rows of what was parked
-    here; `duties` hear of what fails beyond a tailer's own handling."""
+    here; `duties` hear of what fails beyond a tailer's own handling; `elsewhere` are the tailers that belong to another
+    process of the fleet, and where that is."""
 
     environment: Environment
     scheduler: str
@@ -28,6 +29,7 @@ class Resources:
     origin: Callable[[str], TailerConfig | None] = lambda name: None
     remembered: Remembered = field(default_factory=Remembered)
     duties: Duties = field(default_factory=lambda: Duties("a tailer"))
+    elsewhere: dict[str, str] = field(default_factory=dict)
 
     @property
     def clock(self) -> Clock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel, each_of
@@ -24,6 +24,7 @@ from .departures.parking import Parking
 from .registry import Environment
 from .replay.replaying import Replaying
 from .resources import Resources
+from .rules.belonging import BetterPlace
 from .rules.stock import tell_apart
 from .rules.witnesses import PartitionFacts, after_delay, confront
 from .source_gates import SourceGates
@@ -87,6 +88,7 @@ class Tailers:
         self._health: dict[str, bool] = {}
         self._look: asyncio.Task[None] | None = None
         self._gates = SourceGates(environment.control, self._gated)
+        self._moving: asyncio.Task[None] | None = None
 
     def _checked(self, configs: Sequence[TailerConfig]) -> Schedules | None:
         """The store of schedules, if a tailer of its own is to read it. Raises ConfigError for names that clash."""
@@ -219,6 +221,33 @@ class Tailers:
         """A replay has commands of its own."""
         self.check(name)
         return self._named(name)
+
+    def movable(self) -> list[str]:
+        """Those of files that any process with the same file could run, if it had their source."""
+        return [name for name in self._configs if name in self._tailers and self._tailers[name].movable]
+
+    def placed(self, elsewhere: Mapping[str, BetterPlace]) -> None:
+        """These belong to other members of the fleet. Sources that are free are left to them; of those that run here
+        one at a time is drained and handed over."""
+        self._resources.elsewhere.clear()
+        self._resources.elsewhere.update({name: each.place for name, each in elsewhere.items()})
+        if not self._open or (self._moving is not None and not self._moving.done()):
+            return
+        for name, each in sorted(elsewhere.items()):
+            tailer = self._tailers.get(name)
+            if each.settled and tailer is not None and tailer.overview().state in ("running", "clogged"):
+                self._moving = self.duties.begin(self._hand_over(name, each.place), "tailers-hand-over")
+                return
+
+    async def _hand_over(self, name: str, place: str) -> None:
+        config = self._configs.get(name)
+        if config is None:
+            return
+        log.info("handed over", tailer=name, to=place)
+        await self._end(name)
+        if self._open and self._configs.get(name) is config and name not in self._tailers:
+            with contextlib.suppress(TailraceError):  # its file was good until now; the next change of it says why not
+                await self._add(config)
 
     def known(self) -> list[str]:
         """The tailers here, without replays."""

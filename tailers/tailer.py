@@ -57,6 +57,7 @@ class Tailer:
             resources.origin,
             resources.remembered,
             resources.duties,
+            resources.elsewhere,
             config=config,
             kind=self._kind,
         )
@@ -105,6 +106,11 @@ class Tailer:
         task, self._task = self._task, None
         if task is not None:
             await cancel(task)
+
+    @property
+    def movable(self) -> bool:
+        """Whether another process could have its source: it has one owner, and nobody else says which."""
+        return self._kind.family == "stream" and not self._kind.shared and self._kind.name != "due"
 
     @property
     def paused(self) -> bool:

@@ -153,6 +153,7 @@ class Pump(ABC):
             store=self.store_failing,
             scheduler=session.unreachable if not session.connected else "",
             starting=self.starting,
+            standing_by=self.standing_by,
             paused=self.paused,
             clogged="; ".join(closed.reason for closed in self.outages),
             gate="; ".join(gates[:3]),
@@ -168,6 +169,11 @@ class Pump(ABC):
     def starting(self) -> str:
         """Why nothing may be pushed yet; empty when it may."""
         return ""
+
+    @property
+    def standing_by(self) -> bool:
+        """Whether another process has its source, or is to have it: there is nothing to do here."""
+        return False
 
     @property
     @abstractmethod

@@ -58,7 +58,16 @@ class StreamPump(Pump):
         adopted = (self.flights, self.settlement, self._adopted_ended, self._adopted_lost)
         self._core = core = StreamCore(setup, counts, source.capabilities, window, *adopted, policy)
         self._partitions = core.partitions
-        self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused, setup.row)
+        self._epoch = Epoch(
+            stores.ownership,
+            stores.checkpoints,
+            name,
+            setup.sizes,
+            clock,
+            counts.refused,
+            setup.row,
+            lambda: setup.elsewhere.get(name, ""),
+        )
         self._rows = Rows(stores.ledger, self._epoch, name, core.partitions)
         self._destinations = Destinations(setup, self._rows, self._arrived)
         self._losses = Losses(setup.config, stores.drops, clock, counts)
@@ -329,6 +338,10 @@ class StreamPump(Pump):
     @property
     def starting(self) -> str:
         return self._epoch.waiting_for
+
+    @property
+    def standing_by(self) -> bool:
+        return self._epoch.standing_by
 
     @property
     def busy(self) -> bool:

@@ -45,6 +45,7 @@ class WatchdogFacts(NamedTuple):
     store: str = ""
     scheduler: str = ""
     starting: str = ""
+    standing_by: bool = False
     paused: bool = False
     clogged: str = ""
     gate: str = ""
@@ -77,6 +78,8 @@ class Watchdog:
             return WatchdogVerdict(False, 0.0, StallCause.FAILED, facts.failed)
         if facts.by_hand:
             return WatchdogVerdict(False, 0.0, StallCause.BY_HAND, facts.by_hand)
+        if facts.standing_by:
+            self._since = now
         busy = facts.lag > 0 or facts.in_flight > 0 or facts.held > 0
         if facts.completions != self._completions or not busy:
             # A source that cannot be reached may have work: nobody knows.

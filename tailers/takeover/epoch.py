@@ -23,6 +23,7 @@ from ...model.lease import LeaseSizes
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.ownership.ownership import Owner, Ownership
 from ..departures.durable import T, until_available
+from ..rules.belonging import PATIENCE
 from ..rules.sides import OWN
 from ..rules.takeover import SeenRow, free_at, lapsed, observe
 
@@ -46,6 +47,7 @@ class Epoch:
     adopted      what the former owner had running is this one's
     left_behind  the former owner may have left something running, so what it handed out is suspect
     waiting_for  why nothing may be pushed yet; empty when it may
+    standing_by  another process has the row and keeps it, or is to have it: it is waited for as long as that is so
     failing      why the store cannot be reached; empty when it can
     """
 
@@ -58,8 +60,11 @@ class Epoch:
         clock: Clock,
         refused: Callable[[], None],
         row: str = WHOLE,
+        left_to: Callable[[], str] = lambda: "",
     ) -> None:
         self.row = row
+        self.standing_by = False
+        self._left_to = left_to
         self.number = 0
         self.version = 0
         self.listed: Callable[[], None] = lambda: None
@@ -88,7 +93,7 @@ class Epoch:
         """Takes the source under a new epoch: after its owner's lease, when it is free, or when `adopt` says that all
         that runs under the row as it was read is adopted. Returns the marks."""
         seen: SeenRow | None = None
-        asked = 0.0
+        asked, first = 0.0, -1
         while True:
             row = await self._asked(lambda: self._ownership.read(self._source, self.row))
             now = self._clock.monotonic()
@@ -96,6 +101,16 @@ class Epoch:
                 break  # taken by a request whose answer was lost; the lease counts from the first one
             seen = observe(seen, *((row.version, row.holder, row.lease) if row is not None else (0, "", 0.0)), now)
             wait = free_at(seen, self._sizes.drift) - now
+            first = seen.version if first < 0 else first
+            better = self._left_to()
+            if wait <= -PATIENCE * self._sizes.source or seen.holder.startswith(f"{better}:"):
+                better = ""  # it does not come, or has it and may be dead
+            self.standing_by = bool(better or (seen.holder and seen.version != first))
+            if better:
+                self.adopted = False
+                self.waiting_for = f"left to {better}, to which it belongs"
+                await self._pause(self._sizes.heartbeat / LOOKS)
+                continue
             if wait > 0:
                 self.waiting_for = f"waiting {wait:.0f} s for the lease of the previous owner, {seen.holder}"
                 self.adopted = adopt is not None and row is not None and await adopt(row)
@@ -109,7 +124,7 @@ class Epoch:
             row = await self._asked(partial(self._take, seen.version))
             if row is not None:
                 break
-        self.waiting_for = ""
+        self.waiting_for, self.standing_by = "", False
         self.number, self.version = row.epoch, row.version
         self._held_until = asked + self._sizes.source
         return await self.guarded(lambda: self._checkpoints.open(self._marked, self.number))

@@ -1,0 +1,34 @@
+"""The other members of a fleet, as one member sees them between its tellings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ..model.member import FleetMember, tailers_of
+from .rules.belonging import BetterPlace, StandingMember, better_places
+
+#: States in which a tailer may be where it belongs.
+ABLE = ("starting", "running", "clogged")
+
+
+class OtherProcesses:
+    """The processes with tailers beside the one with this id. Invariant: `_since` has those of the last look."""
+
+    def __init__(self, id: str, place: str) -> None:
+        self._id, self._place = id, place
+        self._since: dict[str, float] = {}
+
+    def look(self, tailers: Collection[str], members: Sequence[FleetMember], now: float) -> Mapping[str, BetterPlace]:
+        """Of these tailers, which run here, those that belong elsewhere."""
+        others = [each for each in members if each.id != self._id]
+        self._since = {each.id: self._since.get(each.id, now) for each in others}
+        standing = [
+            StandingMember(
+                each.id,
+                each.place,
+                frozenset(told.name for told in tailers_of(each) if told.state in ABLE),
+                self._since[each.id],
+            )
+            for each in others
+        ]
+        return better_places(StandingMember(self._id, self._place, frozenset(tailers), now), standing, now)
