@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -30,6 +29,7 @@ from ..hand_out import HandOut
 from ..mapping.estimating import put_estimates
 from ..mapping.record_values import unit_sources
 from ..resources import Setup
+from ..rules.by_flight import by_flight
 from ..rules.clog import OnOutage, settle_in_outage
 from ..rules.reconnect import Reconnect
 from ..rules.settlement import Action, Family, History, Settlement, settle
@@ -392,15 +392,3 @@ class Pump(ABC):
         """The functions of this tailer that are clogged."""
         only = self.only_function
         return [closed for name, closed in self.session.credit.clogs.items() if only in (None, name)]
-
-
-def by_flight(refs: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Refs as flight numbers with the indexes in each, by C-speed steps over the batch."""
-    ordered = sorted(set(refs))
-    start = 0
-    while start < len(ordered):
-        number = ordered[start] >> INDEX_BITS
-        stop = bisect_left(ordered, (number + 1) << INDEX_BITS, start)
-        base = number << INDEX_BITS
-        yield number, [ref - base for ref in ordered[start:stop]]
-        start = stop
