@@ -1,4 +1,5 @@
-"""Certificates of this process, for TLS beyond its machine: a folder with `tls.crt`, `tls.key` and `ca.crt`.
+"""Certificates of this process, for TLS beyond its machine: a folder with `tls.crt`, `tls.key` and `ca.crt`, and
+`crl.pem` where some were revoked.
 
 These are the names that cert-manager writes; a folder of `tailrace auth init` has them, and files of step-ca are named
 so. Files that change are in force for the next connection, without a restart. What cannot be used keeps the former
@@ -18,15 +19,15 @@ from pathlib import Path
 from ..model.caller import Caller
 from ..model.errors import ConfigError
 from .clock import SYSTEM_CLOCK, Clock
-from .x509_checks import check_chain, check_key, parsed, usable
+from .x509_checks import check_chain, check_key, parsed, revocations, usable
 
 #: Names the folder.
 VARIABLE = "TAILRACE_TLS"
-CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"
+CERTIFICATE, KEY, AUTHORITY, REVOKED = "tls.crt", "tls.key", "ca.crt", "crl.pem"
 #: The most bytes of a file that are read: a chain has some thousand.
 FILE_BYTES = 1 << 20
 #: Seconds between looks at the files; what is broken for two of them is said.
-LOOK = 1.0
+LOOK = 0.5
 
 _LOG = logging.getLogger("tailrace.tls")
 _Stamp = tuple[tuple[int, int, int] | None, ...]
@@ -35,7 +36,7 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 @dataclass(frozen=True, slots=True)
 class Identity:
     """The files as they were read and found good. `caller` and `until` (wall clock seconds) are the certificate's; a
-    process without one has neither. `number` rises with each reading."""
+    process without one has neither. `number` rises with each reading; `revoked` are serial numbers."""
 
     number: int
     authority: bytes
@@ -44,6 +45,7 @@ class Identity:
     caller: Caller | None = None
     since: float = 0.0
     until: float = 0.0
+    revoked: frozenset[int] = frozenset()
 
 
 class Certificates:
@@ -99,7 +101,7 @@ class Certificates:
         _LOG.warning("%s: changed certificates are in force: %s", self.folder, self._identity.caller)
 
     def _stamped(self) -> _Stamp:
-        return tuple(_stamp(self.folder / name) for name in (CERTIFICATE, KEY, AUTHORITY))
+        return tuple(_stamp(self.folder / name) for name in (CERTIFICATE, KEY, AUTHORITY, REVOKED))
 
     def _read(self, number: int) -> Identity:
         if not self.folder.is_dir():
@@ -110,14 +112,16 @@ class Certificates:
         path, at, authority_at = (self.folder / name for name in (CERTIFICATE, KEY, AUTHORITY))
         authority = _bytes(authority_at)
         authorities = parsed(authority, str(authority_at))
+        list_at = self.folder / REVOKED
+        gone = revocations(_bytes(list_at), authorities, str(list_at)) if list_at.exists() else frozenset()
         if not path.exists() and not at.exists():
-            return Identity(number, authority)
+            return Identity(number, authority, revoked=gone)
         certificate, key = _bytes(path), _bytes(at)
         chain = parsed(certificate, str(path))
         check_key(chain[0], key, str(path), str(at))
         check_chain(chain, authorities, str(path), str(authority_at))
         found = usable(chain[0], str(path), self._clock.wall())
-        return Identity(number, authority, certificate, key, *found)
+        return Identity(number, authority, certificate, key, found.caller, found.since, found.until, gone)
 
 
 def _bytes(path: Path) -> bytes:

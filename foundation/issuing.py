@@ -22,8 +22,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..model.caller import Caller, checked
 from ..model.errors import ConfigError, Conflict, InvalidRequest, TailraceError
-from .certificates import AUTHORITY, CERTIFICATE, KEY
-from .x509_checks import PeerCertificate, check_key, out_of_time, parsed, peer_of
+from .certificates import AUTHORITY, CERTIFICATE, KEY, REVOKED
+from .x509_checks import PeerCertificate, check_key, out_of_time, parsed, peer_of, revocations, revoked
 
 AUTHORITY_KEY = "ca.key"
 #: Days of an authority, and of a certificate: as long as public ones may still be, so that renewing them is a habit.
@@ -115,7 +115,38 @@ class Authority:
         _write(folder / KEY, _key_pem(key), 0o600)
         _write(folder / CERTIFICATE, _pem(certificate), 0o644)
         _write(folder / AUTHORITY, _pem(self._certificate), 0o644)
+        if (self.folder / REVOKED).exists():
+            _write(folder / REVOKED, (self.folder / REVOKED).read_bytes(), 0o644)
         return folder
+
+    def revoke(self, at: str, now: float) -> PeerCertificate:
+        """Adds the certificate in the folder `at`, below the authority's, to the list of revoked ones, and puts that
+        into every folder there. Raises ConfigError."""
+        path = self.folder / at / CERTIFICATE
+        try:
+            [certificate, *_] = parsed(path.read_bytes(), str(path))
+        except OSError as error:
+            there = ", ".join(sorted(each.parent.name for each in self.folder.glob(f"*/{CERTIFICATE}")))
+            raise ConfigError(f"{path}: {error.strerror}; there are {there or 'none'}") from None
+        peer, when = peer_of(certificate), datetime.datetime.fromtimestamp(now, datetime.UTC)
+        known = {entry.serial_number: entry for entry in self._revoked()}
+        one = x509.RevokedCertificateBuilder().serial_number(peer.serial).revocation_date(when).build()
+        builder = x509.CertificateRevocationListBuilder().issuer_name(self._certificate.subject).last_update(when)
+        builder = builder.next_update(when + datetime.timedelta(days=AUTHORITY_DAYS))
+        for entry in (known | {peer.serial: known.get(peer.serial, one)}).values():
+            builder = builder.add_revoked_certificate(entry)
+        text = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        for folder in (self.folder, *(each.parent for each in self.folder.glob(f"*/{CERTIFICATE}"))):
+            _write(folder / REVOKED, text, 0o644)
+        return peer
+
+    def _revoked(self) -> list[x509.RevokedCertificate]:
+        try:
+            data = (self.folder / REVOKED).read_bytes()
+        except FileNotFoundError:
+            return []
+        revocations(data, [self._certificate], str(self.folder / REVOKED))
+        return list(x509.load_pem_x509_crl(data))
 
 
 class Shown(NamedTuple):
@@ -140,9 +171,20 @@ def _shown(path: Path, now: float) -> Shown:
         peer = peer_of(certificate)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         hosts = [str(each.value) for each in names if isinstance(each, x509.DNSName | x509.IPAddress)]
-        return Shown(path, peer, hosts, out_of_time(peer, now))
+        return Shown(path, peer, hosts, out_of_time(peer, now) or _revoked_there(path, peer))
     except (TailraceError, OSError) as error:
         return Shown(path, peer, hosts, str(error))
+
+
+def _revoked_there(path: Path, peer: PeerCertificate) -> str:
+    """Whether the list beside a certificate, or the one above it, has it."""
+    for folder in (path.parent, path.parent.parent):
+        at, authority = folder / REVOKED, folder / AUTHORITY
+        if at.exists() and authority.exists():
+            serials = revocations(at.read_bytes(), parsed(authority.read_bytes(), str(authority)), str(at))
+            if why := revoked(peer, serials):
+                return why
+    return ""
 
 
 def _builder(

@@ -16,7 +16,7 @@ from ..model.metrics import Sample
 from ..model.role_calls import refusal
 from .certificates import certificates
 from .secured_sockets import ServingContext
-from .x509_checks import peer_of_der
+from .x509_checks import peer_of_der, revoked
 
 #: Prometheus' text format, by its name in HTTP.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -144,6 +144,8 @@ def _refusal(request: web.Request) -> str:
     if shown is None:
         return "the scrape shows no certificate"
     try:
-        return refusal(peer_of_der(shown).caller, "Metrics/Scrape")
+        peer, own = peer_of_der(shown), certificates()
+        why = "" if own is None else revoked(peer, own.now().revoked)
+        return why or refusal(peer.caller, "Metrics/Scrape")
     except TailraceError as error:
         return str(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,11 +19,12 @@ MOST = 16
 
 
 class PeerCertificate(NamedTuple):
-    """The certificate of one side: who it is, and from when until when (wall clock seconds)."""
+    """The certificate of one side: who it is, from when until when (wall clock seconds), and its serial number."""
 
     caller: Caller
     since: float
     until: float
+    serial: int = 0
 
 
 def parsed(data: bytes, where: str) -> list[Certificate]:
@@ -53,7 +54,7 @@ def peer_of(certificate: Certificate) -> PeerCertificate:
     except ValueError:
         raise InvalidRequest("its alternative names cannot be read") from None
     since, until = certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
-    return PeerCertificate(caller_of(uris), since, until)
+    return PeerCertificate(caller_of(uris), since, until, certificate.serial_number)
 
 
 def peer_of_der(data: bytes) -> PeerCertificate:
@@ -72,6 +73,32 @@ def usable(certificate: Certificate, where: str, now: float) -> PeerCertificate:
     if why := out_of_time(found, now):
         raise ConfigError(f"{where}: {why}")
     return found
+
+
+def revocations(data: bytes, authorities: Sequence[Certificate], where: str) -> frozenset[int]:
+    """The serial numbers in a list of revoked certificates (CRL) in PEM or DER, which an authority must have signed. An
+    old list stays in force. Raises ConfigError."""
+    from cryptography import x509
+
+    try:
+        load = x509.load_pem_x509_crl if data.lstrip().startswith(b"-----") else x509.load_der_x509_crl
+        found = load(data)
+    except ValueError:
+        raise ConfigError(f"{where}: no list of revoked certificates; expected -----BEGIN X509 CRL-----") from None
+    for each in authorities:
+        try:
+            if found.is_signature_valid(each.public_key()):  # type: ignore[arg-type]
+                return frozenset(entry.serial_number for entry in found)
+        except (ValueError, TypeError):  # an authority with a key of another kind
+            continue
+    raise ConfigError(f"{where}: no authority of this fleet has signed it; `tailrace auth revoke` makes one")
+
+
+def revoked(found: PeerCertificate, serials: Collection[int]) -> str:
+    """Why a certificate is not taken any longer, where it was revoked; empty: it was not."""
+    if found.serial in serials:
+        return f"the certificate of {found.caller} was revoked; `tailrace auth issue` makes another one"
+    return ""
 
 
 def out_of_time(found: PeerCertificate, now: float) -> str:

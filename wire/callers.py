@@ -19,7 +19,7 @@ import grpc
 
 from ..foundation.certificates import Certificates
 from ..foundation.clock import SYSTEM_CLOCK, Clock
-from ..foundation.x509_checks import PeerCertificate, out_of_time, parsed, peer_of
+from ..foundation.x509_checks import PeerCertificate, out_of_time, parsed, peer_of, revoked
 from ..model.caller import Caller
 from ..model.errors import ConfigError, InvalidRequest, Unavailable
 from ..model.grants import Grants, rights_of
@@ -143,7 +143,7 @@ class FleetCheck:
         if (shown := _shown(context.invocation_metadata())) is not None:
             return self._with_token(shown, path, request)
         found = self._peer(context)
-        admitted = Admitted(found.caller, functools.partial(out_of_time, found))
+        admitted = Admitted(found.caller, functools.partial(self._ended_for, found))
         if why := admitted.ended(self._clock.wall()):
             raise InvalidRequest(why)
         mine = self._certificates.now().caller
@@ -163,6 +163,10 @@ class FleetCheck:
         if found.caller.role in _LIMITED or name in CALLS:
             _check(granted, name)
         return admitted._replace(granted=granted)
+
+    def _ended_for(self, found: PeerCertificate, now: float) -> str:
+        """Why a certificate is not to be taken any longer; empty: it is."""
+        return out_of_time(found, now) or revoked(found, self._certificates.now().revoked)
 
     def _peer(self, context: Any) -> PeerCertificate:
         shown: Iterable[bytes] = context.auth_context().get("x509_pem_cert", ())

@@ -83,6 +83,19 @@ def show(
     _show(folder, as_json)
 
 
+@auth.command("revoke")
+def revoke_certificate(
+    folder: Folder,
+    at: Annotated[str, typer.Argument(metavar="PART", help="The folder of the certificate in DIR, as ROLE-NAME.")],
+) -> None:
+    """Revoke a certificate: crl.pem in DIR, and in the folders of all parts, says so. Bring it to the hosts that are
+    called, beside their tls.crt: who shows that certificate is refused, and who uses it just now is cut off."""
+    from ...foundation.clock import SYSTEM_CLOCK
+
+    peer = _issuing().Authority.of(folder).revoke(at, SYSTEM_CLOCK.wall())
+    terminal.say(f"{peer.caller}: revoked; bring crl.pem to every part that is called")
+
+
 @token.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, by which it is revoked.")],

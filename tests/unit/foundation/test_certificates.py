@@ -46,6 +46,34 @@ def test_what_is_issued_is_taken_and_nobody_else_may_read_its_key(fleet: Fleet) 
     assert [each.wrong for each in shown(fleet.folder, SYSTEM_CLOCK.wall())] == [""] * len(ROLES)
 
 
+def test_a_list_of_revoked_certificates_is_in_force_where_it_lies_and_must_be_of_the_authority(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a part, and two certificates that are revoked one after the other, one of them twice
+    node, first, second = fleet.issue("node", "n"), fleet.issue("worker", "a"), fleet.issue("worker", "b")
+    assert read(node).now().revoked == frozenset()
+    serials = [fleet.authority.revoke(each.name, SYSTEM_CLOCK.wall()).serial for each in (first, second, first)]
+    # Then every folder has the list, also one that is made later
+    later = fleet.issue("worker", "c")
+    for folder in (node, later):
+        assert read(folder).now().revoked == {*serials}
+    wrong = {each.path.parent.name: each.wrong for each in shown(fleet.folder, SYSTEM_CLOCK.wall())}
+    assert [name for name, why in wrong.items() if "was revoked" in why] == ["worker-a", "worker-b"]
+    # And a list of another authority, or none at all, leaves the former in force
+    found = read(node)
+    former = found.now()
+    other = Fleet(tmp_path / "other", monkeypatch)
+    other.issue("node", "n")
+    other.authority.revoke("node-n", SYSTEM_CLOCK.wall())
+    for text, says in (((other.folder / "crl.pem").read_bytes(), "no authority of this fleet"), (b"x", "X509 CRL")):
+        (node / "crl.pem").write_bytes(text)
+        with pytest.raises(ConfigError, match=says):
+            Certificates(node).now()
+        assert found.now().revoked == former.revoked
+    with pytest.raises(ConfigError, match=r"no-such.*there are node-n, worker-a, worker-b, worker-c"):
+        fleet.authority.revoke("no-such", SYSTEM_CLOCK.wall())
+
+
 def test_an_authority_alone_is_who_has_a_token(fleet: Fleet, tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()
     shutil.copy(fleet.folder / "ca.crt", tmp_path / "bare")

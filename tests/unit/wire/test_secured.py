@@ -9,6 +9,7 @@ import random
 import shutil
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from grpc.aio import AioRpcError, Metadata
 from scenes.fleet import Fleet
 
 from tailrace.foundation.certificates import Certificates
+from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.errors import ConfigError, InvalidRequest, NotConnected
 from tailrace.wire.callers import CALLER
 from tailrace.wire.channel import dial, dial_blocking, error_of, serve
@@ -255,6 +257,35 @@ async def test_a_call_that_lasts_ends_when_its_certificate_does(fleet: Fleet, se
                 await call.read()
     assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
     assert "the certificate of worker w1 of fleet f1 expired" in str(ended.value.details())
+
+
+async def test_a_call_that_lasts_ends_when_its_certificate_is_revoked_and_it_makes_no_other(
+    fleet: Fleet, serving: Serve
+) -> None:
+    # Given two callers that are heard
+    address = await serving(fleet.issue("scheduler"))
+    folder, other = fleet.issue("worker", "w1"), fleet.issue("worker", "w2")
+    with fleet.as_(folder):
+        async with dial(address) as channel:
+            call = channel.stream_stream(ATTACH)()
+            assert await call.read() == b"worker w1 of fleet f1"
+            # When the certificate of one is revoked
+            fleet.authority.revoke("worker-w1", SYSTEM_CLOCK.wall())
+            began = time.monotonic()
+            with pytest.raises(grpc.aio.AioRpcError) as ended:
+                await call.read()
+            # Then what it has open ends within a second, and nothing more is taken from it
+            assert time.monotonic() - began < 1.5
+        assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert "the certificate of worker w1 of fleet f1 was revoked" in str(ended.value.details())
+        with pytest.raises(InvalidRequest, match="was revoked; `tailrace auth issue` makes another one"):
+            await asked(address)
+    # And the other one goes on, and who was revoked with another certificate
+    anew = fleet.authority.issue("worker", "w1", (), SYSTEM_CLOCK.wall(), at="worker-w1-anew")
+    for each in (other, anew):
+        with fleet.as_(each):
+            async with dial(address) as channel:
+                assert (await channel.stream_stream(ATTACH)().read()).startswith(b"worker w")
 
 
 async def test_changed_files_are_in_force_for_the_next_connection_and_broken_ones_are_not(
