@@ -10,7 +10,7 @@ FROM ?= 0
 # JOBS processes; what takes long is dealt to all of them (tests/dealing.py).
 PYTEST = $(BIN)/pytest -n $(JOBS) --dist worksteal --durations=20 -m 'not long' $(ARGS)
 
-.PHONY: help venv rivals demo test test-long simulate format check lock generate clean
+.PHONY: help venv rivals demo test test-long simulate format check audit lock generate clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -59,6 +59,11 @@ test: $(STAMP) ## every check and every test that ends within minutes
 test-long: $(STAMP) ## what takes longer, a little over two hours in all; says how far it is
 	$(BIN)/pytest -m long -v --capture=sys --durations=0 --durations-min=5 $(ARGS)
 
+audit: ## known vulnerabilities of what the locks pin; asks their database, so it needs the internet
+	test -x $(VENV)/audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/pip --quiet --disable-pip-version-check install --require-hashes -r requirements-audit.lock; }
+	for each in requirements.lock requirements-image.lock; do \
+	$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes -r $$each || exit; done
+
 simulate: $(STAMP) ## seeded worlds that try to break the promises: SEEDS=N FROM=SEED
 	$(BIN)/tailrace simulate --seeds $(SEEDS) --from $(FROM)
 
@@ -71,6 +76,7 @@ lock: $(STAMP) ## pin versions and hashes again from requirements*.in
 	$(COMPILE) --output-file requirements.lock requirements-dev.in
 	$(COMPILE) --output-file requirements-rivals.lock requirements-rivals.in
 	$(COMPILE) --output-file requirements-image.lock requirements-image.in
+	$(COMPILE) --output-file requirements-audit.lock requirements-audit.in
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
