@@ -19,6 +19,7 @@ from .dead_letters import DeadLetterDesk
 from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .file_desk import FileDesk
+from .guarded_jobs import GuardedJobs
 from .item_desk import ItemDesk
 from .job_desk import JobDesk
 from .known_functions import KnownFunctions
@@ -91,7 +92,7 @@ class GatewayService:
         self.cancel, self.find = status.cancel, status.find
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
-        jobs = JobDesk(config, stores.jobs, functions, highest, clock)
+        jobs = GuardedJobs(JobDesk(config, stores.jobs, functions, highest, clock))
         self._callbacks: Callbacks | None = None
         if config.callbacks is not None and stores.jobs is not None:
             from .callbacks import Callbacks  # its client takes a tenth of a second to import

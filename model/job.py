@@ -98,7 +98,8 @@ class JobHolder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """One job of a tree, and how its items stand. `complete_at`: wall clock seconds; 0: it is not."""
+    """One job of a tree, and how its items stand. `complete_at`: wall clock seconds; 0: it is not. `collection` and
+    `tenant` are those of its items."""
 
     name: str
     function: str
@@ -111,6 +112,8 @@ class JobStatus:
     complete_at: float = 0.0
     gather: bool = False
     each: bool = False
+    collection: str = ""
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

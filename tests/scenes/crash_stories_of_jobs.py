@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 from tailrace.assembly.embedded import EmbeddedStores
@@ -22,21 +23,24 @@ TREE = TreeSpec(
         JobSpec("part", "part", ("split",), each=True),
         JobSpec("sum", "sum", ("mark", "part"), gather=True),
     ],
+    on_done="told",
 )
+TOLD = Feeding(Kind("told", 2))
 FEEDINGS = [Feeding(Kind(name, 2), b'{"x":', b"}") for name in NAMES]
-DEMAND = Demand({Cell(name, 2): 2 for name in NAMES}, frozenset(), 2)
+DEMAND = Demand({Cell(name, 2): 2 for name in (*NAMES, "told")}, frozenset(), 2)
 LEASE = 30.0
 
 
 class JobsStory:
     """A tree of four jobs: of three items the last one fails, each of the others is marked and taken apart into two."""
 
-    points = 28
+    points = 30
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.told: set[str] = set()  # what was answered
         self.ended: Counter[str] = Counter()  # items whose end was answered
+        self.events: dict[str, set[str]] = {}  # of each event the workloads that told of it
 
     async def act(self, stores: EmbeddedStores) -> None:
         if await self._over(stores) is not None:
@@ -47,7 +51,7 @@ class JobsStory:
 
     async def _live(self, stores: EmbeddedStores) -> None:
         jobs = stores.jobs
-        await jobs.create(TREE, FEEDINGS)
+        await jobs.create(TREE, FEEDINGS, TOLD)
         self.told.add("made")
         for token, items in (("one", [b"1", b"2"]), ("two", [b"bad"])):
             if token not in self.told:
@@ -62,7 +66,7 @@ class JobsStory:
         self.told.add("over")
         await self._results(stores)
         assert await stores.jobs.retry("job-1", "job-2", "") == 1
-        while not (again := await stores.jobs.show("job-2")) or not again.over:
+        while not (again := await stores.jobs.show("job-2")) or not again.over or len(self.events) < 2:
             await self._round(stores)
         assert [each.failed for each in again.jobs] == [1, 0, 0, 0]
 
@@ -78,10 +82,15 @@ class JobsStory:
         if leased is None:
             self.clock.advance(LEASE + 1)
             return
-        assert len(leased.jobs) == len(leased.ids)
+        for id, kind, payload in zip(leased.ids, leased.kinds, leased.payloads, strict=True):
+            if kind.function == "told":
+                self.events.setdefault(json.loads(payload)["id"], set()).add(id)
+        assert len(leased.jobs) == len([kind for kind in leased.kinds if kind.function != "told"])
+        assert all(len(ids) == 1 for ids in self.events.values()), "an end was told twice"
         assert await stores.queue.settle(leased.fence, [], _ends(leased)) == []
-        self.ended.update(leased.ids)
-        assert max(self.ended.values()) <= 1, "ended, and handed out again"
+        told = [kind.function == "told" for kind in leased.kinds]
+        self.ended.update(id for id, is_told in zip(leased.ids, told, strict=True) if not is_told)
+        assert not self.ended or max(self.ended.values()) <= 1, "ended, and handed out again"
 
     async def _results(self, stores: EmbeddedStores) -> None:
         found = await stores.jobs.results("job-1", "", 100, 1 << 20)
@@ -105,6 +114,7 @@ class JobsStory:
         assert part.succeeded + part.pending <= 2 * root.succeeded, "taken apart twice"
 
     async def end(self, stores: EmbeddedStores) -> None:
+        assert self.events.keys() == {"job-1:done", "job-2:done"}, "an end was not told"
         assert await stores.jobs.show("job-1") is None
 
 

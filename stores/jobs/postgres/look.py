@@ -28,9 +28,10 @@ _SHOW = (
     "SELECT t.tree, t.id, t.type, t.key, t.policy, t.created_by, t.created_at, t.complete_at, t.why, t.ending,"
     " t.paused, j.name, l.function, (SELECT coalesce(array_agg(o.name ORDER BY o.job), '{}') FROM S.job_parents AS p"
     " JOIN S.jobs AS o ON o.job = p.parent WHERE p.job = j.job), j.final, j.sealed, j.pending + coalesce(d.pending, 0),"
-    " j.succeeded + coalesce(d.succeeded, 0), j.failed + coalesce(d.failed, 0), j.complete_at, j.gather, j.each"
+    " j.succeeded + coalesce(d.succeeded, 0), j.failed + coalesce(d.failed, 0), j.complete_at, j.gather, j.each,"
+    " l.collection, k.tenant"
     " FROM (SELECT * FROM S.job_trees WHERE NOT deleted{which}) AS t"
-    " JOIN S.jobs AS j ON j.tree = t.tree JOIN S.lanes AS l ON l.lane = j.lane"
+    " JOIN S.jobs AS j ON j.tree = t.tree JOIN S.lanes AS l ON l.lane = j.lane JOIN S.kinds AS k ON k.kind = j.kind"
     " LEFT JOIN (SELECT job, sum(pending)::bigint AS pending, sum(succeeded)::bigint AS succeeded,"
     " sum(failed)::bigint AS failed FROM S.job_deltas GROUP BY job) AS d ON d.job = j.job"
     " ORDER BY t.tree DESC, j.place"
@@ -75,7 +76,7 @@ def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
     found: dict[int, TreeStatus] = {}
     for row in rows:
         tree, id, type_, key, policy, created_by, created_at, complete_at, why, ending, paused = row[:11]
-        name, function, parents, final, sealed, pending, succeeded, failed, job_complete_at, gather, each = row[11:]
+        name, function, parents, final, sealed, pending, succeeded, failed, job_complete_at, *rest = row[11:]
         status = found.get(tree)
         if status is None:
             status = found[tree] = TreeStatus(
@@ -90,9 +91,7 @@ def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
                 why,
             )
         over = (job_complete_at or 0) / 1e6
-        status.jobs.append(
-            JobStatus(name, function, parents, final, sealed, pending, succeeded, failed, over, gather, each)
-        )
+        status.jobs.append(JobStatus(name, function, parents, final, sealed, pending, succeeded, failed, over, *rest))
     return [*found.values()]
 
 

@@ -71,7 +71,8 @@ def _jobs(connection: sqlite3.Connection, tree: int) -> list[JobStatus]:
     rows = connection.execute(
         "SELECT j.name, l.function, (SELECT json_group_array(o.name) FROM job_parents AS p JOIN jobs AS o"
         " ON o.job = p.parent WHERE p.job = j.job), j.final, j.sealed, j.pending, j.succeeded, j.failed, j.complete_at,"
-        " j.gather, j.each FROM jobs AS j JOIN kinds AS k ON k.kind = j.kind JOIN lanes AS l ON l.lane = k.lane"
+        "  j.gather, j.each, l.collection, k.tenant FROM jobs AS j JOIN kinds AS k ON k.kind = j.kind"
+        " JOIN lanes AS l ON l.lane = k.lane"
         " WHERE j.tree = ? ORDER BY j.place",
         (tree,),
     ).fetchall()
@@ -88,8 +89,9 @@ def _jobs(connection: sqlite3.Connection, tree: int) -> list[JobStatus]:
             (complete_at or 0) / 1e6,
             bool(gather),
             bool(each),
+            *rest,
         )
-        for name, function, parents, final, sealed, pending, succeeded, failed, complete_at, gather, each in rows
+        for name, function, parents, final, sealed, pending, succeeded, failed, complete_at, gather, each, *rest in rows
     ]
 
 

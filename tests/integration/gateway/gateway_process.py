@@ -19,6 +19,7 @@ from tailrace.stores.control import sqlite as control_sqlite
 from tailrace.stores.control.sqlite import SqliteControl
 from tailrace.stores.dead_letters import sqlite as dead_letters_sqlite
 from tailrace.stores.dead_letters.sqlite import SqliteDeadLetters
+from tailrace.stores.jobs.sqlite.jobs import SqliteJobs
 from tailrace.stores.queue.sqlite import queue as queue_sqlite
 from tailrace.stores.queue.sqlite.queue import SqliteQueue
 from tailrace.stores.results import sqlite as results_sqlite
@@ -54,6 +55,7 @@ async def open_stores(folder: Path) -> AsyncIterator[Stores]:
             SqliteResults(await opened("results", results_sqlite.SCHEMA)),
             SqliteDeadLetters(await opened("dead_letters", dead_letters_sqlite.SCHEMA)),
             SqliteControl(await opened("control", control_sqlite.SCHEMA)),
+            jobs=SqliteJobs(queue),
         )
 
 

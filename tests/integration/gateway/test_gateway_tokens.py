@@ -315,3 +315,44 @@ async def test_no_secret_is_in_any_line_of_the_log(door: Door, caplog: pytest.Lo
             with pytest.raises(InvalidRequest):
                 await client.submit("send_email", to="x")
     assert caplog.text and secret not in caplog.text
+
+
+async def test_a_program_has_jobs_of_what_it_may_submit_and_sees_no_others(door: Door) -> None:
+    # Given a program that may submit and read one function for one tenant, and an operator of another
+    ours = await door.made("submit:add@acme", "read:add@acme", name="ours")
+    whole = await door.made("submit", "read", "operate", name="whole")
+    with door.as_(ours) as address:
+        async with AsyncClient(address) as client:
+            # When it makes a job of it, fills it and looks
+            job = client.job("sums", "add", tenant="acme")
+            assert await job.add_many([{"a": 1}, {"a": 2}]) == 2
+            status = await job.seal()
+            assert (status.pending, status.created_by.endswith(" as client ours")) == (2, True)
+            assert [each.id for each in await client_trees(client)] == [job.id]
+            # Then what is not its own is refused, and says what is missing
+            for refused in (client.job("x", "send_email"), client.job("x", "add"), client.job("x", "add", tenant="b")):
+                with pytest.raises(InvalidRequest, match="needs the right submit:"):
+                    await refused.seal()
+            with pytest.raises(InvalidRequest, match="needs the right submit:send_email"):
+                await client.job("x", "add", tenant="acme", on_done="send_email").seal()
+            with pytest.raises(InvalidRequest, match="needs the right operate"):
+                await job.cancel()
+    with door.as_(whole) as address:
+        async with AsyncClient(address) as client:
+            other = client.job("mails", "send_email")
+            await other.add_many([{"to": "ann"}])
+            assert len(await client_trees(client)) == 2
+            assert await client.known_job(job.id).cancel() == "done"
+    with door.as_(ours) as address:
+        async with AsyncClient(address) as client:
+            assert [each.id for each in await client_trees(client)] == [job.id]
+            hidden = client.known_job(other.id)
+            for call in (hidden.status(), hidden.add(x=1), anext(hidden.results()), hidden.retry(), hidden.delete()):
+                with pytest.raises(InvalidRequest, match="needs the right"):
+                    await call
+
+
+async def client_trees(client: AsyncClient) -> list[Any]:
+    """The jobs that a client's caller is shown."""
+    async with GatewayClient(client.gateway) as operators:
+        return await operators.jobs()

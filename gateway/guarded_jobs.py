@@ -1,0 +1,92 @@
+"""Calls about jobs of whoever has rights of its own: each is held against the functions, collections and tenants of the
+tree's jobs. All others are somebody of this machine, or a part by its certificate, and pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from ..model.job import JobHolder, JobItem, JobSpec, ResultPage, TreeSpec, TreeStatus
+from ..model.rights import Need
+from ..model.token_calls import need_of
+from ..wire.callers import CALLER, RIGHTS, require
+from ..wire.ports.jobs import JobAuditPort, JobPort
+from .guarded import WHO_LENGTH, needs_of
+from .rules.callback import is_url
+
+
+class AllOfJobs(JobPort, JobAuditPort, Protocol):
+    """What a gateway answers about jobs."""
+
+
+class GuardedJobs:
+    """A JobPort and a JobAuditPort in front of another one."""
+
+    def __init__(self, inner: AllOfJobs) -> None:
+        self._inner = inner
+
+    async def create_job(self, tree: TreeSpec) -> TreeStatus:
+        """Of functions that the caller may submit for; also that which is told of the end."""
+        told = [JobSpec("on_done", tree.on_done)] if tree.on_done and not is_url(tree.on_done) else []
+        require(needs_of("submit", [*tree.jobs, *told]))
+        return await self._inner.create_job(replace(tree, created_by=_signed(tree.created_by)))
+
+    async def add_to_job(
+        self, tree: str, job: str, token: str, items: list[JobItem], holder: JobHolder | None = None
+    ) -> int:
+        """To a job whose function the caller may submit for."""
+        if RIGHTS.get() is not None:
+            found = await self._inner.job(tree, item="" if holder is None else holder.workload)
+            name = job or found.job_of_item or found.jobs[0].name
+            require(needs_of("submit", [each for each in found.jobs if each.name == name]))
+        return await self._inner.add_to_job(tree, job, token, items, holder)
+
+    async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
+        """Of a tree whose first job the caller may submit for."""
+        await self._require("submit", tree, first=True)
+        return await self._inner.seal_job(tree, job)
+
+    async def job(self, tree: str, wait: float = 0.0, item: str = "") -> TreeStatus:
+        """A tree whose first job the caller may read."""
+        await self._require("read", tree, first=True, item=item)
+        return await self._inner.job(tree, wait, item)
+
+    async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
+        """Those of which the caller may read the first job."""
+        found = await self._inner.jobs(state, after, limit)
+        granted = RIGHTS.get()
+        return found if granted is None else [each for each in found if granted.may(need_of("read", each.jobs[0]))]
+
+    async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
+        """Of a tree of which the caller may read all final jobs."""
+        if RIGHTS.get() is not None:
+            found = await self._inner.job(tree)
+            require(needs_of("read", [each for each in found.jobs if each.final]))
+        return await self._inner.job_results(tree, after, limit)
+
+    async def change_job(self, tree: str, what: str, who: str = "") -> str:
+        """Of functions that the caller may operate."""
+        await self._require("operate", tree)
+        return await self._inner.change_job(tree, what, _signed(who))
+
+    async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
+        """Of functions that the caller may operate."""
+        await self._require("operate", tree)
+        return await self._inner.retry_job(tree, id, _signed(who))
+
+    async def audit_job(self, tree: str) -> list[str]:
+        """Of a tree whose first job the caller may read."""
+        await self._require("read", tree, first=True)
+        return await self._inner.audit_job(tree)
+
+    async def _require(self, action: str, tree: str, *, first: bool = False, item: str = "") -> None:
+        if RIGHTS.get() is not None:
+            found = await self._inner.job(tree, item=item)
+            needs: list[Need] = needs_of(action, found.jobs[:1] if first else found.jobs)
+            require(needs)
+
+
+def _signed(who: str) -> str:
+    """Who says so is, of a caller from beyond this machine, what it says and who it is."""
+    caller = CALLER.get()
+    return who if caller is None else f"{who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
