@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
+from typing import Any, Literal
 
 import pytest
 
 from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.claim import Settle, State
 from tailrace.model.demand import Cell, Demand
-from tailrace.model.errors import Conflict
-from tailrace.model.job import JobItem
+from tailrace.model.errors import Conflict, TailraceError
+from tailrace.model.job import JobItem, TreeStatus
+from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
+from tailrace.stores.jobs.jobs import Feeding
 from tailrace.stores.jobs.postgres.jobs import PostgresJobs
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
-from tailrace.testing.conformance.jobs_engine import feedings, job, tree_of
+from tailrace.testing.conformance.jobs_engine import TOLD, feedings, job, tree_of
 
 NODES, LEASE = 3, 1.0
 SHAPE = (job("a"), job("b", "a"), job("c", "a", each=True), job("d", "b", "c", final=True), job("e", "d", gather=True))
@@ -26,9 +29,9 @@ SHAPE = (job("a"), job("b", "a"), job("c", "a", each=True), job("d", "b", "c", f
 class Node:
     """A process's queue with its jobs, which advance by themselves."""
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, durability: Literal["durable", "relaxed"] = "relaxed") -> None:
         options = PostgresQueueOptions(url=url, schema=schema, connections=4)
-        config = StoresConfig(durability="relaxed")
+        config = StoresConfig(durability=durability)
         self.queue = PostgresQueue(options, config, SYSTEM_CLOCK, wait=0.1)
         self.jobs = PostgresJobs(self.queue)
 
@@ -150,3 +153,50 @@ async def test_a_tree_that_is_cancelled_while_it_runs_ends_whole(nodes: list[Nod
     assert (found.state, found.why) == ("cancelled", "enough")
     assert found.jobs[0].succeeded + found.jobs[0].failed == added
     assert await nodes[1].jobs.audit("t0") == []
+
+
+async def test_a_server_that_is_killed_again_and_again_loses_nothing_of_a_tree(
+    own_postgres: Callable[[], Any],
+) -> None:
+    # Given a tree that nodes run on a server that keeps what it answered
+    server = own_postgres()
+    chance = random.Random(11)
+    async with AsyncExitStack() as stack:
+        nodes = [await stack.enter_async_context(Node(server.address, "t", durability="durable")) for _ in range(2)]
+        tree = tree_of(*SHAPE[:4], id="t0", on_done="f")
+        await nodes[0].jobs.create(tree, feedings(tree), Feeding(Kind(TOLD, 2)))
+        for call in range(10):
+            await nodes[0].jobs.add("t0", "", f"call-{call}", [JobItem(b"x")] * 20)
+        await nodes[0].jobs.seal("t0", "")
+        async with asyncio.TaskGroup() as group:
+            workers = [group.create_task(_work_through(node, chance)) for node in nodes]
+            # When it is killed while they do
+            for _ in range(3):
+                await asyncio.sleep(0.6)
+                await asyncio.to_thread(server.program.kill)
+                await asyncio.to_thread(server.program.start)
+            # Then the tree ends, with every item once
+            async with asyncio.timeout(90):
+                while not (found := await _shown(nodes[0], "t0")) or not found.over:
+                    await asyncio.sleep(0.1)
+            for each in workers:
+                each.cancel()
+        counts = [each.succeeded + each.failed for each in found.jobs]
+        assert (found.state, counts) == ("complete", [200, 200, 400, 600])
+        assert await nodes[1].jobs.audit("t0") == []
+        told = await nodes[1].queue.lease(Demand({Cell(TOLD, 2): 10}, frozenset(), 10), LEASE, 2.0)
+        assert told is not None and len(told.ids) == 1
+
+
+async def _work_through(node: Node, chance: random.Random) -> None:
+    """The same work, by who waits for a server that is away."""
+    while True:
+        with suppress(TailraceError):
+            await _work(node, ["t0"], chance, fails=0.0)
+        await asyncio.sleep(0.05)
+
+
+async def _shown(node: Node, tree: str) -> TreeStatus | None:
+    with suppress(TailraceError):
+        return await node.jobs.show(tree)
+    return None
