@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.claim import Settle, State
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import Conflict, TailraceError
-from tailrace.model.job import JobItem, TreeStatus
+from tailrace.model.job import JobItem
 from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.jobs.jobs import Feeding
@@ -177,14 +177,15 @@ async def test_a_server_that_is_killed_again_and_again_loses_nothing_of_a_tree(
                 await asyncio.to_thread(server.program.start)
             # Then the tree ends, with every item once
             async with asyncio.timeout(90):
-                while not (found := await _shown(nodes[0], "t0")) or not found.over:
+                while not (found := await _answered(lambda: nodes[0].jobs.show("t0"))).over:
                     await asyncio.sleep(0.1)
             for each in workers:
                 each.cancel()
         counts = [each.succeeded + each.failed for each in found.jobs]
         assert (found.state, counts) == ("complete", [200, 200, 400, 600])
-        assert await nodes[1].jobs.audit("t0") == []
-        told = await nodes[1].queue.lease(Demand({Cell(TOLD, 2): 10}, frozenset(), 10), LEASE, 2.0)
+        assert await _answered(lambda: nodes[1].jobs.audit("t0")) == []
+        demand = Demand({Cell(TOLD, 2): 10}, frozenset(), 10)
+        told = await _answered(lambda: nodes[1].queue.lease(demand, LEASE, 2.0))
         assert told is not None and len(told.ids) == 1
 
 
@@ -196,7 +197,9 @@ async def _work_through(node: Node, chance: random.Random) -> None:
         await asyncio.sleep(0.05)
 
 
-async def _shown(node: Node, tree: str) -> TreeStatus | None:
-    with suppress(TailraceError):
-        return await node.jobs.show(tree)
-    return None
+async def _answered(call: Callable[[], Awaitable[Any]]) -> Any:
+    """What a server answers, which may have been away a moment ago."""
+    while True:
+        with suppress(TailraceError):
+            return await call()
+        await asyncio.sleep(0.05)
