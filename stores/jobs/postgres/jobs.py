@@ -219,7 +219,10 @@ class PostgresJobs:
         """Does what is due of all jobs, at most so many steps. Whether there may be more."""
         ahead = PostgresAdvance(self._ground, self._ground.time())
         for _ in range(steps):
-            done = await ahead.step()
+            try:
+                done = await ahead.step()
+            except psycopg.errors.UniqueViolation:  # ids that the server drew are another's: it draws others
+                continue
             if done.woken:
                 self._queue.changed()
             if not done.left:
