@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...foundation import terminal
+from ...foundation.clock import SYSTEM_CLOCK
 from ...foundation.terminal import GatewayAddress, Json
+from ...model.errors import InvalidRequest
 from ...sdk import found_gateway
+from ..rules.job_outlook import outlook
 
 if TYPE_CHECKING:
     from ...model.job import JobStatus, TreeStatus
@@ -43,17 +47,25 @@ def job_list(
 def show(
     id: Id,
     tree: Annotated[bool, typer.Option("--tree", help="Draw which job comes after which.")] = False,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw it as a picture.")] = None,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """One job with all that comes after it, and how their items stand."""
+    """One job with all that comes after it: how their items stand, how many are still to come, when they may be done by
+    the pace so far, and which jobs the tree waits on."""
     found = found_gateway.ask(gateway, lambda client: client.job(id))
+    if svg is not None:
+        _draw(found, svg)
     rows = [_job_row(each) for each in found.jobs]
+    ahead = outlook(found, SYSTEM_CLOCK.wall())
     if as_json:
-        terminal.show_json({**_row(found), "jobs": rows})
+        terminal.show_json({**_row(found), "jobs": rows, "outlook": ahead._asdict()})
         return
     facts = _row(found)
     del facts["jobs"]
+    if not found.over:
+        facts["to come"] = f"{ahead.left} items" + ("" if ahead.seconds is None else f", about {_span(ahead.seconds)}")
+        facts["waits on"] = " → ".join(ahead.path)
     terminal.show_facts(facts, False)
     terminal.say("")
     if tree:
@@ -61,6 +73,23 @@ def show(
             terminal.say(line)
     else:
         terminal.show(rows, JOB_COLUMNS, False)
+
+
+def _draw(tree: TreeStatus, path: Path) -> None:
+    from .job_picture import picture
+
+    try:
+        path.write_text(picture(tree), encoding="utf-8")
+    except OSError as error:
+        raise InvalidRequest(f"--svg {path}: {error.strerror}") from None
+
+
+def _span(seconds: float) -> str:
+    """A time for people, in the largest unit of which there are two or more."""
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def drawn(tree: TreeStatus) -> list[str]:
