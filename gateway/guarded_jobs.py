@@ -16,7 +16,7 @@ from .rules.callback import is_url
 
 
 class AllOfJobs(JobPort, JobAuditPort, Protocol):
-    """What a gateway answers about jobs."""
+    """The port that a gateway answers about jobs."""
 
 
 class GuardedJobs:
