@@ -205,13 +205,13 @@ async def test_a_submission_takes_a_lease_that_waits_along(queue: RedisQueue, mo
     leased = await queue.lease(ANY, 30, 0)
     assert leased is not None and await queue.settle(leased.fence, leased.ids, []) == []
     said = list[str]()
-    run = queue.ground.run
+    run = queue._ground.run
 
     async def listens(script: Script, *arguments: object, about: str) -> object:
         said.append(about)
         return await run(script, *arguments, about=about)
 
-    monkeypatch.setattr(queue.ground, "run", listens)
+    monkeypatch.setattr(queue._ground, "run", listens)
     waits = asyncio.create_task(queue.lease(ANY, 30, 20.0))
     while not queue._poller.waiting:
         await asyncio.sleep(0.001)
