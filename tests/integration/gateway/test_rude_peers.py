@@ -201,7 +201,7 @@ async def test_calls_that_strangers_make_and_never_read_leave_room_for_others() 
                     preface, *calls = http2(path, 40_000)
                     assert await pushed(peer, preface, 1)
                     for first in range(0, len(calls), 500):
-                        if not await pushed(peer, b"".join(calls[first : first + 500]), 1):
+                        if not await pushed(peer, b"".join(calls[first : first + 500]), 5):
                             break  # it is not taken from any more, or ended
                     # Then its calls are ended, and said
                     while not endings.counts["unread_replies"]:
