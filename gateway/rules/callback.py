@@ -32,8 +32,8 @@ SECRET_PREFIX, FEWEST, MOST = "whsec_", 24, 64
 
 
 def is_url(text: str) -> bool:
-    """Whether it is an address rather than a function's name, which has no colon."""
-    return ":" in text
+    """Whether it is an address rather than a function's name, which may have colons and slashes too."""
+    return text.lower().startswith(("https:", "http:"))
 
 
 def check_url(text: str, allowed: Sequence[Network]) -> None:

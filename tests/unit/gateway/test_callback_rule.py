@@ -57,6 +57,11 @@ def test_an_address_that_is_not_public_is_refused_unless_its_network_is_named(te
     assert may_go_to(address, [ipaddress.ip_network(plain)])
 
 
+def test_a_functions_name_is_no_address() -> None:
+    assert not any(is_url(name) for name in ("hear", "shop:hear", "shop/hear", "shop://hear", "https"))
+    assert is_url("HTTPS://example.com/")
+
+
 def test_public_addresses_and_names_are_taken() -> None:
     for url in ("https://example.com/done?x=1", "https://93.184.216.34:8443/", "https://[2606:2800:220:1::1]/x"):
         check_url(url, [])
@@ -80,7 +85,7 @@ def test_public_addresses_and_names_are_taken() -> None:
     ],
 )
 def test_what_is_no_address_is_refused_and_says_what_to_do(url: str, why: str) -> None:
-    assert is_url(url)
+    assert is_url(url) == url.startswith("http")
     with pytest.raises(InvalidRequest, match=why) as caught:
         check_url(url, [])
     assert "secret" not in str(caught.value)
