@@ -78,7 +78,7 @@ class Draft:
         self, type: str, key: str, policy: str, most_failed: int, on_done: Function[..., Any] | str = ""
     ) -> None:
         self.id = job_calls.new_id()
-        self._on_done = _plain(on_done if isinstance(on_done, str) else on_done.spec.name)
+        self._on_done = _plain(called_by(on_done, "on_done"))
         self.made = False
         self._type, self._key, self._policy, self._most_failed = _plain(type), _plain(key), _plain(policy), most_failed
         self._jobs: list[JobSpec] = []
@@ -99,12 +99,7 @@ class Draft:
             raise InvalidRequest(
                 f"the job {self.id} is made, and its tree is fixed: draw all of it before the first add"
             )
-        called = function if isinstance(function, str) else getattr(getattr(function, "spec", None), "name", None)
-        if not isinstance(called, str):
-            raise InvalidRequest(
-                f"cannot make a job of {function!r:.200}: expected a function declared with @tailrace.function, or its "
-                "name"
-            )
+        called = called_by(function, "a job")
         name = name or self._free(called)
         rank = None if priority is None else int(Priority.parse(priority))
         self._jobs.append(JobSpec(name, called, priority=rank, collection=collection, tenant=tenant, **said))
@@ -126,9 +121,20 @@ class Draft:
         )
 
 
+def called_by(function: Function[..., Any] | str, what: str) -> str:
+    """The name of a function, or of one that is named. Raises InvalidRequest for anything else."""
+    found = function if isinstance(function, str) else getattr(getattr(function, "spec", None), "name", None)
+    if not isinstance(found, str):
+        raise InvalidRequest(
+            f"cannot make {what} of {function!r:.200}: expected a function declared with @tailrace.function, or its "
+            "name"
+        )
+    return found
+
+
 def _plain(text: str) -> str:
-    """A subclass of text as text: no message carries it otherwise."""
-    return str(text) if isinstance(text, str) else text
+    """A subclass of text as text, whatever it says of itself: no message carries it otherwise."""
+    return str.__str__(text) if isinstance(text, str) else text
 
 
 class Given(NamedTuple):

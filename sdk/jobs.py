@@ -12,7 +12,7 @@ from ..model.job import JobResult, ResultPage, TreeStatus
 from . import job_calls
 from .context import Context
 from .conversation import Conversation, Steps
-from .job_drafts import Draft, Given, Stage, Target, item_of
+from .job_drafts import Draft, Given, Stage, Target, called_by, item_of
 
 if TYPE_CHECKING:
     from .function import Function
@@ -70,7 +70,7 @@ class Followed:
             if name not in functions:
                 raise InvalidRequest(f"the job {self.id} has no job {name!r:.100}: {meant(name, functions)}")
             return name, functions[name]
-        called = to.spec.name
+        called = called_by(to, "an item")
         named = [
             name for name, each in functions.items() if called == (each if isinstance(each, str) else each.spec.name)
         ]

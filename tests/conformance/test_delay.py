@@ -82,7 +82,7 @@ class Parcels(Ladder):
 
 class Queue(Ladder):
     queue = "sqlite"
-    again = LEASE + 0.5
+    again = LEASE + 0.001
 
     async def open(self) -> None:
         await super().open()

@@ -1,0 +1,34 @@
+"""Drafts of trees: what a client is given is a function or its name, or is refused before anything is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tailrace.model.errors import InvalidRequest
+from tailrace.sdk.job_drafts import draft_of
+
+
+class Hostile(str):
+    """A text that says something else of itself."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("hostile")
+
+
+@pytest.mark.parametrize("given", [7, None, object(), print, ["f"]])
+def test_what_is_no_function_is_refused_and_says_what_was_expected(given: Any) -> None:
+    with pytest.raises(InvalidRequest, match="cannot make on_done of .*expected a function"):
+        draft_of("t", ["f"], on_done=given)
+    with pytest.raises(InvalidRequest, match="cannot make a job of .*expected a function"):
+        draft_of("t", [given])
+
+
+def test_a_subclass_of_text_is_taken_as_its_text() -> None:
+    spec = draft_of(Hostile("t"), ["f"], key=Hostile("k"), on_done=Hostile("g"))[0].spec()
+    assert [(type(each), each + "") for each in (spec.type, spec.key, spec.on_done)] == [
+        (str, "t"),
+        (str, "k"),
+        (str, "g"),
+    ]
