@@ -19,9 +19,9 @@ class Hostile(str):
 
 @pytest.mark.parametrize("given", [7, None, object(), print, ["f"]])
 def test_what_is_no_function_is_refused_and_says_what_was_expected(given: Any) -> None:
-    with pytest.raises(InvalidRequest, match="cannot make on_done of .*expected a function"):
+    with pytest.raises(InvalidRequest, match=r"cannot make on_done of .*expected a function"):
         draft_of("t", ["f"], on_done=given)
-    with pytest.raises(InvalidRequest, match="cannot make a job of .*expected a function"):
+    with pytest.raises(InvalidRequest, match=r"cannot make a job of .*expected a function"):
         draft_of("t", [given])
 
 
