@@ -49,11 +49,14 @@ class Outliers:
         if not failed and not self.known:
             return False
         news = not self.known
-        well = [*outcomes.succeeded, *(ref for ref, end in outcomes.ended.items() if end.outcome == Outcome.SUCCESS)]
-        good, bad = self._by_pool(worker, well), self._by_pool(worker, failed)
+        bad = self._by_pool(worker, failed)
         for pool in bad:
             if pool not in self.known:
                 self._begin(pool, now)
+        if not self.known:  # it has no peers to be held against: what went well is not counted
+            return False
+        well = [*outcomes.succeeded, *(ref for ref, end in outcomes.ended.items() if end.outcome == Outcome.SUCCESS)]
+        good = self._by_pool(worker, well)
         for pool in {**good, **bad}:
             if (health := self.known.get(pool)) is None:
                 continue
@@ -64,7 +67,7 @@ class Outliers:
             if health.state is not before:
                 self._changed(pool, health)
                 news = True
-        return news and bool(self.known)
+        return news
 
     def _begin(self, pool: WorkerPool, now: float) -> None:
         """Something failed there: from now on it is held against its peers, of which is known that they worked."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -46,12 +46,12 @@ def named(method: Callable[..., Any]) -> NamedSignature:
 
 def plain(value: Any) -> Any:
     """A value with its records as dictionaries."""
-    if isinstance(value, msgspec.Struct):
-        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {name: plain(each) for name, each in zip(value._fields, value, strict=True)}
-    if dataclasses.is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    kind = type(value)
+    if kind in _LEAVES:
+        return value
+    if names := _names(kind):
+        values = value if isinstance(value, tuple) else [getattr(value, name) for name in names]
+        return dict(zip(names, values if _flat(values) else map(plain, values), strict=True))
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
@@ -59,11 +59,35 @@ def plain(value: Any) -> Any:
 
 def made(value: Any) -> Any:
     """The inverse, of what was decoded by a form."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return value
     if isinstance(value, _Record):
-        return _KINDS[type(value)](**{name: made(getattr(value, name)) for name in value.__struct_fields__})
-    if type(value) is dict:
+        values, record = msgspec.structs.astuple(value), _KINDS[kind]
+        values = values if _flat(values) else tuple(map(made, values))
+        return record(*values) if issubclass(record, tuple) else record(**dict(zip(_names(kind), values, strict=True)))
+    if kind is dict:
         return {key: made(each) for key, each in value.items()}
-    return type(value)(map(made, value)) if type(value) in (list, tuple) else value
+    return kind(map(made, value)) if kind in (list, tuple) else value
+
+
+#: What has nothing in it: reports have thousands of such fields, so these are told apart first.
+_LEAVES = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def _flat(values: Iterable[Any]) -> bool:
+    """Whether nothing has anything in it."""
+    return _LEAVES.issuperset(map(type, values))
+
+
+@functools.cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a kind of record; none: it is not one."""
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return tuple(kind._fields)
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
 def form(hint: Any) -> Any:
