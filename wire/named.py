@@ -46,7 +46,7 @@ def named(method: Callable[..., Any]) -> NamedSignature:
 
 def plain(value: Any) -> Any:
     """A value with its records as dictionaries."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _LEAVES:
         return value
     if names := _names(kind):
@@ -59,7 +59,7 @@ def plain(value: Any) -> Any:
 
 def made(value: Any) -> Any:
     """The inverse, of what was decoded by a form."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _LEAVES:
         return value
     if isinstance(value, _Record):
