@@ -21,6 +21,7 @@ from ..model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 from ..model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
 from ..model.redrive import came_back, past_of, refusal, token
 from ..stores.dead_letters.dead_letters import LetterKeeping
+from ..stores.jobs.jobs import JobRedrives
 from ..stores.jobs.rules.callback import CALLBACK
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem, Queue
@@ -50,8 +51,10 @@ class DeadLetterDesk:
         functions: KnownFunctions,
         clock: Clock,
         duties: Duties,
+        jobs: JobRedrives | None = None,
     ) -> None:
         self._duties = duties
+        self._jobs = jobs
         self._config = config
         self._queue = queue
         self._letters = letters
@@ -142,10 +145,12 @@ class DeadLetterDesk:
         became: dict[str, str] = {}
         try:
             await self._letters.mark([letter.number for letter in letters], True)
+            became = await self._redrive_items(letters, refused)
+            others = [letter for letter in letters if letter.id not in became and letter.id not in refused]
             try:
-                became = await self._submit(letters)
+                became |= await self._submit(others)
             except UserError:  # one of them cannot be stored: the others can
-                for letter in letters:
+                for letter in others:
                     try:
                         became |= await self._submit([letter])
                     except UserError as error:
@@ -159,8 +164,17 @@ class DeadLetterDesk:
         await self._settle(letters, became)
         return became
 
+    async def _redrive_items(self, letters: Sequence[DeadLetter], refused: dict[str, str]) -> dict[str, str]:
+        """Of letters of items of jobs the workloads that these have now. Those that stay join the refused."""
+        ids = [letter.id for letter in letters if letter.position < 0]
+        if self._jobs is None or not ids:
+            return {}
+        answers = dict(zip(ids, await self._jobs.redrive(ids), strict=True))
+        refused |= {id: answer.refused for id, answer in answers.items() if answer.refused}
+        return {id: answer.workload for id, answer in answers.items() if answer.workload}
+
     async def _submit(self, letters: Sequence[DeadLetter]) -> dict[str, str]:
-        stored = await self._queue.submit([_item(letter) for letter in letters])
+        stored = await self._queue.submit([_item(letter) for letter in letters]) if letters else []
         return {letter.id: each.id for letter, each in zip(letters, stored, strict=True)}
 
     async def _settle(self, letters: Sequence[DeadLetter], became: dict[str, str]) -> None:

@@ -69,7 +69,7 @@ class GatewayService:
         control = ControlDesk(
             stores.control, functions, clock, config.watchers, spool, duties, config.capacity, highest, known
         )
-        dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
+        dead = DeadLetterDesk(config, queue, letters, functions, clock, duties, stores.jobs)
         others = OtherMembers(stores.control, beside.member)
         overview = OverviewDesk(
             attention,

@@ -96,6 +96,14 @@ class JobHolder(NamedTuple):
     fence: int
 
 
+class ItemRedrive(NamedTuple):
+    """The answer to a redrive of one item: the workload that it has from now on, or why it has none; neither: the
+    workload asked about is that of no item."""
+
+    workload: str = ""
+    refused: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class JobStatus:
     """One job of a tree, and how its items stand. `complete_at`: wall clock seconds; 0: it is not. `collection` and

@@ -64,6 +64,7 @@ class RemoteJobs(StoreClient):
     results = remote(Jobs.results)
     change = remote(Jobs.change)
     retry = remote(Jobs.retry)
+    redrive = remote(Jobs.redrive)
     audit = remote(Jobs.audit)
 
 

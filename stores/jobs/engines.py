@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn, Protocol, runtime_checkable
 
 from ...model.errors import InvalidRequest
-from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ..config import StoresConfig
 from ..queue.queue import Queue
 from ..queue.sqlite.queue import SqliteQueue
@@ -66,6 +66,9 @@ class NoJobs:
 
     async def retry(self, tree: str, id: str, who: str) -> int:
         self._refuse()
+
+    async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
+        return [ItemRedrive()] * len(workloads)
 
     async def audit(self, tree: str) -> list[str]:
         self._refuse()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ...model.workload import Kind
 
 
@@ -22,7 +22,15 @@ class Feeding:
     most: int = 4 << 20
 
 
-class Jobs(Protocol):
+class JobRedrives(Protocol):
+    """Redrives of items that failed, in their own trees."""
+
+    async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
+        """Makes items that failed pend again, each with another workload, while their jobs are not complete; the
+        answers in the order of what is asked. Asked again, the answer is the same. All or none: raises Overloaded."""
+
+
+class Jobs(JobRedrives, Protocol):
     """Trees of jobs. What is asked for may be asked again: it is done once. All raise InvalidRequest for what is not
     there."""
 

@@ -125,6 +125,8 @@ class JobsModel(RuleBasedStateMachine):
         self.trees: list[ModelTree] = []
         self.fences: dict[str, int] = {}
         self.former: list[tuple[str, int]] = []  # ids and fences that were lost
+        self.dead: list[tuple[ModelTree, str, str]] = []  # trees, jobs and workloads of items that failed
+        self.lives: dict[str, str] = {}  # workloads that were redriven, and what they became
         self.calls = 0
 
     def do(self, work: Any) -> Any:
@@ -237,7 +239,23 @@ class JobsModel(RuleBasedStateMachine):
             tree.succeed(name, ELEMENTS if outcome == "success" else 0)
         else:
             tree.fail(name)
+            self.dead.append((tree, name, id))
         tree.advance()
+
+    @precondition(lambda self: self.dead)
+    @rule(data=st.data())
+    def redrive(self, data: st.DataObject) -> None:
+        tree, name, id = data.draw(st.sampled_from(self.dead))
+        each = tree.jobs[name]
+        [answer] = self.do(self.engine.jobs.redrive([id]))
+        if id in self.lives:
+            assert answer.workload == self.lives[id]
+        elif each.complete or tree.ending:
+            assert ("is complete" if each.complete else "which ends") in answer.refused
+        else:
+            self.lives[id] = answer.workload
+            each.failed -= 1
+            each.waiting += 1
 
     @rule()
     def lose(self) -> None:

@@ -7,23 +7,25 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 
 from ....model.errors import Unavailable
-from ....model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ....model.name import is_name
 from ....model.workload import Kind
 from ...postgres.arrays import blobs, numbers, texts, truths
 from ...postgres.server import explained
 from ...queue.admission import check as check_items
-from ...queue.ids import id_number
+from ...queue.ids import id_number, id_text
 from ...queue.postgres.queue import PostgresQueue
 from ...queue.postgres.submit import NEW_IDS
 from ...queue.queue import NewItem
 from ..jobs import Feeding
 from ..rules import refusals
 from ..rules.feeding import NOTHING
+from ..rules.redriving import ItemStands, why_not
 from ..rules.tree import check, defined, is_final
 from . import look
 from . import statements as call
@@ -205,6 +207,34 @@ class PostgresJobs:
             self._queue.changed()
         await self.advance()
         return int(count)
+
+    async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
+        formers = [*dict.fromkeys(number for each in workloads if (number := id_number(each)) >= 0)]
+        if not formers:
+            return [ItemRedrive()] * len(workloads)
+        await self._queue.room.look(len(formers))
+        found: list[Any] = []
+        for attempt in range(NEW_IDS):
+            new = numbers(self._queue.new_ids(len(formers)))
+            try:
+                found = await self._ground.rows(
+                    call.REDRIVE, (self._ground.time(), numbers(formers), new), "a redrive of items of jobs"
+                )
+            except psycopg.errors.UniqueViolation as error:  # ids of somebody else, or another redrive of the same
+                if attempt == NEW_IDS - 1:
+                    raise explained(error, self._ground.server.name, "a redrive of items of jobs") from None
+                continue
+            break
+        answers: dict[int, ItemRedrive] = {}
+        lanes: list[int] = []
+        for former, item, state, complete, ends, tree, lane, _ in found:
+            why = "" if lane is not None or state is None else why_not(ItemStands(state, complete, ends), tree)
+            answers[former] = ItemRedrive(refused=why) if why else ItemRedrive(id_text(item))
+            lanes += [] if lane is None else [lane]
+        if lanes:
+            self._queue.room.taken(len(lanes))
+            self._queue.stored(sorted(set(lanes)), found[0][-1])
+        return [answers.get(id_number(each), ItemRedrive()) for each in workloads]
 
     async def audit(self, tree: str) -> list[str]:
         refusals.check_names(tree)

@@ -15,6 +15,10 @@ ADD = (
 SEAL = "SELECT outcome, told FROM S.job_seal(%s::text, %s::text)"
 CHANGE = "SELECT word FROM S.job_change(%s::text, %s::text, %s::text) AS word"
 RETRY = "SELECT outcome, items FROM S.job_retry(%s::bigint, %s::text, %s::text, %s::text, %s::int)"
+REDRIVE = (
+    "SELECT former, item, stands, complete, ends, told, lane, moment"
+    " FROM S.job_redrive(%s::bigint, %s::bigint[], %s::bigint[])"
+)
 FORGET = "SELECT gone FROM S.job_forget(%s::bigint, %s::int) AS gone"
 NOW = "SELECT S.now_micros(%s::bigint)"
 

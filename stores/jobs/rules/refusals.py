@@ -100,6 +100,22 @@ def not_over(tree: str) -> Conflict:
     return Conflict(f"the job {tree!r} is not over: wait for it, or cancel it, and then try its failed items again")
 
 
+def no_redrive(tree: str, state: str) -> str:
+    """The reason why an item of a tree is not tried again where it is."""
+    match state:
+        case "pending":
+            return f"it is an item of the job {tree!r} that has not ended: try again in a moment"
+        case "succeeded":
+            return f"it is an item of the job {tree!r} that succeeded by itself: purge the letter"
+        case "complete":
+            return (
+                f"it is an item of the job {tree!r}, which is complete: `tailrace job retry {tree}` starts a new tree "
+                "of its failed items"
+            )
+        case _:
+            return f"it is an item of the job {tree!r}, which ends: `tailrace job retry {tree}` once it is over"
+
+
 def none_failed(tree: str) -> InvalidRequest:
     """There is nothing to be tried again."""
     return InvalidRequest(f"no item of the job {tree!r} failed: there is nothing to be tried again")

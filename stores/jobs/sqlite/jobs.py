@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from ....model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ....model.name import is_name
 from ....model.workload import Kind
 from ...queue.admission import check as check_items
@@ -17,6 +17,7 @@ from ..rules import refusals
 from ..rules.tree import check
 from . import look, retry, trees
 from .advance import advance
+from .redrive import redrive
 
 _ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
 
@@ -110,6 +111,13 @@ class SqliteJobs:
         while more:
             count, more = await self._file.write(some, heavy=True)
         return count
+
+    async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
+        memory, bound = self._queue.memory(), self._queue.bounds[0]
+        return await self._file.write(
+            lambda connection: redrive(connection, memory, workloads, bound, self._queue.now()),
+            heavy=len(workloads) > LIGHT,
+        )
 
     async def audit(self, tree: str) -> list[str]:
         refusals.check_names(tree)

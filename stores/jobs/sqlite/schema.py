@@ -88,6 +88,12 @@ CREATE TABLE IF NOT EXISTS job_payloads ( -- of items that failed, so that they 
     payload BLOB NOT NULL,
     key TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS job_redrives ( -- workloads of items that failed, and those that the items have since
+    former INTEGER PRIMARY KEY,
+    item INTEGER NOT NULL,
+    job INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS job_redrives_of ON job_redrives (job);
 CREATE TABLE IF NOT EXISTS job_results (
     item INTEGER PRIMARY KEY,
     result BLOB NOT NULL

@@ -239,10 +239,10 @@ def forget(connection: sqlite3.Connection, before: int) -> int:
         for table in ("job_results", "job_payloads", "job_items"):
             connection.execute(f"DELETE FROM {table} WHERE item IN {IDS}", (json_text(items),))
         return len(items)
-    for table in ("job_keys", "job_calls"):
+    for table, second in _SECOND.items():
         gone = connection.execute(
-            f"DELETE FROM {table} WHERE (job, {_SECOND[table]}) IN"
-            f" (SELECT job, {_SECOND[table]} FROM {table} WHERE job IN {IDS} LIMIT ?)",
+            f"DELETE FROM {table} WHERE (job, {second}) IN"
+            f" (SELECT job, {second} FROM {table} WHERE job IN {IDS} LIMIT ?)",
             (jobs, FORGOTTEN),
         ).rowcount
         if gone:
@@ -254,4 +254,4 @@ def forget(connection: sqlite3.Connection, before: int) -> int:
     return 1
 
 
-_SECOND = {"job_keys": "key", "job_calls": "token"}
+_SECOND = {"job_keys": "key", "job_calls": "token", "job_redrives": "former"}

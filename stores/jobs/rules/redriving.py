@@ -1,0 +1,28 @@
+"""Redrive of an item in its own tree: only one that failed, and only while its job is open. THE rule."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .refusals import no_redrive
+
+
+class ItemStands(NamedTuple):
+    """An item as its row says (0 pending, 1 succeeded, 2 failed); whether its job is complete, and its tree ends before
+    its time."""
+
+    state: int
+    complete: bool
+    ending: bool
+
+
+def why_not(item: ItemStands, tree: str) -> str:
+    """Why an item keeps the end that it has; empty: it may be tried again."""
+    if item.state != _FAILED:
+        return no_redrive(tree, "succeeded" if item.state else "pending")
+    if item.complete:
+        return no_redrive(tree, "complete")
+    return no_redrive(tree, "ends") if item.ending else ""
+
+
+_FAILED = 2

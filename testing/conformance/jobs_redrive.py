@@ -1,0 +1,134 @@
+"""The laws of redrives of items of jobs, in their own trees."""
+
+from __future__ import annotations
+
+from ...model.claim import Settle, State
+from ...model.job import ItemRedrive, JobItem
+from ...model.workload import Kind
+from ...stores.queue.queue import NewItem
+from .jobs_engine import JobsEngine, fill, job, make, shown, take, tree_of, work
+
+WEEK = 7 * 86_400.0
+
+
+class JobsRedriveLaws:
+    """Derive, and give a fixture `engine`."""
+
+    async def test_an_item_that_failed_runs_again_in_its_tree_while_its_job_is_open(self, engine: JobsEngine) -> None:
+        # Given an open job of which two items failed, behind which another one comes
+        tree = await make(engine, tree_of(job("a"), job("b", "a")))
+        await engine.jobs.add(tree.id, "", "call", [JobItem(b"1", key="k"), JobItem(b"2"), JobItem(b"3")])
+        failed: dict[bytes, str] = {}
+        while (leased := await take(engine, tree, ["a"])) is not None:
+            failed |= dict(zip(leased.payloads, leased.ids, strict=True))
+            ends = [Settle(id, leased.fence, State.FATAL_FAILURE, reason="bad") for id in leased.ids]
+            assert await engine.queue.settle(leased.fence, [], ends) == []
+        # When two of them are redriven, and the answer is lost, also by a crash
+        ids = [failed[b"1"], failed[b"2"]]
+        answers = await engine.jobs.redrive(ids)
+        await engine.reopen()
+        assert await engine.jobs.redrive(ids) == answers
+        # Then both pend again as other workloads, what they were given is what they had, and their successes feed
+        assert len({each.workload for each in answers} - {"", *failed.values()}) == 2
+        found = await shown(engine, tree)
+        assert (found.jobs[0].pending, found.jobs[0].failed) == (2, 1)
+        await engine.jobs.seal(tree.id, "")
+        ran = await work(engine, tree, lambda name, payload: payload)
+        assert sorted(ran) == [("a", b"1"), ("a", b"2"), ("b", b"<1>"), ("b", b"<2>")]
+        found = await shown(engine, tree)
+        assert (found.state, found.succeeded, found.failed) == ("complete", 4, 1)
+
+    async def test_a_settlement_of_the_former_workload_changes_nothing(self, engine: JobsEngine) -> None:
+        tree = await make(engine, tree_of(job("a")))
+        await fill(engine, tree, b"1", b"2")
+        leased = await take(engine, tree)
+        assert leased is not None
+        bad, good = leased.ids
+        late = [Settle(bad, leased.fence, State.FATAL_FAILURE, reason="bad")]
+        await engine.queue.settle(leased.fence, [], late)
+        [answer] = await engine.jobs.redrive([bad])
+        await engine.queue.settle(leased.fence, [good], late)
+        await engine.queue.settle(leased.fence, [], [Settle(bad, leased.fence, State.SUCCESS, result=b"1")])
+        found = await shown(engine, tree)
+        assert (found.pending, found.succeeded, found.failed) == (1, 1, 0)
+        again = await take(engine, tree)
+        assert again is not None
+        assert again.ids == [answer.workload]
+
+    async def test_an_item_may_fail_and_be_redriven_again_and_again(self, engine: JobsEngine) -> None:
+        tree = await make(engine, tree_of(job("a"), policy="threshold", most_failed=1))
+        await fill(engine, tree, b"1", b"2", b"3")
+        ids: list[str] = []
+        for _ in range(3):  # three failures, of which never more than one counts
+            leased = await take(engine, tree)
+            assert leased is not None
+            bad, *others = sorted(leased.ids, key=lambda id: id not in ids)
+            back = [Settle(id, leased.fence, State.NEW) for id in others]
+            told = Settle(bad, leased.fence, State.FATAL_FAILURE, reason="bad")
+            assert await engine.queue.settle(leased.fence, [], [told, *back]) == []
+            [answer] = await engine.jobs.redrive([bad])
+            ids = [answer.workload]
+        assert await engine.jobs.seal(tree.id, "")
+        await work(engine, tree, lambda name, payload: payload)
+        found = await shown(engine, tree)
+        assert (found.state, found.succeeded, found.failed) == ("complete", 3, 0)
+
+    async def test_what_is_over_or_did_not_fail_or_is_no_item_is_not_redriven(self, engine: JobsEngine) -> None:
+        tree, other = await make(engine, tree_of(job("a"))), await make(engine, tree_of(job("a"), id="job-2"))
+        [plain] = await engine.queue.submit([NewItem(Kind("plain", 2), b"1")])
+        await fill(engine, tree, b"1", b"2")
+        await fill(engine, other, b"1", b"2")
+        leased, theirs = await take(engine, tree), await take(engine, other)
+        assert leased is not None
+        assert theirs is not None
+        bad, good = leased.ids
+        asked = [bad, good, plain.id, "no id", "f" * 16, "0" * 16]
+        # While it has not ended
+        pending = await engine.jobs.redrive(asked)
+        assert ["has not ended" in each.refused for each in pending] == [True, True, False, False, False, False]
+        assert pending[2:] == [ItemRedrive()] * 4
+        # Once its job is complete
+        told = Settle(bad, leased.fence, State.FATAL_FAILURE, reason="bad")
+        await engine.queue.settle(leased.fence, [good], [told])
+        await engine.jobs.seal(tree.id, "")
+        complete = await engine.jobs.redrive(asked)
+        assert "`tailrace job retry job-1`" in complete[0].refused
+        assert "succeeded" in complete[1].refused
+        # And while its tree ends
+        told = Settle(theirs.ids[0], theirs.fence, State.FATAL_FAILURE, reason="bad")
+        await engine.queue.settle(theirs.fence, [], [told])
+        await engine.jobs.change(other.id, "cancel", "")
+        [ends] = await engine.jobs.redrive([theirs.ids[0]])
+        assert "which ends" in ends.refused
+        assert (await shown(engine, tree)).failed == 1
+        assert await engine.jobs.redrive([]) == []
+
+    async def test_a_redriven_item_of_a_paused_tree_waits_until_it_is_resumed(self, engine: JobsEngine) -> None:
+        tree = await make(engine, tree_of(job("a")))
+        await fill(engine, tree, b"1")
+        leased = await take(engine, tree)
+        assert leased is not None
+        told = Settle(leased.ids[0], leased.fence, State.FATAL_FAILURE, reason="bad")
+        await engine.queue.settle(leased.fence, [], [told])
+        await engine.jobs.change(tree.id, "pause", "")
+        await engine.jobs.redrive(leased.ids)
+        assert await take(engine, tree) is None
+        await engine.jobs.change(tree.id, "resume", "")
+        await engine.sweep()
+        assert await take(engine, tree) is not None
+
+    async def test_what_was_redriven_is_forgotten_with_its_tree(self, engine: JobsEngine) -> None:
+        tree = await make(engine, tree_of(job("a")))
+        await fill(engine, tree, b"1")
+        leased = await take(engine, tree)
+        assert leased is not None
+        told = Settle(leased.ids[0], leased.fence, State.FATAL_FAILURE, reason="bad")
+        await engine.queue.settle(leased.fence, [], [told])
+        assert (await engine.jobs.redrive(leased.ids))[0].workload
+        await engine.jobs.seal(tree.id, "")
+        await work(engine, tree, lambda name, payload: payload)
+        await engine.pass_time(WEEK + 1)
+        while await engine.sweep():
+            pass
+        assert await engine.jobs.show(tree.id) is None
+        assert await engine.jobs.redrive(leased.ids) == [ItemRedrive()]
