@@ -136,6 +136,32 @@ async def test_a_failed_item_fails_its_tree_where_the_policy_says_so(platform: P
             await client.known_job("nobody").retry()
 
 
+async def test_a_dead_letter_of_an_open_job_is_redriven_in_its_tree(platform: Platform) -> None:
+    async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
+        # Given an open job of which one item failed
+        job = client.job("odd", "odd_only")
+        job.then("add_one", final=True)
+        await job.add(n=2)
+        async with asyncio.timeout(30):
+            while (await job.status()).failed < 1:
+                await asyncio.sleep(0.05)
+        # When its letter is redriven twice, from the command line
+        for expected in (1, 2):
+            words = ["dead", "redrive", "--function", "odd_only", "--gateway", platform.gateway_address]
+            said = subprocess.run([sys.executable, "-m", "tailrace.cli", *words], capture_output=True, text=True)
+            assert said.returncode == 0, said.stderr + said.stdout
+            async with asyncio.timeout(30):
+                while (status := await job.status()).failed < 1:
+                    await asyncio.sleep(0.05)
+            # Then it ran again in its tree: it failed again, and counts once
+            assert (status.pending, status.failed) == (0, 1), expected
+        await job.add(n=3)
+        await job.seal()
+        status = await job.wait(30)
+        assert [(each.succeeded, each.failed) for each in status.jobs] == [(1, 1), (1, 0)]
+        assert "every item is where it should be" in command(platform, "audit", job.id)
+
+
 async def test_a_run_adds_items_to_its_sealed_job_and_behind_it_and_its_next_attempt_none_again(
     platform: Platform,
 ) -> None:
