@@ -45,6 +45,7 @@ class Leased:
     extras: dict[int, Extra] = field(default_factory=dict)
     dues: Sequence[float] = ()  # when a few of them were due, wall clock seconds (`due_times.py`); empty: not known
     jobs: Sequence[int] = ()  # indexes of items of jobs, whose results travel with their settlements
+    max_failures: dict[int, int] = field(default_factory=dict)  # by index, of those whose jobs bound it
 
 
 class Settle(NamedTuple):

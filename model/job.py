@@ -45,6 +45,8 @@ class JobSpec:
     final     its results are the tree's; None: when no job comes after it
     gather    it gets one item, with all results of its parents as a list, once these are complete
     each      a parent's result is a list, and each element of it becomes an item
+    max_failures_per_item  an item is a dead letter after so many failures, where its function would try it more often;
+              0: as its function says
     """
 
     name: str
@@ -57,6 +59,7 @@ class JobSpec:
     priority: int | None = None
     collection: str = ""
     tenant: str = ""
+    max_failures_per_item: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Presets: `exponential` with a fifth of jitter (the default: 5 s doubling to a ca
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .backoff import doubled
 from .errors import InvalidRequest
@@ -52,6 +52,14 @@ class Retry:
         object.__setattr__(self, "first", seconds(self.first))
         object.__setattr__(self, "max", seconds(self.max))
         object.__setattr__(self, "delays", tuple(seconds(delay) for delay in self.delays))
+
+
+def bounded(policy: Retry, most: int) -> Retry:
+    """The policy of an item that may fail at most so often, crashes likewise; 0: as often as its function says."""
+    if not 0 < most < max(policy.max_attempts, policy.max_crashes):
+        return policy
+    attempts, crashes = min(policy.max_attempts, most), min(policy.max_crashes, most)
+    return replace(policy, max_attempts=attempts, max_crashes=crashes)
 
 
 DEFAULT_RETRY = Retry()

@@ -48,7 +48,7 @@ class Stage:
         each      a result is a list, and each element of it becomes an item
         final     its results are the tree's; default: when nothing comes after it
         also      other jobs whose results it gets too
-        options   priority (default eventual), collection, tenant
+        options   priority (default eventual), collection, tenant, max_failures_per_item (default: its function's)
         """
         parents = (self.name, *(stage.name for stage in also))
         return self._draft.put(function, name, parents=parents, argument=argument, each=each, final=final, **options)

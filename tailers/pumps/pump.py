@@ -19,7 +19,7 @@ from ...model.audit import Audit
 from ...model.demand import Cell, Closed
 from ...model.errors import InvalidRequest, NotConnected
 from ...model.outcome import Outcome
-from ...model.retry import DEFAULT_RETRY, Retry
+from ...model.retry import DEFAULT_RETRY, Retry, bounded
 from ...model.spread import spread
 from ...model.workload import INDEX_BITS, Ended, Flight, Outcomes
 from ...stores import heights
@@ -334,9 +334,13 @@ class Pump(ABC):
         spec = self.session.functions.get(function)
         return DEFAULT_RETRY if spec is None else spec.retry
 
-    def settlement(self, function: str, ended: Ended, family: Family, history: History, origin: str = "") -> Settlement:
-        """What becomes of an item that did not plainly succeed."""
-        settlement = settle(ended, family, self.policy(function, origin), history, random.random)
+    def settlement(
+        self, function: str, ended: Ended, family: Family, history: History, origin: str = "", most: int = 0
+    ) -> Settlement:
+        """What becomes of an item that did not plainly succeed, and may fail at most so often (0: as its function
+        says)."""
+        policy = bounded(self.policy(function, origin), most)
+        settlement = settle(ended, family, policy, history, random.random)
         if function in self.session.credit.clogs:
             settlement = settle_in_outage(settlement, ended, family, history)
         over = settlement.action in (Action.DONE, Action.DEAD, Action.PARK)

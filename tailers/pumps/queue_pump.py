@@ -44,11 +44,13 @@ RENEWALS = 32
 @dataclass(slots=True)
 class Claim:
     """One claim of the store. `until`: when it ends, by this host's clock; `gone`: indexes that are not ours any more,
-    whose outcomes only return credit; `jobs`: those of items of jobs."""
+    whose outcomes only return credit; `jobs`: those of items of jobs; `max_failures`: of
+    those whose jobs bound it, how often each may fail."""
 
     until: float
     gone: set[int] = field(default_factory=set)
     jobs: frozenset[int] = frozenset()
+    max_failures: Mapping[int, int] = field(default_factory=dict)
 
 
 class QueuePump(Pump):
@@ -163,7 +165,8 @@ class QueuePump(Pump):
         self.counts.read += len(flight)
         self.window.take(len(flight), sum(map(len, leased.payloads)))
         until = sent + counts_of_claim(self.sizes, leased.lease)
-        out = self.push(flight, cells, Counter(cells), Claim(until, jobs=frozenset(leased.jobs)))
+        claim = Claim(until, jobs=frozenset(leased.jobs), max_failures=leased.max_failures)
+        out = self.push(flight, cells, Counter(cells), claim)
         if self.draining:
             self._return_all(out)
 
@@ -199,7 +202,9 @@ class QueuePump(Pump):
             history = History(flight.attempts[index], crashes, self._settling.throttles_of(id_), late)
             backs, now = self._settling.hand_backs, self.clock.monotonic()
             ended = spaced(backs, id_, kind, ended, self.session.credit, late, now)
-            settlement = self.settlement(kind.function, ended, Family.QUEUE, history)
+            settlement = self.settlement(
+                kind.function, ended, Family.QUEUE, history, most=out.place.max_failures.get(index, 0)
+            )
             self._settling.end(out, index, settlement, ended)
         out.release((index,))
 

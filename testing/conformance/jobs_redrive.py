@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ...model.claim import Settle, State
 from ...model.job import ItemRedrive, JobItem
 from ...model.workload import Kind
@@ -132,3 +134,40 @@ class JobsRedriveLaws:
             pass
         assert await engine.jobs.show(tree.id) is None
         assert await engine.jobs.redrive(leased.ids) == [ItemRedrive()]
+
+
+class JobsBoundsLaws:
+    """Derive, and give a fixture `engine`."""
+
+    async def test_a_bound_on_failures_travels_with_each_claim_of_its_job(self, engine: JobsEngine) -> None:
+        # Given a tree in which one job bounds how often an item fails, by every way in which items are made
+        jobs = (
+            job("a", max_failures_per_item=3),
+            job("b", "a"),
+            job("c", "b", each=True, max_failures_per_item=12),
+            job("d", "c", gather=True, max_failures_per_item=1),
+        )
+        bounds = {"a": 3, "b": 0, "c": 12, "d": 1}
+        tree = await make(engine, tree_of(*jobs))
+        [plain] = await engine.queue.submit([NewItem(Kind(f"{tree.id}:a", 2), b"1")])
+        await engine.jobs.add(tree.id, "", "call", [JobItem(b"1"), JobItem(b"bad", key="k")])
+        await engine.jobs.seal(tree.id, "")
+        seen: Counter[str] = Counter()
+        # When all of it runs, and what failed is tried again in another tree
+        for again in ("", "again"):
+            if again:
+                assert await engine.jobs.retry(tree.id, again, "") == 1
+            while (leased := await take(engine, tree)) is not None:
+                ends = []
+                for index, (id, kind, payload) in enumerate(
+                    zip(leased.ids, leased.kinds, leased.payloads, strict=True)
+                ):
+                    # Then each claim says it of the items of these jobs, and of no others
+                    name = kind.function.rpartition(":")[2]
+                    assert leased.max_failures.get(index, 0) == (0 if id == plain.id else bounds[name])
+                    seen[name] += 1
+                    state = State.FATAL_FAILURE if payload == b"bad" and not again else State.SUCCESS
+                    ends.append(Settle(id, leased.fence, state, reason="", result=b"[1,2]"))
+                assert await engine.queue.settle(leased.fence, [], ends) == []
+                await engine.reopen()
+        assert seen == {"a": 4, "b": 2, "c": 4, "d": 2}

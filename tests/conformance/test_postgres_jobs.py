@@ -15,7 +15,7 @@ from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOpt
 from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_engine import MOST
 from tailrace.testing.conformance.jobs_model import JobsModel
-from tailrace.testing.conformance.jobs_redrive import JobsRedriveLaws
+from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 
 
 class _AdvancedQueue(PostgresQueue):
@@ -46,7 +46,7 @@ class Engine(ServedQueue):
         return await self.jobs.sweep()
 
 
-class TestPostgresJobs(JobsLaws, JobsRedriveLaws):
+class TestPostgresJobs(JobsLaws, JobsRedriveLaws, JobsBoundsLaws):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

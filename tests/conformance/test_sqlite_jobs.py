@@ -17,7 +17,7 @@ from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_engine import MOST
 from tailrace.testing.conformance.jobs_model import JobsModel
-from tailrace.testing.conformance.jobs_redrive import JobsRedriveLaws
+from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 
 
 class Engine:
@@ -54,7 +54,7 @@ class Engine:
         return await self.jobs.sweep()
 
 
-class TestSqliteJobs(JobsLaws, JobsRedriveLaws):
+class TestSqliteJobs(JobsLaws, JobsRedriveLaws, JobsBoundsLaws):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path / "queue.db")

@@ -54,6 +54,11 @@ async def odd_only(n: int) -> int:
     return n
 
 
+@tailrace.function(retry=tailrace.Retry(first=0.01, max_attempts=1000))
+async def never(n: int) -> int:
+    raise RuntimeError(f"never {n}")
+
+
 @tailrace.function(retry=tailrace.Retry(first=0.01))
 async def grow(ctx: tailrace.Context, depth: int) -> int:
     """Each adds two of the next depth to its own job, and one item to what comes after it; the first attempt fails

@@ -87,8 +87,8 @@ async def reached(journal: Path, count: int) -> None:
             await asyncio.sleep(0.02)
 
 
-def command(platform: Platform, *words: str) -> str:
-    arguments = [sys.executable, "-m", "tailrace.cli", "job", *words, "--gateway", platform.gateway_address]
+def command(platform: Platform, *words: str, of: str = "job") -> str:
+    arguments = [sys.executable, "-m", "tailrace.cli", of, *words, "--gateway", platform.gateway_address]
     return subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
@@ -147,9 +147,7 @@ async def test_a_dead_letter_of_an_open_job_is_redriven_in_its_tree(platform: Pl
                 await asyncio.sleep(0.05)
         # When its letter is redriven twice, from the command line
         for expected in (1, 2):
-            words = ["dead", "redrive", "--function", "odd_only", "--gateway", platform.gateway_address]
-            said = subprocess.run([sys.executable, "-m", "tailrace.cli", *words], capture_output=True, text=True)
-            assert said.returncode == 0, said.stderr + said.stdout
+            assert "redriven: 1" in command(platform, "redrive", "--function", "odd_only", of="dead")
             async with asyncio.timeout(30):
                 while (status := await job.status()).failed < 1:
                     await asyncio.sleep(0.05)
@@ -160,6 +158,21 @@ async def test_a_dead_letter_of_an_open_job_is_redriven_in_its_tree(platform: Pl
         status = await job.wait(30)
         assert [(each.succeeded, each.failed) for each in status.jobs] == [(1, 1), (1, 0)]
         assert "every item is where it should be" in command(platform, "audit", job.id)
+
+
+async def test_a_job_bounds_how_often_an_item_fails_where_its_function_would_go_on(platform: Platform) -> None:
+    async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
+        job = client.job("stubborn", "never", max_failures_per_item=2)
+        job.then("add_one", max_failures_per_item=1)
+        await job.add(n=1)
+        await job.seal()
+        status = await job.wait(30)
+        assert [(each.succeeded, each.failed) for each in status.jobs] == [(0, 1), (0, 0)]
+        shown = command(platform, "list", "--function", "never", "--json", of="dead")
+        assert "(attempt 2 of 2, the last)" in shown
+        for wrong in (-1, 10_001):
+            with pytest.raises(tailrace.InvalidRequest, match="max_failures_per_item"):
+                await client.job("stubborn", "never", max_failures_per_item=wrong).seal()
 
 
 async def test_a_run_adds_items_to_its_sealed_job_and_behind_it_and_its_next_attempt_none_again(

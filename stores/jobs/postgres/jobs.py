@@ -86,6 +86,7 @@ class PostgresJobs:
             numbers(parent for parent, _ in edges),
             numbers(child for _, child in edges),
             *teller,
+            numbers(job.max_failures_per_item for job in tree.jobs),
         )
         for _ in range(NEW_IDS):
             with contextlib.suppress(psycopg.errors.UniqueViolation):  # somebody made it meanwhile

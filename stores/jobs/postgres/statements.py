@@ -6,7 +6,8 @@ from __future__ import annotations
 CREATE = (
     "SELECT outcome, told FROM S.job_create(%s::bigint, %s::text, %s::text, %s::text, %s::text, %s::bigint, %s::text,"
     " %s::text, %s::int, %s::text[], %s::int[], %s::int[], %s::bytea[], %s::bytea[], %s::int[], %s::boolean[],"
-    " %s::boolean[], %s::boolean[], %s::int[], %s::int[], %s::int, %s::int, %s::bytea, %s::bytea)"
+    " %s::boolean[], %s::boolean[], %s::int[], %s::int[], %s::int, %s::int, %s::bytea, %s::bytea,"
+    " %s::int[])"
 )
 ADD = (
     "SELECT outcome, told, items, lane, moment FROM S.job_add(%s::bigint, %s::text, %s::text, %s::text,"

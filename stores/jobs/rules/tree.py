@@ -15,6 +15,8 @@ from ....model.name import EXPECTED, NAME_LENGTH, is_name
 MOST_JOBS, MOST_DEPTH = 256, 100
 #: The bytes of a tree's key, and of an item's: every engine can index them.
 LONGEST_KEY = 1000
+#: Failures of one item that a job may allow, as many as a function's `max_attempts` may.
+MOST_FAILURES = 10_000
 
 
 _encode = msgspec.json.Encoder().encode
@@ -23,7 +25,11 @@ _encode = msgspec.json.Encoder().encode
 def defined(tree: TreeSpec) -> str:
     """The definition of a tree, by which one that is asked for again is known."""
     told = (tree.on_done,) if tree.on_done else ()
-    return _encode((tree.type, tree.key, tree.policy, tree.most_failed, tree.jobs, *told)).decode()
+    jobs = [msgspec.to_builtins(job) for job in tree.jobs]
+    for job in jobs:  # as it was before it could be said
+        if not job["max_failures_per_item"]:
+            del job["max_failures_per_item"]
+    return _encode((tree.type, tree.key, tree.policy, tree.most_failed, jobs, *told)).decode()
 
 
 def check(tree: TreeSpec) -> None:
@@ -43,6 +49,11 @@ def check(tree: TreeSpec) -> None:
     for job in tree.jobs:
         if job.gather and job.each:
             raise InvalidRequest(f"job {job.name!r} has gather and each: it gets one item or many; choose one of them")
+        if not 0 <= job.max_failures_per_item <= MOST_FAILURES:
+            raise InvalidRequest(
+                f"job {job.name!r}: max_failures_per_item is {job.max_failures_per_item}: expected 1 to "
+                f"{MOST_FAILURES}, or 0 for as many as its function allows"
+            )
     depths(tree.jobs)
 
 

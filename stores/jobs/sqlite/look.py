@@ -182,6 +182,16 @@ def audit(connection: sqlite3.Connection, tree: str) -> list[str] | None:
     return found
 
 
+def bounds(connection: sqlite3.Connection, items: list[int]) -> dict[int, int]:
+    """Of these items those that may fail only so often."""
+    rows = connection.execute(
+        "SELECT i.item, b.max_failures FROM job_items AS i JOIN job_bounds AS b ON b.job = i.job"
+        f" WHERE i.item IN {IDS}",
+        (json_text(items),),
+    ).fetchall()
+    return dict(rows)
+
+
 def pauses(connection: sqlite3.Connection, items: list[int]) -> set[int]:
     """Of these items those whose tree is paused."""
     rows = connection.execute(

@@ -46,6 +46,7 @@ class JobMemory:
     due     jobs whose row is marked so
     paused  open trees that are
     taken_apart  the result that is being expanded: its job, its origin and its elements
+    bounded  some job has a bound of its own on failures of an item
     fits    a result of so many bytes fits every payload that is made of one; `each`: some are taken apart
     """
 
@@ -54,7 +55,7 @@ class JobMemory:
         self.due: set[int] = set()
         self.paused: set[int] = set()
         self.fits = _ANY
-        self.each = False
+        self.each = self.bounded = False
         self.taken_apart: tuple[int, int, Sequence[bytes]] | None = None
         self._known: dict[int, KnownJob] = {}
 
@@ -65,17 +66,18 @@ class JobMemory:
         (self.open,) = connection.execute("SELECT count(*) FROM job_trees WHERE complete_at IS NULL").fetchone()
         self.due = {job for (job,) in connection.execute("SELECT job FROM jobs WHERE due = 1")}
         self.paused = set()
-        self.fits, self.each = _ANY, False
+        self.fits, self.each, self.bounded = _ANY, False, False
         if self.open:
             paused = "SELECT tree FROM job_trees WHERE paused = 1 AND complete_at IS NULL"
             self.paused = {tree for (tree,) in connection.execute(paused)}
             self.learn(connection)
 
     def learn(self, connection: sqlite3.Connection) -> None:
-        """Reads what results are to fit."""
+        """Reads what results are to fit, and whether failures are bounded."""
         self.fits, self.each = connection.execute(
             "SELECT coalesce(min(most - length(prefix) - length(suffix)), 0), coalesce(max(each), 0) FROM jobs"
         ).fetchone()
+        self.bounded = connection.execute("SELECT 1 FROM job_bounds LIMIT 1").fetchone() is not None
 
     def changed(self) -> None:
         """Some tree ends, or is new: what is known of its jobs is read again."""

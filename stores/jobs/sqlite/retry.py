@@ -89,6 +89,11 @@ def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tupl
         " WHERE p.tree = ?2",
         (tree, former),
     )
+    connection.execute(
+        "INSERT INTO job_bounds (job, max_failures) SELECT n.job, b.max_failures FROM job_bounds AS b"
+        " JOIN jobs AS o ON o.job = b.job JOIN jobs AS n ON n.tree = ? AND n.place = o.place WHERE o.tree = ?",
+        (tree, former),
+    )
     callback.copy(connection, former, int(tree))
     memory.jobs.open += 1
     memory.jobs.learn(connection)

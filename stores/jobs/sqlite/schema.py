@@ -56,6 +56,10 @@ CREATE TABLE IF NOT EXISTS jobs (
     UNIQUE (tree, name)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS jobs_due ON jobs (job) WHERE due = 1;
+CREATE TABLE IF NOT EXISTS job_bounds ( -- of jobs whose items may fail less often than their function says
+    job INTEGER PRIMARY KEY,
+    max_failures INTEGER NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS job_parents (
     parent INTEGER NOT NULL REFERENCES jobs (job),
     job INTEGER NOT NULL REFERENCES jobs (job),

@@ -84,6 +84,9 @@ def _make_jobs(
             room = feeding.most - len(feeding.prefix) - len(feeding.suffix)
             memory.jobs.fits = min(memory.jobs.fits, room)
             memory.jobs.each |= job.each
+    bounds = [(numbers[job.name], most) for job in tree.jobs if (most := job.max_failures_per_item)]
+    insert(connection, "job_bounds (job, max_failures)", bounds)
+    memory.jobs.bounded |= bool(bounds)
     edges = [(numbers[parent], numbers[job.name]) for job in tree.jobs for parent in job.parents]
     insert(connection, "job_parents (parent, job)", edges)
 
@@ -247,7 +250,7 @@ def forget(connection: sqlite3.Connection, before: int) -> int:
         ).rowcount
         if gone:
             return gone
-    for table in ("job_expansions", "job_parents", "jobs"):
+    for table in ("job_expansions", "job_parents", "job_bounds", "jobs"):
         connection.execute(f"DELETE FROM {table} WHERE job IN {IDS}", (jobs,))
     connection.execute("DELETE FROM job_callbacks WHERE tree = ?", row)
     connection.execute("DELETE FROM job_trees WHERE tree = ?", row)

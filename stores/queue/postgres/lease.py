@@ -17,7 +17,6 @@ from ..ids import id_text
 from ..kinds import Kinds
 from ..turns import ReadyLane, limits_in_turn
 from .bounds import LookBounds
-from .rows import JOB_HEADERS
 from .statements import ATTEMPTS, CRASHES, DUE_AT, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
@@ -113,11 +112,14 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
             return PostgresClaimed(number, moment, ids, None, expired)
     extras: dict[int, Extra] = {}
     jobs: list[int] = []
+    max_failures: dict[int, int] = {}
     for index, row in enumerate(rows):
         crashes, key, headers = row[CRASHES], row[KEY], row[HEADERS]
         expires_at, progress = row[EXPIRES_AT], row[PROGRESS]
-        if headers == JOB_HEADERS:
+        if headers and headers[1] != "[":  # no headers: the mark of an item of a job
             jobs.append(index)
+            if most := headers[1:-1]:
+                max_failures[index] = int(most)
             headers = ""
         if crashes or key or headers or expires_at or progress:
             extras[index] = Extra(
@@ -138,5 +140,6 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
         extras=extras,
         dues=[row[DUE_AT] / 1e6 if row[DUE_AT] else 0.0 for row in few(rows)],
         jobs=jobs,
+        max_failures=max_failures,
     )
     return PostgresClaimed(number, moment, ids, leased, expired)

@@ -17,10 +17,7 @@ CANCEL = 2  # its holder is to be told
 KEYED = 4  # in `keyed`; waits for the older ones of its key
 DEDUPED = 8  # in `dedupe`
 TRIED = 16  # in `tries`
-JOB = 32  # is an item of a job
-
-#: The headers of an item of a job, which has none of its own: that is how a claim knows it.
-JOB_HEADERS = "[]"
+JOB = 32  # is an item of a job: its headers are [], or [3] where it may fail three times
 
 #: Next trigger of an item that waits for an older one of its key: never by itself.
 BLOCKED = (1 << 62) - 1

@@ -15,7 +15,7 @@ from ....model.demand import Cell, Demand
 from ....model.due_times import few
 from ....model.outcome import EXPIRED_WHY
 from ....model.workload import FLIGHT_ITEMS, Extra, Headers
-from ...jobs.sqlite.look import pauses
+from ...jobs.sqlite.look import bounds, pauses
 from ..gates import ShutLanes
 from ..ids import id_text
 from ..turns import ReadyLane, turns
@@ -198,6 +198,7 @@ def _take(
     if payloads is None:
         payloads = _payloads(connection, [row[ID] for row in rows])
     kinds = memory.kinds.kinds
+    jobs = [index for index, row in enumerate(rows) if row[FLAGS] & JOB] if memory.jobs.open else ()
     return Leased(
         fence=fence,
         lease=seconds,
@@ -207,8 +208,15 @@ def _take(
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras={index: extras[row[ID]] for index, row in enumerate(rows) if row[ID] in extras} if extras else {},
         dues=[row[TRIGGER] / 1e6 for row in few(rows)],
-        jobs=[index for index, row in enumerate(rows) if row[FLAGS] & JOB] if memory.jobs.open else (),
+        jobs=jobs,
+        max_failures=_bounds(connection, rows, jobs) if jobs and memory.jobs.bounded else {},
     )
+
+
+def _bounds(connection: sqlite3.Connection, rows: list[Row], jobs: Sequence[int]) -> dict[int, int]:
+    """Of items of jobs, by index, how often those may fail whose jobs bound it."""
+    found = bounds(connection, [rows[index][ID] for index in jobs])
+    return {index: most for index in jobs if (most := found.get(rows[index][ID]))}
 
 
 def _pause(connection: sqlite3.Connection, rows: list[Row]) -> set[int]:

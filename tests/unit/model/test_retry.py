@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.errors import InvalidRequest
-from tailrace.model.retry import DEFAULT_RETRY, QUARTIC, Retry, delay_after, may_retry, may_retry_crash
+from tailrace.model.retry import DEFAULT_RETRY, QUARTIC, Retry, bounded, delay_after, may_retry, may_retry_crash
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,12 @@ from tailrace.model.retry import DEFAULT_RETRY, QUARTIC, Retry, delay_after, may
 def test_quartic_delays_add_up_to_the_goldens(attempts: int, seconds: int) -> None:
     total = list(accumulate(delay_after(QUARTIC, number) for number in range(1, attempts + 1)))
     assert total[-1] == seconds
+
+
+@pytest.mark.parametrize(("most", "attempts", "crashes"), [(0, 5, 3), (1, 1, 1), (2, 2, 2), (4, 4, 3), (9, 5, 3)])
+def test_the_smaller_of_two_bounds_holds(most: int, attempts: int, crashes: int) -> None:
+    policy = bounded(Retry(max_attempts=5, max_crashes=3, backoff="list", delays=(7.0,)), most)
+    assert (policy.max_attempts, policy.max_crashes, policy.delays) == (attempts, crashes, (7.0,))
 
 
 def test_quartic_has_no_jitter() -> None:

@@ -1,5 +1,10 @@
--- Items of jobs that failed are tried again in their own trees: an item's next life is another workload, and whatever
--- settles the former one later finds no item (stores/jobs/rules/redriving.py).
+-- Lives and failures of items of jobs. An item that failed is tried again in its own tree: its next life is another
+-- workload, and whatever settles the former one later finds no item (stores/jobs/rules/redriving.py). A job may bound how
+-- often an item of it fails; that travels with the claim, in the one header that an item of a job has: [] or [3].
+
+ALTER TABLE jobs ADD COLUMN max_failures int NOT NULL DEFAULT 0,
+    ADD COLUMN mark text NOT NULL GENERATED ALWAYS AS (CASE WHEN max_failures = 0 THEN '[]'
+        ELSE '[' || max_failures::text || ']' END) STORED;
 
 CREATE TABLE job_redrives (former bigint PRIMARY KEY, item bigint NOT NULL, job bigint NOT NULL);
 CREATE INDEX job_redrives_of ON job_redrives (job);
@@ -21,6 +26,7 @@ DECLARE
     keys text[] := '{}';
     taken bigint[] := '{}';
     of_jobs bigint[] := '{}';
+    marks text[] := '{}';
 BEGIN
     moment := now_micros(at);
     UPDATE jobs AS j SET folds = j.folds + 1, due = true FROM (
@@ -36,7 +42,7 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
-        SELECT i.state, j.job, j.lane, j.kind, j.complete_at, t.ending, t.id, p.payload, p.key INTO here
+        SELECT i.state, j.job, j.lane, j.kind, j.complete_at, t.ending, t.id, j.mark, p.payload, p.key INTO here
             FROM job_items AS i JOIN jobs AS j ON j.job = i.job JOIN job_trees AS t ON t.tree = j.tree
             LEFT JOIN job_payloads AS p ON p.item = i.item WHERE i.item = one.f;
         CONTINUE WHEN NOT FOUND;
@@ -54,6 +60,7 @@ BEGIN
             keys := keys || here.key;
             taken := taken || one.n;
             of_jobs := of_jobs || here.job;
+            marks := marks || here.mark;
             item := one.n;
             lane := here.lane;
         END IF;
@@ -63,27 +70,51 @@ BEGIN
         PERFORM queue_submit(moment, taken, lanes, kinds, array_fill(0::bigint, ARRAY[cardinality(taken)]),
             ARRAY(SELECT octet_length(p) FROM unnest(payloads) AS p),
             ARRAY(SELECT (33 + CASE WHEN k <> '' THEN 4 ELSE 0 END)::smallint FROM unnest(keys) AS k), payloads,
-            taken, keys, array_fill('[]'::text, ARRAY[cardinality(taken)]),
-            array_fill(0::float8, ARRAY[cardinality(taken)]), '{}', '{}', '{}');
+            taken, keys, marks, array_fill(0::float8, ARRAY[cardinality(taken)]), '{}', '{}', '{}');
         INSERT INTO job_deltas (job, pending, succeeded, failed)
             SELECT j, count(*), 0, -count(*) FROM unnest(of_jobs) AS j GROUP BY j;
     END IF;
 END $$;
 
--- The retention forgets them with their trees.
+-- Of the functions before here stands what changes: the retention forgets redrives with their trees, and bounds are kept
+-- and copied. Gateways of the version before give none.
 DO $do$
 DECLARE
-    was text := pg_get_functiondef('job_forget'::regproc);
-    old text := $$    DELETE FROM job_deltas WHERE job IN$$;
+    one record;
+    was text;
 BEGIN
-    IF position(old IN was) = 0 THEN
-        RAISE EXCEPTION 'the function job_forget is not that of the version before';
-    END IF;
-    EXECUTE replace(was, old, $$    DELETE FROM job_redrives WHERE former IN (SELECT r.former FROM job_redrives AS r
+    PERFORM set_config('check_function_bodies', 'off', true); -- they are whole with the last change
+    FOR one IN SELECT * FROM (VALUES
+        ('job_forget', $$    DELETE FROM job_deltas WHERE job IN$$,
+            $$    DELETE FROM job_redrives WHERE former IN (SELECT r.former FROM job_redrives AS r
         WHERE r.job IN (SELECT job FROM jobs WHERE tree = root) LIMIT most);
     GET DIAGNOSTICS gone = ROW_COUNT;
     IF gone > 0 THEN
         RETURN gone;
     END IF;
-$$ || old);
+    DELETE FROM job_deltas WHERE job IN$$),
+        ('job_make', $$SELECT g.n, g.p, '[]' FROM unnest(numbers, payloads) AS g (n, p);$$,
+            $$SELECT g.n, g.p, j.mark
+        FROM unnest(numbers, of_jobs, payloads) AS g (n, j, p) JOIN jobs AS j ON j.job = g.j;$$),
+        ('job_add', $$SELECT job, kind, jobs.lane, sealed INTO here$$, $$SELECT job, kind, jobs.lane, sealed, mark INTO here$$),
+        ('job_add', $$array_fill('[]'::text, ARRAY[many])$$, $$array_fill(here.mark, ARRAY[many])$$),
+        ('job_retry', $$j.most, final, gather, each, keeps$$, $$j.most, final, gather, each, keeps, j.max_failures$$),
+        ('job_retry', $$most, final, gather, each, keeps)$$, $$most, final, gather, each, keeps, max_failures)$$),
+        ('job_retry', $$array_fill('[]'::text, ARRAY[cardinality(taken)])$$,
+            $$ARRAY(SELECT j.mark FROM unnest(of_jobs) WITH ORDINALITY AS g (j, n) JOIN jobs AS j ON j.job = g.j
+                    ORDER BY g.n)$$)
+    ) AS changes (name, old, new)
+    LOOP
+        was := pg_get_functiondef(one.name::regproc);
+        IF position(one.old IN was) = 0 THEN
+            RAISE EXCEPTION 'the function % is not that of the version before', one.name;
+        END IF;
+        EXECUTE replace(was, one.old, one.new);
+    END LOOP;
+    was := pg_get_functiondef('job_create'::regproc);
+    DROP FUNCTION job_create;
+    was := replace(was, 'done_suffix bytea)', 'done_suffix bytea, bounds integer[] DEFAULT ''{}'')');
+    EXECUTE replace(was, '    INSERT INTO job_parents', $$    UPDATE jobs AS j SET max_failures = b.most FROM unnest(bounds) WITH ORDINALITY AS b (most, at)
+        WHERE j.tree = number AND j.place = b.at - 1 AND b.most > 0;
+    INSERT INTO job_parents$$);
 END $do$;
