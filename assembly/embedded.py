@@ -26,6 +26,8 @@ from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
 from ..stores.jobs.engines import AdvancingJobs, OpenJobs, jobs_beside
+from ..stores.jobs.jobs import JobOutbox
+from ..stores.jobs.relay import LOOK, LOOK_AT_SERVER, JobEventRelay
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
 from ..stores.queue.engines import ENGINES as QUEUES
@@ -159,6 +161,9 @@ class EmbeddedStores:
         self.duties.begin(self._sweep(), "sweep-stores")
         if isinstance(self.jobs, AdvancingJobs):
             self.duties.begin(self.jobs.run(), "advance-jobs")
+        if isinstance(self.jobs, JobOutbox):
+            relay = JobEventRelay(self.jobs, self.log, LOOK if self._queue_file else LOOK_AT_SERVER)
+            self.duties.begin(relay.run(), "carry-job-events")
 
     def _heights_in(self, outside: Outside | None) -> NotedHeights:
         queues = {QUEUE_FILE: self.queue, WAITING_FILE: self.delay_queue}

@@ -20,6 +20,14 @@ class Policy(StrEnum):
     THRESHOLD = "threshold"
 
 
+class JobEvent(StrEnum):
+    """What a tree tells of while it runs, where it is asked to: each is a record of a stream of the embedded log."""
+
+    ITEM_SUCCEEDED = "item_succeeded"
+    ITEM_FAILED = "item_failed"
+    JOB_COMPLETED = "job_completed"
+
+
 class TreeState(StrEnum):
     """The state of a whole tree: open, paused, ending before its time, or over."""
 
@@ -70,6 +78,7 @@ class TreeSpec:
     type  what the tree is, for people and for `key`
     key   of one type no two trees have the same, until the first is forgotten; empty: none
     on_done  what is told once it is over: a function's name, or an https URL; empty: nobody
+    events   the JobEvents that are told of each item and job of it
     """
 
     id: str
@@ -80,6 +89,7 @@ class TreeSpec:
     most_failed: int = 0
     created_by: str = ""
     on_done: str = ""
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

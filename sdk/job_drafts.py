@@ -75,8 +75,15 @@ class Draft:
     """A tree that is being drawn; nothing is known of it elsewhere yet."""
 
     def __init__(
-        self, type: str, key: str, policy: str, most_failed: int, on_done: Function[..., Any] | str = ""
+        self,
+        type: str,
+        key: str,
+        policy: str,
+        most_failed: int,
+        on_done: Function[..., Any] | str = "",
+        events: Sequence[str] = (),
     ) -> None:
+        self._events = _events(events)
         self.id = job_calls.new_id()
         self._on_done = _plain(called_by(on_done, "on_done"))
         self.made = False
@@ -116,9 +123,8 @@ class Draft:
 
     def spec(self) -> TreeSpec:
         """What is asked for."""
-        return TreeSpec(
-            self.id, self._type, self._jobs, self._key, self._policy, self._most_failed, whoami(), self._on_done
-        )
+        about = (self._key, self._policy, self._most_failed)
+        return TreeSpec(self.id, self._type, self._jobs, *about, whoami(), self._on_done, self._events)
 
 
 def called_by(function: Function[..., Any] | str, what: str) -> str:
@@ -130,6 +136,12 @@ def called_by(function: Function[..., Any] | str, what: str) -> str:
             "name"
         )
     return found
+
+
+def _events(events: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(events, str) or not all(isinstance(each, str) for each in events):
+        raise InvalidRequest(f"events is {events!r:.200}: expected a list, such as ['item_failed', 'job_completed']")
+    return tuple(dict.fromkeys(map(_plain, events)))
 
 
 def _plain(text: str) -> str:
@@ -169,12 +181,13 @@ def draft_of(
     policy: str = "continue",
     most_failed: int = 0,
     on_done: Function[..., Any] | str = "",
+    events: Sequence[str] = (),
     name: str = "",
     final: bool | None = None,
     **options: Any,
 ) -> tuple[Draft, Stage]:
     """A tree whose first job is of the first function, each of the others after the one before."""
-    draft = Draft(type, key, policy, most_failed, on_done)
+    draft = Draft(type, key, policy, most_failed, on_done, events)
     root = stage = draft.put(functions[0], name, final=final, **options)
     for function in functions[1:]:
         stage = stage.then(function, **options)

@@ -28,6 +28,8 @@ class JobTrees(Generic[J]):
         key          no two jobs of a type have the same, until the first is forgotten
         policy       what a failed item does: continue (default), fail_tree, or threshold: it fails the tree once more
                      than `most_failed` items have failed
+        events       of item_succeeded, item_failed and job_completed those that are told of in streams of the log, such
+                     as `jobs.item_failed`; default: none
         on_done      who is told, at least once, when it is over: a function, which gets the event as its argument, or
                      an https URL, where the gateway sends such (`callbacks` in gateway.yaml)
         name, final, priority, collection, tenant  as of `then`

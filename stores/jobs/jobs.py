@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ...model.workload import Kind
@@ -68,3 +68,24 @@ class Jobs(JobRedrives, Protocol):
 
     async def audit(self, tree: str) -> list[str]:
         """What of a tree does not agree with itself: nothing, unless rows were changed by somebody else."""
+
+
+class JobEventRow(NamedTuple):
+    """An event that no stream has yet: its number, its bit (`rules/events.py`), the tree that it is of, and its
+    bytes."""
+
+    number: int
+    bit: int
+    tree: str
+    payload: bytes
+
+
+@runtime_checkable
+class JobOutbox(Protocol):
+    """Events of trees, written in the transactions that they tell of, until a stream has them."""
+
+    async def take_events(self, limit: int, seconds: float) -> list[JobEventRow]:
+        """The oldest events that nobody else has taken; they are the caller's for so many seconds."""
+
+    async def forget_events(self, numbers: Sequence[int]) -> None:
+        """These are in their streams."""

@@ -14,6 +14,7 @@ from tailrace.stores.jobs.postgres.jobs import PostgresJobs
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_engine import MOST
+from tailrace.testing.conformance.jobs_events import JobEventsLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 
@@ -46,7 +47,7 @@ class Engine(ServedQueue):
         return await self.jobs.sweep()
 
 
-class TestPostgresJobs(JobsLaws, JobsRedriveLaws, JobsBoundsLaws):
+class TestPostgresJobs(JobsLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

@@ -16,6 +16,7 @@ from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_engine import MOST
+from tailrace.testing.conformance.jobs_events import JobEventsLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 
@@ -54,7 +55,7 @@ class Engine:
         return await self.jobs.sweep()
 
 
-class TestSqliteJobs(JobsLaws, JobsRedriveLaws, JobsBoundsLaws):
+class TestSqliteJobs(JobsLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path / "queue.db")

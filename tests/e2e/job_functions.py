@@ -76,3 +76,8 @@ async def grow(ctx: tailrace.Context, depth: int) -> int:
 @tailrace.function
 async def hear(event: dict[str, object]) -> None:
     note(f"told {event['id']} {event['state']} {event['succeeded']}")
+
+
+@tailrace.function
+async def hear_of(event: dict[str, object]) -> None:
+    note(f"heard {event['id']} {event['type']} {event['job']}")

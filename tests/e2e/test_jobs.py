@@ -36,6 +36,9 @@ async def platform(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncItera
         (config / "stores.yaml").write_text(
             f'queue: {{engine: postgres, url: "{url}", schema: {schema}}}\ndurability: relaxed\n'
         )
+    hearers = [tmp_path / f"{event}.yaml" for event in ("item_failed", "job_completed")]
+    for file in hearers:
+        file.write_text(f"name: {file.stem}\nsource: {{kind: log, stream: jobs.{file.stem}}}\nfunction: hear_of\n")
     gateway = f"127.0.0.1:{free_ports(1)[0]}"
     running = Platform(
         tmp_path / "data",
@@ -45,6 +48,7 @@ async def platform(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncItera
         environment={"TAILRACE_TEST_JOURNAL": str(tmp_path / "journal"), "TAILRACE_TEST_GATEWAY": gateway},
         ports={"gateway": gateway},
         worker={"slots": 20, "executors": 2},
+        tailers=hearers,
     )
     await running.start()
     yield running
@@ -173,6 +177,35 @@ async def test_a_job_bounds_how_often_an_item_fails_where_its_function_would_go_
         for wrong in (-1, 10_001):
             with pytest.raises(tailrace.InvalidRequest, match="max_failures_per_item"):
                 await client.job("stubborn", "never", max_failures_per_item=wrong).seal()
+
+
+async def test_subscribers_hear_of_every_item_and_job_though_the_node_is_killed(
+    platform: Platform, tmp_path: Path
+) -> None:
+    async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
+        # Given a tree that tells of what fails and of jobs that are complete, and tailers that hear of it
+        job = client.job("odd", "odd_only", events=["item_failed", "job_completed"])
+        job.then("add_one", final=True)
+        assert await job.add_many({"n": n} for n in range(100)) == 100
+        await job.seal()
+        # When the node is killed while it runs
+        async with asyncio.timeout(60):
+            while (await job.status()).failed < 10:
+                await asyncio.sleep(0.02)
+        os.kill(platform.pids()["node"], signal.SIGKILL)
+        status = await job.wait(60)
+        assert [(each.succeeded, each.failed) for each in status.jobs] == [(50, 50), (50, 0)]
+        # Then each failure and each end was heard of, and nothing else
+        expected = {f"{job.id}/odd_only:job_completed", f"{job.id}/add_one:job_completed"}
+        async with asyncio.timeout(60):
+            while True:
+                lines = (tmp_path / "journal").read_text().splitlines() if (tmp_path / "journal").exists() else []
+                heard = {line.split()[1] for line in lines if line.startswith("heard")}
+                if len(heard) >= 52:
+                    break
+                await asyncio.sleep(0.05)
+        assert {id for id in heard if "/" in id} == expected
+        assert len(heard) == 52
 
 
 async def test_a_run_adds_items_to_its_sealed_job_and_behind_it_and_its_next_attempt_none_again(

@@ -22,8 +22,9 @@ from ...queue.ids import id_number, id_text
 from ...queue.postgres.queue import PostgresQueue
 from ...queue.postgres.submit import NEW_IDS
 from ...queue.queue import NewItem
-from ..jobs import Feeding
+from ..jobs import Feeding, JobEventRow
 from ..rules import refusals
+from ..rules.events import mask_of
 from ..rules.feeding import NOTHING
 from ..rules.redriving import ItemStands, why_not
 from ..rules.tree import check, defined, is_final
@@ -87,6 +88,7 @@ class PostgresJobs:
             numbers(child for _, child in edges),
             *teller,
             numbers(job.max_failures_per_item for job in tree.jobs),
+            mask_of(tree.events),
         )
         for _ in range(NEW_IDS):
             with contextlib.suppress(psycopg.errors.UniqueViolation):  # somebody made it meanwhile
@@ -275,6 +277,14 @@ class PostgresJobs:
                 _LOG.info("%s; going on with jobs later", error)
                 await asyncio.sleep(LOOK)
             await asyncio.sleep(PAUSE)
+
+    async def take_events(self, limit: int, seconds: float) -> list[JobEventRow]:
+        arguments = (self._ground.time(), limit, int(seconds * 1e6))
+        rows = await self._ground.rows(call.TAKE_EVENTS, arguments, "events of jobs")
+        return sorted(JobEventRow(*row) for row in rows)
+
+    async def forget_events(self, numbers_: Sequence[int]) -> None:
+        await self._ground.rows(call.FORGET_EVENTS, (numbers(numbers_),), "events of jobs")
 
     async def sweep(self) -> int:
         """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""

@@ -7,7 +7,7 @@ CREATE = (
     "SELECT outcome, told FROM S.job_create(%s::bigint, %s::text, %s::text, %s::text, %s::text, %s::bigint, %s::text,"
     " %s::text, %s::int, %s::text[], %s::int[], %s::int[], %s::bytea[], %s::bytea[], %s::int[], %s::boolean[],"
     " %s::boolean[], %s::boolean[], %s::int[], %s::int[], %s::int, %s::int, %s::bytea, %s::bytea,"
-    " %s::int[])"
+    " %s::int[], %s::int)"
 )
 ADD = (
     "SELECT outcome, told, items, lane, moment FROM S.job_add(%s::bigint, %s::text, %s::text, %s::text,"
@@ -21,6 +21,8 @@ REDRIVE = (
     " FROM S.job_redrive(%s::bigint, %s::bigint[], %s::bigint[])"
 )
 FORGET = "SELECT gone FROM S.job_forget(%s::bigint, %s::int) AS gone"
+TAKE_EVENTS = "SELECT number, what, tree, payload FROM S.job_events_take(%s::bigint, %s::int, %s::bigint)"
+FORGET_EVENTS = "SELECT gone FROM S.job_events_forget(%s::bigint[]) AS gone"
 NOW = "SELECT S.now_micros(%s::bigint)"
 
 FOLD = (

@@ -8,7 +8,7 @@ import msgspec
 
 from ....model.did_you_mean import meant
 from ....model.errors import InvalidRequest
-from ....model.job import JobSpec, Policy, TreeSpec
+from ....model.job import JobEvent, JobSpec, Policy, TreeSpec
 from ....model.name import EXPECTED, NAME_LENGTH, is_name
 
 #: Jobs of one tree, and how many of them may stand one behind the other: an ending of the whole tree looks at each.
@@ -24,7 +24,8 @@ _encode = msgspec.json.Encoder().encode
 
 def defined(tree: TreeSpec) -> str:
     """The definition of a tree, by which one that is asked for again is known."""
-    told = (tree.on_done,) if tree.on_done else ()
+    told = [tree.on_done] if tree.on_done or tree.events else []
+    told += [",".join(sorted(tree.events))] if tree.events else []
     jobs = [msgspec.to_builtins(job) for job in tree.jobs]
     for job in jobs:  # as it was before it could be said
         if not job["max_failures_per_item"]:
@@ -42,6 +43,9 @@ def check(tree: TreeSpec) -> None:
         raise InvalidRequest(f"policy is {tree.policy[:40]!r}: {meant(tree.policy[:40], list(Policy))}")
     if tree.most_failed < 0:
         raise InvalidRequest(f"most_failed is {tree.most_failed}: expected 0 or more failed items")
+    for event in tree.events:
+        if event not in list(JobEvent):
+            raise InvalidRequest(f"events has {event[:40]!r}: {meant(event[:40], list(JobEvent))}")
     if not 1 <= len(tree.jobs) <= MOST_JOBS:
         raise InvalidRequest(f"{len(tree.jobs)} jobs in one tree: expected 1 to {MOST_JOBS}; make several trees")
     _check_names(tree.jobs)

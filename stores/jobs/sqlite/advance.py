@@ -15,6 +15,7 @@ from ..rules.feeding import TooLarge, elements, list_of, payload_of
 from ..rules.refusals import too_large
 from .callback import tell
 from .ends import Born, end_tree, make, mark
+from .events import tell_complete
 from .memory import FedJob
 
 #: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
@@ -221,6 +222,7 @@ def _refuse(connection: sqlite3.Connection, memory: Memory, row: _DueJob, size: 
 
 def _complete(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:
     connection.execute("UPDATE jobs SET complete_at = ?, due = 0 WHERE job = ?", (now, row.job))
+    tell_complete(connection, memory, row.job, now)
     children = connection.execute("SELECT job FROM job_parents WHERE parent = ?", (row.job,)).fetchall()
     for (child,) in children:
         mark(connection, memory, child)

@@ -24,6 +24,7 @@ from ...sqlite.insert import insert
 from ..rules.ending import ends_tree
 from ..rules.feeding import NOTHING, NoList, TooLarge, elements, payload_of
 from ..rules.refusals import why_ends
+from .events import tell_items
 from .memory import FedJob
 from .schema import FAILED, PENDING, SUCCEEDED
 
@@ -131,6 +132,8 @@ def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[Ite
         connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (count, job))
     for job in {job for job, _, _ in expansions}:
         mark(connection, memory, job)
+    heard = ((told, item, by_item[item]) for item, job in rows if (told := memory.jobs.job(connection, job).heard))
+    tell_items(connection, memory, ((job, item, end.succeeded, end.reason[:REASON]) for job, item, end in heard), now)
     if failed:
         _apply_policy(connection, memory, failed)
 

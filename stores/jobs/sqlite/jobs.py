@@ -12,10 +12,10 @@ from ...queue.admission import check as check_items
 from ...queue.ids import id_number
 from ...queue.queue import NewItem
 from ...queue.sqlite.queue import LIGHT, SqliteQueue
-from ..jobs import Feeding
+from ..jobs import Feeding, JobEventRow
 from ..rules import refusals
 from ..rules.tree import check
-from . import look, retry, trees
+from . import events, look, retry, trees
 from .advance import advance
 from .redrive import redrive
 
@@ -126,6 +126,15 @@ class SqliteJobs:
         if found is None:
             raise refusals.unknown(tree)
         return found
+
+    async def take_events(self, limit: int, seconds: float) -> list[JobEventRow]:
+        memory = self._queue.memory()
+        if not memory.jobs.told:
+            return []
+        return await self._file.write(lambda connection: events.take(connection, memory, limit))
+
+    async def forget_events(self, numbers: Sequence[int]) -> None:
+        await self._file.write(lambda connection: events.forget(connection, numbers))
 
     async def sweep(self) -> int:
         """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""

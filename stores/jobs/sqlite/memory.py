@@ -28,8 +28,18 @@ class FedJob(NamedTuple):
     each: bool
 
 
+class HeardJob(NamedTuple):
+    """A job whose tree tells of it: the bits of the events, the tree's id and type, and its name."""
+
+    bits: int
+    tree: str
+    type: str
+    name: str
+
+
 class KnownJob(NamedTuple):
-    """A job as the end of an item needs it. `keeps`: its results are kept; `ending`: nothing is fed any more."""
+    """A job as the end of an item needs it. `keeps`: its results are kept; `ending`: nothing is fed any more; `heard`:
+    None where nothing is told of it."""
 
     tree: int
     feeds: list[FedJob]
@@ -37,6 +47,7 @@ class KnownJob(NamedTuple):
     policy: str
     most_failed: int
     ending: bool
+    heard: HeardJob | None
 
 
 class JobMemory:
@@ -46,6 +57,7 @@ class JobMemory:
     due     jobs whose row is marked so
     paused  open trees that are
     taken_apart  the result that is being expanded: its job, its origin and its elements
+    told    there may be events that no stream has
     bounded  some job has a bound of its own on failures of an item
     fits    a result of so many bytes fits every payload that is made of one; `each`: some are taken apart
     """
@@ -56,12 +68,14 @@ class JobMemory:
         self.paused: set[int] = set()
         self.fits = _ANY
         self.each = self.bounded = False
+        self.told = True
         self.taken_apart: tuple[int, int, Sequence[bytes]] | None = None
         self._known: dict[int, KnownJob] = {}
 
     def reload(self, connection: sqlite3.Connection) -> None:
         """Reads everything from the tables."""
         self._known.clear()
+        self.told = True
         self.taken_apart = None
         (self.open,) = connection.execute("SELECT count(*) FROM job_trees WHERE complete_at IS NULL").fetchone()
         self.due = {job for (job,) in connection.execute("SELECT job FROM jobs WHERE due = 1")}
@@ -94,9 +108,10 @@ class JobMemory:
 
 
 def _read(connection: sqlite3.Connection, job: int) -> KnownJob:
-    tree, final, policy, most_failed, ending = connection.execute(
-        "SELECT j.tree, j.final, t.policy, t.most_failed, t.ending <> '' FROM jobs AS j"
-        " JOIN job_trees AS t ON t.tree = j.tree WHERE j.job = ?",
+    tree, final, policy, most_failed, ending, *heard = connection.execute(
+        "SELECT j.tree, j.final, t.policy, t.most_failed, t.ending <> '', coalesce(e.bits, 0), t.id, t.type, j.name"
+        " FROM jobs AS j JOIN job_trees AS t ON t.tree = j.tree LEFT JOIN job_tree_events AS e ON e.tree = j.tree"
+        " WHERE j.job = ?",
         (job,),
     ).fetchone()
     children = connection.execute(
@@ -106,4 +121,5 @@ def _read(connection: sqlite3.Connection, job: int) -> KnownJob:
     ).fetchall()
     feeds = [FedJob._make((*child[:6], bool(child[6]))) for child in children if not child[7]]
     gathered = any(child[7] for child in children)
-    return KnownJob(tree, feeds, bool(final) or gathered, policy, most_failed, bool(ending))
+    told = HeardJob._make(heard) if heard[0] else None
+    return KnownJob(tree, feeds, bool(final) or gathered, policy, most_failed, bool(ending), told)

@@ -94,6 +94,9 @@ def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tupl
         " JOIN jobs AS o ON o.job = b.job JOIN jobs AS n ON n.tree = ? AND n.place = o.place WHERE o.tree = ?",
         (tree, former),
     )
+    connection.execute(
+        "INSERT INTO job_tree_events (tree, bits) SELECT ?, bits FROM job_tree_events WHERE tree = ?", (tree, former)
+    )
     callback.copy(connection, former, int(tree))
     memory.jobs.open += 1
     memory.jobs.learn(connection)

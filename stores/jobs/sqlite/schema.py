@@ -33,6 +33,16 @@ CREATE TABLE IF NOT EXISTS job_callbacks ( -- of a tree: the workload that tells
     prefix BLOB NOT NULL,
     suffix BLOB NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS job_tree_events ( -- of trees that tell of their items and jobs: which events
+    tree INTEGER PRIMARY KEY,
+    bits INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS job_events ( -- until a stream has them
+    number INTEGER PRIMARY KEY,
+    bit INTEGER NOT NULL,
+    tree TEXT NOT NULL,
+    payload BLOB NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS jobs (
     job INTEGER PRIMARY KEY,
     tree INTEGER NOT NULL REFERENCES job_trees (tree),

@@ -13,6 +13,7 @@ from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
 from ..jobs import Feeding
 from ..rules import refusals
+from ..rules.events import mask_of
 from ..rules.feeding import NOTHING
 from ..rules.tree import defined, is_final
 from . import callback
@@ -51,6 +52,8 @@ def create(
         (tree.id, tree.type, tree.key, tree.policy, tree.most_failed, tree.created_by, now, definition),
     ).fetchone()
     _make_jobs(connection, memory, number, tree, feedings)
+    if tree.events:
+        insert(connection, "job_tree_events (tree, bits)", [(number, mask_of(tree.events))])
     if done is not None:
         callback.keep(connection, memory, number, done)
     memory.jobs.open += 1
@@ -253,6 +256,7 @@ def forget(connection: sqlite3.Connection, before: int) -> int:
     for table in ("job_expansions", "job_parents", "job_bounds", "jobs"):
         connection.execute(f"DELETE FROM {table} WHERE job IN {IDS}", (jobs,))
     connection.execute("DELETE FROM job_callbacks WHERE tree = ?", row)
+    connection.execute("DELETE FROM job_tree_events WHERE tree = ?", row)
     connection.execute("DELETE FROM job_trees WHERE tree = ?", row)
     return 1
 

@@ -9,6 +9,37 @@ ALTER TABLE jobs ADD COLUMN max_failures int NOT NULL DEFAULT 0,
 CREATE TABLE job_redrives (former bigint PRIMARY KEY, item bigint NOT NULL, job bigint NOT NULL);
 CREATE INDEX job_redrives_of ON job_redrives (job);
 
+-- Events of trees that tell of their items and jobs, until a stream of a node's log has them (stores/jobs/relay.py).
+ALTER TABLE job_trees ADD COLUMN events int NOT NULL DEFAULT 0; -- bits, stores/jobs/rules/events.py
+CREATE TABLE job_events (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    what int NOT NULL, -- one of those bits
+    tree text NOT NULL,
+    payload bytea NOT NULL,
+    held bigint NOT NULL DEFAULT 0 -- until then a relay has it
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE FUNCTION job_event(its_id text, event text, tree text, type text, job text, more jsonb, at bigint) RETURNS bytea
+LANGUAGE sql STABLE SET jit TO off AS $$
+    SELECT convert_to(jsonb_build_object('event', jsonb_build_object('id', its_id || ':' || event, 'event', event,
+        'tree', tree, 'type', type, 'job', job, 'at', at / 1e6) || more)::text, 'UTF8')
+$$;
+
+-- The oldest events that no relay has; they are the caller's for so many microseconds.
+CREATE FUNCTION job_events_take(at bigint, many int, micros bigint)
+RETURNS TABLE (number bigint, what int, tree text, payload bytea) LANGUAGE sql
+SET search_path FROM CURRENT SET jit TO off AS $$
+    UPDATE job_events AS e SET held = now_micros(at) + micros FROM (
+        SELECT o.number FROM job_events AS o WHERE o.held <= now_micros(at) ORDER BY o.number LIMIT many
+        FOR UPDATE SKIP LOCKED) AS f
+    WHERE e.number = f.number RETURNING e.number, e.what, e.tree, e.payload
+$$;
+CREATE FUNCTION job_events_forget(numbers bigint[]) RETURNS int LANGUAGE sql
+SET search_path FROM CURRENT SET jit TO off AS $$
+    WITH gone AS (DELETE FROM job_events WHERE number = ANY (numbers) RETURNING number)
+    SELECT count(*)::int FROM gone
+$$;
+
 -- Makes items that failed pend again, under these ids, while their jobs are open. Answers for each whose workload is that
 -- of an item how it stands (0 pending, 1 succeeded, 2 failed), its tree's id and whether its job is complete and its tree
 -- ends; or the workload that it has now, with the lane and since when that is due, or with no lane, as it had it before.
@@ -102,7 +133,32 @@ BEGIN
         ('job_retry', $$most, final, gather, each, keeps)$$, $$most, final, gather, each, keeps, max_failures)$$),
         ('job_retry', $$array_fill('[]'::text, ARRAY[cardinality(taken)])$$,
             $$ARRAY(SELECT j.mark FROM unnest(of_jobs) WITH ORDINALITY AS g (j, n) JOIN jobs AS j ON j.job = g.j
-                    ORDER BY g.n)$$)
+                    ORDER BY g.n)$$),
+        ('job_succeed', $$    ), fed AS MATERIALIZED ($$, $$    ), heard AS (
+        INSERT INTO job_events (what, tree, payload)
+            SELECT 1, o.id, job_event(lpad(to_hex(t.item), 16, '0'), 'item_succeeded', o.id, o.type, j.name,
+                jsonb_build_object('item', lpad(to_hex(t.item), 16, '0')), now_at)
+            FROM told AS t JOIN jobs AS j ON j.job = t.job JOIN job_trees AS o ON o.tree = j.tree
+            WHERE o.events & 1 <> 0 ORDER BY t.item
+    ), fed AS MATERIALIZED ($$),
+        ('job_end', $$RETURNING i.item, i.job
+    ), kept AS ($$, $$RETURNING i.item, i.job, i.reason
+    ), heard AS (
+        INSERT INTO job_events (what, tree, payload)
+            SELECT 2, o.id, job_event(lpad(to_hex(l.item), 16, '0'), 'item_failed', o.id, o.type, j.name,
+                jsonb_build_object('item', lpad(to_hex(l.item), 16, '0'), 'reason', l.reason), now_at)
+            FROM lost AS l JOIN jobs AS j ON j.job = l.job JOIN job_trees AS o ON o.tree = j.tree
+            WHERE o.events & 2 <> 0 ORDER BY l.item
+    ), kept AS ($$),
+        ('job_decide', $$            CONTINUE WHEN NOT FOUND;
+$$, $$            CONTINUE WHEN NOT FOUND;
+            INSERT INTO job_events (what, tree, payload)
+                SELECT 4, o.id, job_event(o.id || '/' || j.name, 'job_completed', o.id, o.type, j.name,
+                    jsonb_build_object('succeeded', j.succeeded, 'failed', j.failed), now_micros(at))
+                FROM jobs AS j JOIN job_trees AS o ON o.tree = j.tree WHERE j.job = one.j AND o.events & 4 <> 0;
+$$),
+        ('job_retry', $$created_by, created_at, definition)$$, $$created_by, created_at, events, definition)$$),
+        ('job_retry', $$most_failed, who, moment, 'failed$$, $$most_failed, who, moment, events, 'failed$$)
     ) AS changes (name, old, new)
     LOOP
         was := pg_get_functiondef(one.name::regproc);
@@ -113,8 +169,9 @@ BEGIN
     END LOOP;
     was := pg_get_functiondef('job_create'::regproc);
     DROP FUNCTION job_create;
-    was := replace(was, 'done_suffix bytea)', 'done_suffix bytea, bounds integer[] DEFAULT ''{}'')');
+    was := replace(was, 'done_suffix bytea)', 'done_suffix bytea, bounds integer[] DEFAULT ''{}'', its_events integer DEFAULT 0)');
     EXECUTE replace(was, '    INSERT INTO job_parents', $$    UPDATE jobs AS j SET max_failures = b.most FROM unnest(bounds) WITH ORDINALITY AS b (most, at)
         WHERE j.tree = number AND j.place = b.at - 1 AND b.most > 0;
+    UPDATE job_trees SET events = its_events WHERE tree = number AND its_events <> 0;
     INSERT INTO job_parents$$);
 END $do$;
