@@ -69,7 +69,7 @@ class EmbeddedStores:
     `file` opens them; a simulation has its own. When they were put back from a copy, what was handed out after it may
     still run: then nothing is claimed and no stream is taken for the lease of a source (`sizes`). `reads_log`: somebody
     reads `log`, whose positions are in the state. `run_dir`: where it is remembered, outside the data directory, how
-    far they have come.
+    far they have come. `carries_events`: those of jobs go on into `log` while it is open.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class EmbeddedStores:
         sizes: LeaseSizes | None = None,
         reads_log: bool = False,
         run_dir: Path | None = None,
+        carries_events: bool = False,
     ) -> None:
         config = config or StoresConfig()
         self.data_dir = DataDir(data)
@@ -116,7 +117,7 @@ class EmbeddedStores:
             self._state_file = file(path / STATE_FILE, state.SCHEMA, name="state", synchronous=sync)
             there = state.state_in(self._state_file, config, clock)
         self.state = there
-        self._config, self._reads_log = config, reads_log
+        self._config, self._reads_log, self._carries_events = config, reads_log, carries_events
         self.checkpoints, self.control, self.dead_letters = there.checkpoints, there.control, there.dead_letters
         self.drops, self.inventory, self.ledger = there.drops, there.inventory, there.ledger
         self.ownership, self.replays, self.results = there.ownership, there.replays, there.results
@@ -161,7 +162,7 @@ class EmbeddedStores:
         self.duties.begin(self._sweep(), "sweep-stores")
         if isinstance(self.jobs, AdvancingJobs):
             self.duties.begin(self.jobs.run(), "advance-jobs")
-        if isinstance(self.jobs, JobOutbox):
+        if self._carries_events and isinstance(self.jobs, JobOutbox):
             relay = JobEventRelay(self.jobs, self.log, LOOK if self._queue_file else LOOK_AT_SERVER)
             self.duties.begin(relay.run(), "carry-job-events")
 

@@ -79,6 +79,7 @@ class Node:
             sizes=directory.lease_sizes(heartbeat),
             reads_log=any(config.source["kind"] == "log" for config in configs),
             run_dir=run_dir_of(directory).path,
+            carries_events=True,
         )
         waits_in = None if stores_config.delay_queue == "none" else stores.delay_queue
         self._delay = DelayService(stores.delay_log, delay_config, queue=waits_in)

@@ -53,7 +53,9 @@ class SeparateStore(Group):
         config = merged(directory.read("stores.yaml", StoresConfig), listen=listen)
         self.metrics_listen = config.metrics_listen
         sizes, run_dir = directory.lease_sizes(None), run_dir_of(directory).path
-        stores = self._stores = EmbeddedStores(data, config, sizes=sizes, reads_log=True, run_dir=run_dir)
+        stores = self._stores = EmbeddedStores(
+            data, config, sizes=sizes, reads_log=True, run_dir=run_dir, carries_events=True
+        )
         board = TroubleBoard(lambda: named([*self.troubles(), *stores.troubles()]))
         self._server = StoreServer(config.listen, stores.engines() | {"troubles": board}, config.peers)
         super().__init__([stores, self._server, CertificateWatch()])

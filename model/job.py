@@ -21,7 +21,7 @@ class Policy(StrEnum):
 
 
 class JobEvent(StrEnum):
-    """What a tree tells of while it runs, where it is asked to: each is a record of a stream of the embedded log."""
+    """Events that a tree tells of while it runs, where it is asked to: records of streams of the embedded log."""
 
     ITEM_SUCCEEDED = "item_succeeded"
     ITEM_FAILED = "item_failed"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from scenes.crash_stories import EnqueueStory, LogStory, OwnershipStory, QueueStory
-from scenes.crash_stories_of_jobs import JobsStory
+from scenes.crash_stories_of_jobs import JobsStory, LivesStory
 from scenes.crash_stories_of_rows import (
     ActsStory,
     ControlStory,
@@ -37,6 +37,7 @@ from tailrace.testing.crash_points import explore, passed
 STORIES: list[Callable[[], Any]] = [
     QueueStory,
     JobsStory,
+    LivesStory,
     LogStory,
     ControlStory,
     ActsStory,

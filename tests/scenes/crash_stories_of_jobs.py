@@ -10,7 +10,7 @@ from tailrace.model.claim import Leased, Settle, State
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.job import JobItem, JobSpec, TreeSpec
 from tailrace.model.workload import Kind
-from tailrace.stores.jobs.jobs import Feeding
+from tailrace.stores.jobs.jobs import Feeding, JobOutbox
 from tailrace.testing.clock import ManualClock
 
 NAMES = ("split", "mark", "part", "sum")
@@ -127,3 +127,92 @@ def _ends(leased: Leased) -> list[Settle]:
         result = b'["p","q"]' if kind.function == "split" else f'"{kind.function}"'.encode()
         ends.append(Settle(id, leased.fence, State.SUCCESS, result=result))
     return ends
+
+
+LIVES = TreeSpec(
+    "job-3",
+    "lives",
+    [JobSpec("split", "split", max_failures_per_item=2)],
+    events=("item_succeeded", "item_failed", "job_completed"),
+)
+
+
+class LivesStory:
+    """A tree of one item that fails and is redriven, and of whose events a stream hears."""
+
+    points = 11
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.told: set[str] = set()  # what was answered
+        self.failed = ""  # the workload that failed
+        self.seen: list[str] = []
+        self.lives: set[str] = set()  # those that it was said to have become
+        self.heard: list[str] = []
+
+    async def act(self, stores: EmbeddedStores) -> None:
+        jobs = stores.jobs
+        await jobs.create(LIVES, FEEDINGS[:1])
+        if "added" not in self.told:
+            await jobs.add(LIVES.id, "", "one", [JobItem(b"1")])
+            self.told.add("added")
+        while not self.failed:
+            await self._fail(stores)
+        [answer] = await jobs.redrive([self.failed])
+        self.lives.add(answer.workload)
+        assert self.lives != {""}, "an item that failed cannot be redriven"
+        await jobs.seal(LIVES.id, "split")
+        while not (found := await jobs.show(LIVES.id)) or not found.over:
+            await self._succeed(stores)
+        await self._carry(stores)
+
+    async def _fail(self, stores: EmbeddedStores) -> None:
+        if (leased := await self._lease(stores)) is None:
+            found = await stores.jobs.show(LIVES.id)
+            assert found is not None
+            if found.failed:  # its end was kept, and not told
+                [self.failed] = self.seen
+            return
+        self.seen = leased.ids
+        ends = [Settle(id, leased.fence, State.FATAL_FAILURE, reason="bad") for id in leased.ids]
+        await stores.queue.settle(leased.fence, [], ends)
+        [self.failed] = leased.ids
+
+    async def _succeed(self, stores: EmbeddedStores) -> None:
+        if (leased := await self._lease(stores)) is not None:
+            assert set(leased.ids) == self.lives
+            ends = [Settle(id, leased.fence, State.SUCCESS, result=b"1") for id in leased.ids]
+            await stores.queue.settle(leased.fence, [], ends)
+
+    async def _lease(self, stores: EmbeddedStores) -> Leased | None:
+        leased = await stores.queue.lease(DEMAND, LEASE, 0)
+        if leased is None:
+            self.clock.advance(LEASE + 1)
+            return None
+        assert leased.max_failures == {0: 2}
+        return leased
+
+    async def _carry(self, stores: EmbeddedStores) -> None:
+        jobs = stores.jobs
+        assert isinstance(jobs, JobOutbox)
+        while rows := await jobs.take_events(1, 30.0):
+            self.heard += [json.loads(row.payload)["event"]["id"] for row in rows]
+            await jobs.forget_events([row.number for row in rows])
+
+    async def check(self, stores: EmbeddedStores) -> None:
+        found = await stores.jobs.show(LIVES.id)
+        if found is not None:
+            assert await stores.jobs.audit(LIVES.id) == []
+            assert found.pending + found.succeeded + found.failed <= 1, "an item lives twice"
+        assert len(self.lives - {""}) <= 1, "redriven twice"
+
+    async def end(self, stores: EmbeddedStores) -> None:
+        found = await stores.jobs.show(LIVES.id)
+        assert found is not None
+        assert (found.state, found.succeeded, found.failed) == ("complete", 1, 0)
+        [life] = self.lives
+        assert set(self.heard) == {
+            f"{self.failed}:item_failed",
+            f"{life}:item_succeeded",
+            f"{LIVES.id}/split:job_completed",
+        }

@@ -68,14 +68,14 @@ class JobMemory:
         self.paused: set[int] = set()
         self.fits = _ANY
         self.each = self.bounded = False
-        self.told = True
+        self.told = False
         self.taken_apart: tuple[int, int, Sequence[bytes]] | None = None
         self._known: dict[int, KnownJob] = {}
 
     def reload(self, connection: sqlite3.Connection) -> None:
         """Reads everything from the tables."""
         self._known.clear()
-        self.told = True
+        self.told = connection.execute("SELECT 1 FROM job_events LIMIT 1").fetchone() is not None
         self.taken_apart = None
         (self.open,) = connection.execute("SELECT count(*) FROM job_trees WHERE complete_at IS NULL").fetchone()
         self.due = {job for (job,) in connection.execute("SELECT job FROM jobs WHERE due = 1")}
