@@ -258,7 +258,10 @@ BEGIN
         RETURN;
     END IF;
     told := '';
-    IF (SELECT count(*) FROM (SELECT 1 FROM job_trees WHERE complete_at IS NULL LIMIT most_open) AS o) >= most_open THEN
+    -- Open trees are counted only where the first and the last of them are so far apart that they may be too many.
+    IF (SELECT max(o.tree) - min(o.tree) + 1 FROM job_trees AS o WHERE o.complete_at IS NULL) >= most_open
+        AND (SELECT count(*) FROM (SELECT 1 FROM job_trees WHERE complete_at IS NULL LIMIT most_open) AS o) >= most_open
+    THEN
         outcome := 'many';
         RETURN NEXT;
         RETURN;
