@@ -106,13 +106,14 @@ def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[Ite
     kept: list[tuple[int, bytes]] = []
     born: list[Born] = []
     expansions: list[tuple[int, int, bytes]] = []
+    jobs = memory.jobs.jobs(connection, {job for _, job in rows})
     for item, job in rows:
         end = by_item[item]
         if not end.succeeded:
             failed[job] += 1
             continue
         succeeded[job] += 1
-        known = memory.jobs.job(connection, job)
+        known = jobs[job]
         if known.keeps:
             kept.append((item, end.result))
         for fed in () if known.ending else known.feeds:
