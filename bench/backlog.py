@@ -141,9 +141,16 @@ async def _load(data: Path, place: BacklogPlace, name: str, count: int, progress
 @contextlib.asynccontextmanager
 async def opened_in(data: Path, place: BacklogPlace, name: str) -> AsyncIterator[OpenQueue]:
     """The queue of this name, open, in stores of its own."""
+    async with stores_in(data, place, name) as stores:
+        yield stores.queue
+
+
+@contextlib.asynccontextmanager
+async def stores_in(data: Path, place: BacklogPlace, name: str) -> AsyncIterator[EmbeddedStores]:
+    """Stores whose queue is the one of this name, open."""
     config = StoresConfig.model_validate({"queue": place.queue(name), "max_waiting": 1 << 40})
     async with EmbeddedStores(data, config) as stores:
-        yield stores.queue
+        yield stores
 
 
 async def _turn(queue: OpenQueue, costs: Costs, cpu: Callable[[], float]) -> None:

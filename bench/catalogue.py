@@ -58,6 +58,8 @@ FORMS = {
     "frontier": Form("failures:frontier", 1_000_000),
     "downstream": Form("downstream:downstream", 25, float),
     "jobs": Form("jobs:jobs", 100_000, engine="sqlite"),
+    "trees": Form("trees:trees", 1_000_000, engine="sqlite"),
+    "beside_tree": Form("beside_tree:beside_tree", 1_000_000, engine="sqlite"),
     "neighbours": Form("neighbours:neighbours", 10, float),
 }
 #: Those that `all` runs.

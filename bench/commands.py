@@ -68,9 +68,9 @@ def bench(
             "--engine",
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
-            "backlog and plateau: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: postgres, "
-            "redis; power_cut: sqlite, postgres, redis, redis-everysec; rivals: the last three, or kafka. stream: "
-            "where the state rests, sqlite or postgres.",
+            "backlog and plateau: sqlite, postgres, redis; outbox, jobs, trees and beside_tree: sqlite, postgres; "
+            "store_down and faults: postgres, redis; power_cut: sqlite, postgres, redis, redis-everysec; rivals: the "
+            "last three, or kafka. stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[
@@ -84,7 +84,9 @@ def bench(
     ] = "",
     part: Annotated[
         str,
-        typer.Option("--part", metavar="NAME", help="Of rivals with an --engine: drain or latency; default: both."),
+        typer.Option(
+            "--part", metavar="NAME", help="Of rivals with an --engine: drain, latency (default: both) or chord."
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:

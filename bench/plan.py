@@ -48,6 +48,13 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("add_many_per_s", 30_000, "/s", True, "jobs: add_many, durable"),
         Asked("told_ms", 100.0, "ms", False, "jobs: from the last item's end to the client that waits"),
     ),
+    "trees": (
+        Asked("items_ratio", 1.5, "", False, "trees: a claim in a tree of 1,000,000 items, against one of 1,000"),
+        Asked("open_ratio", 1.5, "", False, "trees: a claim beside 10,000 open trees, against beside one"),
+    ),
+    "beside_tree": (
+        Asked("ratio", 2.0, "", False, "beside_tree: interactive p99 beside a tree of 1,000,000, against alone"),
+    ),
     "backlog": (Asked("ratio", 1.5, "", False, "backlog: a claim with 10,000,000 waiting, against 10,000"),),
     "kinds": (
         Asked("ratio", 1.1, "", False, "kinds: full claims after 100,000 kinds were used once, against none"),

@@ -3,35 +3,27 @@ same server: for each it starts empty, with the same settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...model.errors import InvalidRequest
 from ..figures import Figures, Progress
 from ..percentiles import percentile
-from ..power_cut import EVERYSEC
-from ..queue_engines import NODES
-from ..redis_server import RedisNode
 from ..scenarios import latency, queue
-from ..server_node import ServerNode, running
 from ..submitting import submit
+from .chords import chords
+from .places import RELAXED, server
 from .roster import Rival
 from .running import feed, pace, waits
 from .settings import RivalSettings
 
-PARTS = ("drain", "latency")
+#: Those that are measured when none is named, and all.
+USUAL = ("drain", "latency")
+PARTS = (*USUAL, "chord")
 #: Seconds of the measurement of latency.
 SECONDS = 10.0
 #: Of `items`, what tailrace's submissions are measured with, one by one; five times as many are submitted at once.
 SUBMITTED = 0.05
-SERVERS: dict[str, Callable[[Path], ServerNode]] = {
-    **NODES,
-    "redis-everysec": partial(RedisNode, settings=EVERYSEC),
-}
-#: Those that may lose what they took last, which tailrace must be told.
-RELAXED = ("redis-everysec",)
 
 
 async def queue_rivals(
@@ -46,10 +38,13 @@ async def queue_rivals(
     """`drain`: no-ops enqueued before are run and acknowledged; items a second, submitted and run, and CPU by item, its
     server's apart. `latency`: 200 submissions a second, from each one's call to its start. Of each rival the same, how
     many times as fast tailrace is, and how many times as much CPU the rival and its server take. A rival that is slow
-    gets less of the items. Both parts for an empty `part`. Raises InvalidRequest for one that is none."""
+    gets less of the items. Both for an empty `part`. `chord`: see `chords.py`. Raises InvalidRequest for a part that is
+    none."""
     if part not in ("", *PARTS):
-        raise InvalidRequest(f"--part {part}: expected {' or '.join(PARTS)}")
-    parts = (part,) if part else PARTS
+        raise InvalidRequest(f"--part {part}: expected {', '.join(USUAL)} or chord")
+    if part == "chord":
+        return await chords(folder, count, progress, engine, against)
+    parts = (part,) if part else USUAL
     figures: Figures = {}
     if "drain" in parts:
         figures |= await _drained(folder / "drain", count, progress, engine)
@@ -66,13 +61,6 @@ async def queue_rivals(
     return figures
 
 
-@contextmanager
-def _server(folder: Path, engine: str) -> Iterator[ServerNode]:
-    folder.mkdir()
-    with running(SERVERS[engine], folder.with_name(f"{folder.name}-server")) as node:
-        yield node
-
-
 def _config(folder: Path, engine: str, url: str) -> Path:
     config = folder / "config"
     config.mkdir()
@@ -84,12 +72,12 @@ def _config(folder: Path, engine: str, url: str) -> Path:
 
 
 async def _drained(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
-    with _server(folder, engine) as node:
+    with server(folder, engine) as node:
         found = await queue(folder, count, progress, _config(folder, engine, node.url), node.pid)
     cpu = {name: value for name, value in found.items() if name.endswith("_cpu_us_per_item")}
     served = cpu.pop("server_cpu_us_per_item")
     apart = folder.with_name(f"{folder.name}-submit")
-    with _server(apart, engine) as node:
+    with server(apart, engine) as node:
         submitted = await submit(apart, max(1, int(count * SUBMITTED)), progress, _config(apart, engine, node.url))
     return {
         "items_per_s": found["items_per_s"],
@@ -100,13 +88,13 @@ async def _drained(folder: Path, count: int, progress: Progress, engine: str) ->
 
 
 async def _waited(folder: Path, seconds: float, progress: Progress, engine: str) -> Figures:
-    with _server(folder, engine) as node:
+    with server(folder, engine) as node:
         found = await latency(folder, seconds, progress, _config(folder, engine, node.url))
     return {figure: found[figure] for figure in ("rate_per_s", "p50_ms", "p99_ms")}
 
 
 async def _rival_drained(folder: Path, items: int, engine: str, rival: Rival, own: Figures) -> Figures:
-    with _server(folder, engine) as node:
+    with server(folder, engine) as node:
         settings = RivalSettings(str(folder / "tally"), node.url)
         filling = await feed(rival, settings, "fill", str(items))
 
@@ -127,7 +115,7 @@ async def _rival_drained(folder: Path, items: int, engine: str, rival: Rival, ow
 
 
 async def _rival_waited(folder: Path, seconds: float, engine: str, rival: Rival) -> Figures:
-    with _server(folder, engine) as node:
+    with server(folder, engine) as node:
         settings = RivalSettings(str(folder / "tally"), node.url, str(folder / "starts"))
         await feed(rival, settings, "fill")
         rate, found = await waits(rival, settings, seconds, folder / "log")

@@ -14,7 +14,8 @@ Program = tuple[str, ...]  # arguments of Python
 class Rival:
     """A rival. `programs` are what runs side by side, `needs` the modules that must be installed, `share` of the items
     is what it gets, so that a slow one takes no hour. `redis`: it needs one beside Kafka. `feeder` is what submits to
-    it where the items rest in a queue (`feeding.py`), `variables` are of the environment of its programs."""
+    it where the items rest in a queue (`feeding.py`), `variables` are of the environment of its programs. `chord`: its
+    programs that gather results, where it can."""
 
     name: str
     programs: tuple[Program, ...]
@@ -23,6 +24,7 @@ class Rival:
     redis: bool = False
     feeder: Program = ()
     variables: dict[str, str] = field(default_factory=dict)
+    chord: Rival | None = None
 
 
 def _module(command: str) -> Program:
@@ -54,6 +56,12 @@ REDIS = (
         ("celery", "redis"),
         0.1,
         feeder=_module("{here}.redis_celery"),
+        chord=Rival(
+            "celery",
+            (_module("celery --app {here}.redis_celery_chord " + _CELERY),),
+            ("celery", "redis"),
+            feeder=_module("{here}.redis_celery_chord"),
+        ),
     ),
     Rival(
         "dramatiq",

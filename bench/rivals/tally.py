@@ -1,5 +1,5 @@
-"""The tally of what a group of processes did: a file of eight bytes for each thread that counts, mapped into memory, so
-that counting costs a rival next to nothing and whoever measures asks none of them."""
+"""The tally of what a group of processes did: a file of sixteen bytes for each thread that counts, mapped into memory,
+so that counting costs a rival next to nothing and whoever measures asks none of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import threading
 from itertools import count
 from pathlib import Path
 
-_COUNT = struct.Struct("=Q")
+#: How many, and when the last one that told its time was (nanoseconds of this machine's monotonic clock).
+_COUNT = struct.Struct("=QQ")
 
 
 class RunTally:
@@ -22,16 +23,18 @@ class RunTally:
         self._own, self._numbers = threading.local(), count()
         os.register_at_fork(after_in_child=self._forget)
 
-    def add(self) -> None:
-        """One more."""
+    def add(self, at: int = 0) -> None:
+        """One more; `at`: its time, where it is told."""
         cells: memoryview | None = getattr(self._own, "cells", None)
         if cells is None:
             cells = self._own.cells = self._begin()
         cells[0] += 1
+        if at:
+            cells[1] = at
 
     def _begin(self) -> memoryview:
         path = self._folder / f"{os.getpid()}-{next(self._numbers)}"
-        path.write_bytes(_COUNT.pack(0))
+        path.write_bytes(_COUNT.pack(0, 0))
         with path.open("r+b") as file:
             return memoryview(mmap.mmap(file.fileno(), _COUNT.size)).cast("Q")
 
@@ -41,5 +44,14 @@ class RunTally:
 
 def total(folder: Path) -> int:
     """Of all processes together, as it is now."""
+    return sum(count for count, _ in _cells(folder))
+
+
+def latest(folder: Path) -> float:
+    """The time of the last one of all that told it, seconds; 0: there is none."""
+    return max((at for _, at in _cells(folder)), default=0) / 1e9
+
+
+def _cells(folder: Path) -> list[tuple[int, int]]:
     found = (path.read_bytes() for path in folder.iterdir())
-    return sum(_COUNT.unpack(each)[0] for each in found if len(each) == _COUNT.size)
+    return [_COUNT.unpack(each) for each in found if len(each) == _COUNT.size]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from .settings import settings
 from .tally import RunTally
@@ -18,12 +20,40 @@ def noop() -> None:
     _TALLY.add()
 
 
+class GatheredEnd(NamedTuple):
+    """The end of a gathering: when (seconds of this machine's monotonic clock), and of how many values."""
+
+    at: float
+    values: int
+
+
+def part(number: int) -> int:
+    """Hands on its number, counts itself and tells when."""
+    _TALLY.add(time.monotonic_ns())
+    return number
+
+
+def gathered(values: Sequence[int]) -> None:
+    """Writes when it ended, and of how many different values, to the file of the run."""
+    _write(f"{time.monotonic():.6f} {len({*values})}\n")
+
+
+def ends(path: Path) -> list[GatheredEnd]:
+    """Gatherings that have ended."""
+    rows = (line.split() for line in path.read_text().splitlines()) if path.exists() else ()
+    return [GatheredEnd(float(at), int(values)) for at, values in rows]
+
+
 def started(sent: float) -> None:
     """Writes how long ago `sent` was, on this machine's monotonic clock, to the file of the run: what
     tailrace's `bench_start` does."""
     late = time.monotonic() - sent
+    _write(f"{late:.6f}\n")
+
+
+def _write(line: str) -> None:
     descriptor = os.open(_HERE.starts, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(descriptor, f"{late:.6f}\n".encode())
+        os.write(descriptor, line.encode())
     finally:
         os.close(descriptor)

@@ -44,3 +44,24 @@ async def test_tailrace_and_a_rival_on_one_server(engine: str, name: str, reques
     assert {f"{name}_{figure}" for figure in own} == set(figures) - own - {f"{name}_ratio", f"{name}_cpu_ratio"}
     assert all(value > 0 for value in figures.values())
     assert figures[f"{name}_ratio"] == pytest.approx(figures["items_per_s"] / figures[f"{name}_items_per_s"])
+
+
+@pytest.mark.long(minutes=1)
+@pytest.mark.timeout(280)
+@pytest.mark.usefixtures("redis_server", "postgres_server")
+async def test_a_chord_and_a_map_reduce_of_as_many_items() -> None:
+    # Given Celery's library
+    try:
+        [rival] = chosen("celery", "redis")
+    except ConfigError as missing:
+        none_to_be_had("celery on redis", f"{missing}")
+
+    # When both gather the results of a few items
+    with tempfile.TemporaryDirectory() as folder:  # PostgreSQL's user may not pass through those of pytest
+        figures = await queue_rivals(Path(folder), 3000, lambda what, share: None, "redis", [rival], "chord")
+
+    # Then each gathered all of them after the last one had ended, and was as many times as fast as is said
+    assert figures["items"] == 300 and all(value > 0 for value in figures.values())
+    for where in ("sqlite", "postgres"):
+        ratio = figures[f"tailrace_{where}_items_per_s"] / figures["celery_items_per_s"]
+        assert figures[f"celery_{where}_ratio"] == pytest.approx(ratio)

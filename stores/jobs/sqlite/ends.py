@@ -107,13 +107,14 @@ def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[Ite
     kept: list[tuple[int, bytes]] = []
     born: list[Born] = []
     expansions: list[tuple[int, int, bytes]] = []
+    jobs = memory.jobs.jobs(connection, {job for _, job in rows})
     for item, job in rows:
         end = by_item[item]
         if not end.succeeded:
             failed[job] += 1
             continue
         succeeded[job] += 1
-        known = memory.jobs.job(connection, job)
+        known = jobs[job]
         if known.keeps:
             kept.append((item, end.result))
         for fed in () if known.ending else known.feeds:
@@ -132,7 +133,7 @@ def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[Ite
         connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (count, job))
     for job in {job for job, _, _ in expansions}:
         mark(connection, memory, job)
-    heard = ((told, item, by_item[item]) for item, job in rows if (told := memory.jobs.job(connection, job).heard))
+    heard = ((told, item, by_item[item]) for item, job in rows if (told := jobs[job].heard))
     tell_items(connection, memory, ((job, item, end.succeeded, end.reason[:REASON]) for job, item, end in heard), now)
     if failed:
         _apply_policy(connection, memory, failed)

@@ -7,8 +7,10 @@ nothing of jobs is asked of the tables.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
+
+from ...queue.sqlite.rows import json_text
 
 #: Jobs whose row and children are remembered; forgotten all at once when there are more.
 KNOWN = 4096
@@ -100,26 +102,40 @@ class JobMemory:
     def job(self, connection: sqlite3.Connection, job: int) -> KnownJob:
         """A job, read when it is not known."""
         known = self._known.get(job)
-        if known is None:
-            if len(self._known) >= KNOWN:
+        return self.jobs(connection, [job])[job] if known is None else known
+
+    def jobs(self, connection: sqlite3.Connection, jobs: Collection[int]) -> Mapping[int, KnownJob]:
+        """These jobs and others; those that are not known are read together."""
+        unknown = [job for job in jobs if job not in self._known]
+        if unknown:
+            if len(self._known) + len(unknown) > KNOWN:
                 self._known.clear()
-            known = self._known[job] = _read(connection, job)
-        return known
+                unknown = [*jobs]
+            self._known |= _read(connection, unknown)
+        return self._known
 
 
-def _read(connection: sqlite3.Connection, job: int) -> KnownJob:
-    tree, final, policy, most_failed, ending, *heard = connection.execute(
-        "SELECT j.tree, j.final, t.policy, t.most_failed, t.ending <> '', coalesce(e.bits, 0), t.id, t.type, j.name"
-        " FROM jobs AS j JOIN job_trees AS t ON t.tree = j.tree LEFT JOIN job_tree_events AS e ON e.tree = j.tree"
-        " WHERE j.job = ?",
-        (job,),
-    ).fetchone()
-    children = connection.execute(
-        "SELECT j.job, j.name, j.kind, j.prefix, j.suffix, j.most, j.each, j.gather FROM job_parents AS p"
-        " JOIN jobs AS j ON j.job = p.job WHERE p.parent = ? ORDER BY j.job",
-        (job,),
+def _read(connection: sqlite3.Connection, jobs: Sequence[int]) -> dict[int, KnownJob]:
+    which = json_text(jobs)
+    rows = connection.execute(
+        "SELECT j.job, j.tree, j.final, t.policy, t.most_failed, t.ending <> '', coalesce(e.bits, 0), t.id, t.type, j.name"
+        " FROM json_each(?) AS n CROSS JOIN jobs AS j ON j.job = n.value JOIN job_trees AS t ON t.tree = j.tree"
+        " LEFT JOIN job_tree_events AS e ON e.tree = j.tree",
+        (which,),
     ).fetchall()
-    feeds = [FedJob._make((*child[:6], bool(child[6]))) for child in children if not child[7]]
-    gathered = any(child[7] for child in children)
-    told = HeardJob._make(heard) if heard[0] else None
-    return KnownJob(tree, feeds, bool(final) or gathered, policy, most_failed, bool(ending), told)
+    feeds: dict[int, list[FedJob]] = {job: [] for job in jobs}
+    gathered: set[int] = set()
+    for parent, gather, each, *child in connection.execute(
+        "SELECT p.parent, j.gather, j.each, j.job, j.name, j.kind, j.prefix, j.suffix, j.most FROM json_each(?) AS n"
+        " CROSS JOIN job_parents AS p ON p.parent = n.value JOIN jobs AS j ON j.job = p.job ORDER BY j.job",
+        (which,),
+    ):
+        if gather:
+            gathered.add(parent)
+        else:
+            feeds[parent].append(FedJob._make((*child, bool(each))))
+    found: dict[int, KnownJob] = {}
+    for job, tree, final, policy, most_failed, ending, *heard in rows:
+        keeps, told = bool(final) or job in gathered, HeardJob._make(heard) if heard[0] else None
+        found[job] = KnownJob(tree, feeds[job], keeps, policy, most_failed, bool(ending), told)
+    return found

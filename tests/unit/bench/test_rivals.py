@@ -16,7 +16,8 @@ from tailrace.bench.rivals.on_queues import queue_rivals
 from tailrace.bench.rivals.roster import RIVALS, Rival, chosen
 from tailrace.bench.rivals.running import feed, pace, waits
 from tailrace.bench.rivals.settings import RivalSettings, settings
-from tailrace.bench.rivals.tally import RunTally, total
+from tailrace.bench.rivals.tally import RunTally, latest, total
+from tailrace.bench.rivals.work import ends
 from tailrace.bench.run import BenchOptions, _rivals_drawn, main
 from tailrace.model.errors import ConfigError, InvalidRequest, TailraceError
 
@@ -68,7 +69,7 @@ def test_parts_are_for_rivals_on_an_engine_only(options: BenchOptions):
 
 
 async def test_a_part_must_be_known(tmp_path: Path):
-    with pytest.raises(InvalidRequest, match="--part sprint: expected drain or latency"):
+    with pytest.raises(InvalidRequest, match="--part sprint: expected drain, latency or chord"):
         await queue_rivals(tmp_path, 10, lambda what, share: None, "redis", [], "sprint")
 
 
@@ -103,6 +104,31 @@ def test_threads_that_count_at_once_lose_none(tmp_path: Path):
     for thread in threads:
         thread.join()
     assert total(tmp_path) == 80_000
+
+
+def test_the_latest_of_all_that_told_their_time_is_known(tmp_path: Path):
+    # Given threads that count, of which two tell when
+    tally = RunTally(tmp_path)
+    assert latest(tmp_path) == 0.0
+    for at in (3_000_000_000, 0, 2_000_000_000):
+        thread = threading.Thread(target=tally.add, args=(at,))
+        thread.start()
+        thread.join()
+
+    # When they are read, then the later one counts, and all are counted
+    assert (latest(tmp_path), total(tmp_path)) == (3.0, 3)
+
+
+def test_gatherings_that_ended_are_read_from_the_file_of_the_run(tmp_path: Path):
+    assert ends(tmp_path / "ends") == []
+    (tmp_path / "ends").write_text("12.500000 64\n13.000000 2000\n")
+    assert ends(tmp_path / "ends") == [(12.5, 64), (13.0, 2000)]
+
+
+async def test_a_chord_needs_a_rival_that_has_one(tmp_path: Path):
+    [dramatiq] = [rival for rival in RIVALS["redis"] if rival.name == "dramatiq"]
+    with pytest.raises(InvalidRequest, match="--part chord: no rival on redis that was asked for has one"):
+        await queue_rivals(tmp_path, 10, lambda what, share: None, "redis", [dramatiq], "chord")
 
 
 async def test_a_pace_is_that_of_all_its_processes_until_the_broker_was_told(tmp_path: Path, monkeypatch):

@@ -1,0 +1,22 @@
+"""The functions of tailrace's side of a chord: what the rival's tasks do."""
+
+from __future__ import annotations
+
+from ...sdk.function import function
+from .work import gathered
+from .work import part as work
+
+
+@function(name="part", priority="eventual")
+async def part(number: int) -> int:
+    """Hands on its number."""
+    return work(number)
+
+
+@function(name="whole", priority="eventual")
+async def whole(values: list[int]) -> None:
+    """Gets all of them."""
+    gathered(values)
+
+
+__all__ = ["part", "whole"]
