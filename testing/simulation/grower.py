@@ -155,7 +155,7 @@ class Grower:
         tree, said = self.of[item.n], self.inner.setdefault((run.id, run.fence), [])
         for place, (job, n) in enumerate(item.adds):
             added, holder = [self._item(tree, n)], JobHolder(run.id, run.fence)
-            add = partial(self._jobs.add, tree.id, job, f"in-{run.id}-{place}", added, holder)
+            add = partial(self._jobs.add, "", job, f"in-{run.id}-{place}", added, holder)
             said.append(await self._answer(f"addition {place} of {run.id}", add))
         self._added.add((run.id, run.fence))
 

@@ -18,9 +18,9 @@ def asked(grower: Grower, grown: Grown, former: Grown | None, number_of: NumberO
         if former is not None:
             yield from _taken_along(grown, former)
     else:
-        yield from _added(grower, grown, number_of)
         yield from _answered(grower, grown)
         yield from _retried(grower, grown, grown.row.id in deleted)
+    yield from _added(grower, grown, number_of)
     yield from _inner(grower, grown)
 
 
@@ -34,7 +34,8 @@ def _roots(grown: Grown) -> list[ItemRow]:
 def _added(grower: Grower, grown: Grown, number_of: NumberOf) -> Iterator[str]:
     """What was added is there once."""
     tree = grown.plan
-    calls = [n for place, call in enumerate(tree.calls) if grower.calls[tree.k, place].done for n in call.ns]
+    heard = [call for place, call in enumerate(tree.calls) if grower.calls[tree.k, place].done]
+    calls = [] if grown.again else [n for call in heard for n in call.ns]
     surely, perhaps = Counter(calls), Counter[int]()
     for row in grown.items.values():
         n = number_of(row.id)

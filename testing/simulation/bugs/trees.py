@@ -9,12 +9,15 @@ from itertools import count
 from typing import Any
 
 from ....model.claim import State
+from ....stores.jobs.rules.ending import next_step
 from ....stores.jobs.rules.feeding import NOTHING
 from ....stores.jobs.sqlite import advance as advance_
 from ....stores.jobs.sqlite import ends as ends_
 from ....stores.jobs.sqlite import trees as trees_
+from ....stores.jobs.sqlite.callback import tell
 from ....stores.jobs.sqlite.ends import ItemEnd
 from ....stores.jobs.sqlite.memory import JobMemory
+from ....stores.jobs.sqlite.settling import settle_with_jobs
 from ....stores.queue.ids import id_number
 from ....stores.queue.sqlite import claims as claims_
 from ....stores.queue.sqlite import lease as lease_
@@ -67,7 +70,7 @@ def _two_last_items_that_end_at_once_each_see_the_other_one_pend() -> Bug:
 
 @bug
 def _a_settlement_under_an_older_fence_ends_its_item() -> Bug:
-    real = queue_.settle_with_jobs
+    real = settle_with_jobs
 
     def settle(connection: Any, memory: Any, fence: int, succeeded: Any, others: Any, now: int) -> list[str]:
         refused = real(connection, memory, fence, succeeded, others, now)
@@ -147,7 +150,7 @@ def _a_job_does_not_hear_that_its_parents_are_complete() -> Bug:
 
 @bug
 def _a_job_waits_for_all_of_its_parents_but_one() -> Bug:
-    real = advance_.next_step
+    real = next_step
     return instead(advance_, "next_step", lambda job: real(job._replace(open_parents=max(0, job.open_parents - 1))))
 
 
@@ -184,7 +187,7 @@ def _the_end_of_each_job_is_told_as_that_of_its_tree() -> Bug:
         before = memory.jobs.open
         real(connection, memory, row, now)
         if memory.jobs.open == before:
-            advance_.tell(connection, memory, row.tree, now)
+            tell(connection, memory, row.tree, now)
 
     return instead(advance_, "_complete", complete)
 
