@@ -51,7 +51,7 @@ LONGER = 150.0
 def with_trees(plan: Plan, strike: float, stores: str) -> Plan:
     """The same plan, perhaps with trees. Not where files are put back (who filled a tree has forgotten), where every
     run has a time-out or a thread, where the quotas are of all that runs, nor where all that runs fails for a while."""
-    random = Random(f"trees of {plan.seed}")
+    random = Random(f"young trees in {plan.seed}")
     unfit = plan.timeout or plan.threads or plan.limits
     if random.random() >= GROWING or unfit or any(fault.kind in ("restore", "outage") for fault in plan.faults):
         return plan
