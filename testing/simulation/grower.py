@@ -30,7 +30,7 @@ _OVER = "SELECT complete_at, deleted FROM job_trees WHERE id = ?"
 _FENCES = "SELECT id, fence FROM tasks"
 
 
-class Answered(NamedTuple):
+class GrowerAnswer(NamedTuple):
     """A call that was answered: when it was first made and when that was, true seconds; whether it was done, by
     what words it was refused, and what it was answered."""
 
@@ -56,11 +56,11 @@ class Grower:
         self.items: dict[int, BranchItem] = {each.n: each for tree in plan.trees for each in tree.items}
         self.of: dict[int, TreePlan] = {each.n: tree for tree in plan.trees for each in tree.items}
         self.made: set[int] = set()
-        self.calls: dict[tuple[int, int], Answered] = {}
-        self.seals: dict[int, Answered] = {}
-        self.asks: dict[tuple[int, int], Answered] = {}
-        self.retries: dict[int, Answered] = {}
-        self.inner: dict[tuple[str, int], list[Answered]] = {}
+        self.calls: dict[tuple[int, int], GrowerAnswer] = {}
+        self.seals: dict[int, GrowerAnswer] = {}
+        self.asks: dict[tuple[int, int], GrowerAnswer] = {}
+        self.retries: dict[int, GrowerAnswer] = {}
+        self.inner: dict[tuple[str, int], list[GrowerAnswer]] = {}
         self._added: set[tuple[str, int]] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -116,7 +116,7 @@ class Grower:
         payload = {"job": f"{tree.k}.{self.items[n].job}", "n": n}
         return JobItem(json.dumps(payload).encode(), key=self.items[n].key)
 
-    async def _answer(self, what: str, call: Callable[[], Awaitable[object]]) -> Answered:
+    async def _answer(self, what: str, call: Callable[[], Awaitable[object]]) -> GrowerAnswer:
         """Of a call that is made until it is answered."""
         host = here()
         began = host.world.now
@@ -124,9 +124,9 @@ class Grower:
             word = await self._heard(call)
         except (Conflict, InvalidRequest) as error:
             word = None
-            answer = Answered(began, host.world.now, False, str(error))
+            answer = GrowerAnswer(began, host.world.now, False, str(error))
         else:
-            answer = Answered(began, host.world.now, word != "over", word=word)
+            answer = GrowerAnswer(began, host.world.now, word != "over", word=word)
         host.world.say(host.name, f"{what}: {answer.why or word}")
         host.world.count(f"trees: {what.partition(' ')[0]}{'' if answer.done else ' refused'}")
         return answer

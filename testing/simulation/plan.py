@@ -4,33 +4,10 @@ so that a story can be told again with less in it."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .plan_trees import TreePlan
+from .deed import OK, Deed
+from .plan_trees import TreePlan
 
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """The deed of one execution: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait. `child`:
-    the number of an item for whose end it waits then, as with `result()`. `blocks`: the event loop does not turn
-    meanwhile. `adds`: it ends when what its item adds to its tree was answered.
-
-    ok, raise, fatal     returns; raises any error; raises Fatal
-    later, throttled     raises RetryLater or Throttled, with `after` seconds (None: none given)
-    crash                takes its process down
-    """
-
-    kind: str
-    seconds: float = 0.1
-    after: float | None = None
-    stubborn: bool = False  # does not end when it is told to
-    child: int | None = None
-    blocks: bool = False
-    adds: bool = False
-
-
-OK = Deed("ok")
 #: Seconds after which items are passed unless a plan says otherwise: beyond most that run in a story.
 DETACH_AFTER = 60.0
 
@@ -216,3 +193,17 @@ class Plan:
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0
     patience: float = 300.0
+
+
+__all__ = [
+    "DETACH_AFTER",
+    "OK",
+    "Deed",
+    "Fault",
+    "Item",
+    "LimitApplied",
+    "Plan",
+    "Redrive",
+    "ShopOrder",
+    "Timed",
+]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from .plan import OK, Deed
+from .deed import OK, Deed
 
 #: The job that a tree's callback counts as.
 TOLD = "told"
