@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ...model.claim import Settle, State
+from ...model.demand import Cell, Demand
 from ...model.errors import Conflict, InvalidPayload, InvalidRequest
 from ...model.job import JobHolder, JobItem
 from ...model.workload import Kind
@@ -128,6 +129,31 @@ class JobsLaws:
         await work(engine, tree, lambda name, payload: b"1")
         found = await shown(engine, tree)
         assert (found.state, [each.succeeded for each in found.jobs]) == ("complete", [3, 3, 4, 3])
+
+    async def test_nothing_more_of_a_tree_that_ends_is_handed_out_however_much_of_it_waits(
+        self, engine: JobsEngine
+    ) -> None:
+        # Given two trees of more items than one step cancels, one of which a failure ends
+        strict = await make(engine, tree_of(job("a"), id="strict", policy="fail_tree"))
+        tree = await make(engine, tree_of(job("a")))
+        for each in (strict, tree):
+            for call in range(3):
+                await fill(engine, each, *[b"1"] * 900, call=f"call-{call}")
+        leased = await engine.queue.lease(Demand({Cell("strict:a", 2): 1}, frozenset(), 1), LEASE, 0)
+        assert leased is not None
+        # When both are to end
+        lost = Settle(leased.ids[0], leased.fence, State.FATAL_FAILURE, reason="it fails")
+        await engine.queue.settle(leased.fence, [], [lost])
+        assert await engine.jobs.change(tree.id, "cancel", "enough") == "done"
+        assert await take(engine, tree) is None
+        while (await shown(engine, strict)).state != "ending" and not (await shown(engine, strict)).complete_at:
+            await engine.sweep()  # a policy is in force with an advance
+        # Then nothing of them is handed out, and all of it ends
+        assert await take(engine, strict) is None
+        for each, state in ((strict, "failed"), (tree, "cancelled")):
+            while not (found := await shown(engine, each)).complete_at:
+                await engine.sweep()
+            assert (found.state, [one.failed for one in found.jobs]) == (state, [2700])
 
     async def test_each_element_of_a_result_becomes_an_item(self, engine: JobsEngine) -> None:
         tree = await make(engine, tree_of(job("a"), job("b", "a", each=True)))

@@ -111,6 +111,10 @@ class StoreAudit:
         rows = self._disk.rows("delay", "SELECT columns FROM batches")
         return {parked_from(headers, b"").id for (columns,) in rows for headers in decode_batch(columns).header_sets}
 
+    def buried(self) -> Set[str]:
+        """Ids of dead letters, also of those that became workloads again."""
+        return self._dead() | self.redriven
+
     def _dead(self) -> set[str]:
         return {id_ for (id_,) in self._disk.rows("state", "SELECT id FROM dead_letters")}
 

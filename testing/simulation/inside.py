@@ -191,6 +191,7 @@ class Inside:
         try:
             await self._takes_its_time(run)
             await self._waits(run)
+            await self._adds(run)
             if run.deed.kind == "crash":
                 self._die(-signal.SIGSEGV)
                 await self._loop.create_future()
@@ -270,6 +271,12 @@ class Inside:
         with waiting(blocking=False):
             while not self._journal.over(run.deed.child):
                 await self._sleeps(run, ASKS)
+
+    async def _adds(self, run: RunningItem) -> None:
+        """What its item adds to its tree, if it is to."""
+        if run.deed.adds and not run.broken:
+            while not self._journal.added(run.execution):
+                await self._sleeps(run, GLANCE)
 
     def _begins(self, key: int, n: int, context: Context) -> RunningItem:
         self.ends.begins(key, context.id)

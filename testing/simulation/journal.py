@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from .world import World
 
@@ -56,13 +57,21 @@ class WorkloadStory:
     known: int = 0  # failures that the stores knew of when the last one ended
 
 
+class KnownTrees(Protocol):
+    """Trees of jobs, as the world knows them."""
+
+    def runs(self, id: str, job: str, step: Any, n: int) -> Any:
+        """The item that runs with this payload, as this workload."""
+
+
 class Journal:
     """The world's record. Those in `begins` are told of each run, before it is known, those in `ends` when it is
     over, those in `goes_on` when its process thaws. `deadlines` are true times by
     item, after which it may not start, if all wall clocks agree; `cancelled`: each id that was said to be or to
     become so → the fence of its last hand-out by then. `violations` are what must not be; `jumped` sums the
     jumps of wall clocks: so much may a due time mean another moment to one host than to the other. `was` says of an
-    id which dead letter it was redriven from (empty: none): what it does goes on where that one died."""
+    id which dead letter it was redriven from (empty: none): what it does goes on where that one died. `trees`: what
+    runs of them asks for itself there; `added`: whether what a run adds to one was answered."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -78,6 +87,8 @@ class Journal:
         self.failures: Callable[[str], int] | None = None  # of a workload, as the stores know it; None: nobody can say
         self.broken_until = 0.0  # true time until which every function fails
         self.was: Callable[[str], str] = lambda id: ""
+        self.trees: KnownTrees | None = None
+        self.added: Callable[[Execution], bool] = lambda run: True
         self.is_over: Callable[[str], bool] = lambda id: False  # as the stores know it
 
     @property
@@ -125,6 +136,10 @@ class Journal:
             runs += 0 if story is None else len(story.executions)
             id = self.was(id)
         return runs
+
+    def runs_of(self, n: int) -> int:
+        """How often an item ran, as whichever workload."""
+        return sum(len(story.executions) for story in self.stories.values() if story.n == n)
 
     def over(self, n: int) -> bool:
         """Whether an item was done, or buried, at some time."""

@@ -40,7 +40,9 @@ from ...tailers.departures.parking import Parking
 from ...tailers.registry import Environment
 from ...tailers.supervisor import SCHEDULES, Tailers
 from ...wire.delay import DelayClient
+from .branches import branch
 from .executor import SimExecutor
+from .grower import BRANCH
 from .host import here
 from .inside import play, play_plainly
 from .overtime import GRACE as GRACE_AFTER_TIMEOUT
@@ -84,6 +86,8 @@ def _declared(timeout: float, threads: bool = False) -> Function[..., Any]:
     return function(name=FUNCTION, timeout=timeout or None, retry=RETRY)(_plain if threads else _work)
 
 
+#: The function of what trees have.
+_BRANCHES = function(name=BRANCH, retry=RETRY)(branch)
 #: As who submits knows it.
 work = _declared(0.0)
 
@@ -267,7 +271,8 @@ def worker(plan: Plan, schedulers: Sequence[str]) -> Part:
     config = WorkerConfig(
         executors=plan.executors, slots=plan.slots, **threads, isolated=1, name=name, timeout_grace=grace
     )
-    loaded = LoadedFunctions(("simulated",), {FUNCTION: _declared(plan.timeout, plan.threads)})
+    functions = {FUNCTION: _declared(plan.timeout, plan.threads)} | ({BRANCH: _BRANCHES} if plan.trees else {})
+    loaded = LoadedFunctions(("simulated",), functions)
     registry = GATEWAYS if plan.gateways else None
     process = partial(SimExecutor, functions=loaded.functions)
     return Worker(config, loaded, schedulers, registry, SIZES, here().clock, process=process)

@@ -5,27 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .deed import OK, Deed
+from .plan_trees import TreePlan
 
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """The deed of one execution: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait. `child`:
-    the number of an item for whose end it waits then, as with `result()`. `blocks`: the event loop does not turn
-    meanwhile.
-
-    ok, raise, fatal     returns; raises any error; raises Fatal
-    later, throttled     raises RetryLater or Throttled, with `after` seconds (None: none given)
-    crash                takes its process down
-    """
-
-    kind: str
-    seconds: float = 0.1
-    after: float | None = None
-    stubborn: bool = False  # does not end when it is told to
-    child: int | None = None
-    blocks: bool = False
-
-
-OK = Deed("ok")
 #: Seconds after which items are passed unless a plan says otherwise: beyond most that run in a story.
 DETACH_AFTER = 60.0
 
@@ -180,6 +162,7 @@ class Plan:
     redrives    what an operator asks a gateway for; there is one then
     spools      gateways keep what the store cannot take while it is away
     orders      what an application takes and leaves in its outbox; their numbers are above all others
+    trees   trees of jobs that a client makes; the numbers of their items are above all others
     limits  quotas of the function, one after the other; none: it has none
     rates   seconds that a machine's clock counts in a true one
     """
@@ -205,7 +188,22 @@ class Plan:
     redrives: tuple[Redrive, ...] = ()
     orders: tuple[ShopOrder, ...] = ()
     spools: bool = False
+    trees: tuple[TreePlan, ...] = ()
     limits: tuple[LimitApplied, ...] = ()
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0
     patience: float = 300.0
+
+
+__all__ = [
+    "DETACH_AFTER",
+    "OK",
+    "Deed",
+    "Fault",
+    "Item",
+    "LimitApplied",
+    "Plan",
+    "Redrive",
+    "ShopOrder",
+    "Timed",
+]

@@ -21,6 +21,7 @@ from .plans_several import several
 from .plans_spool import spooling
 from .plans_threads import threaded
 from .plans_timeouts import timed_out
+from .plans_trees import with_trees
 
 #: Items of a story: the least and the most. Faults at most.
 ITEMS = (12, 36)
@@ -95,7 +96,8 @@ def plan_of(seed: int) -> Plan:
     plan = rough(_put_back(scheduled(several(plan, STRIKE, _rate)), names[0]), STRIKE, names[0])
     plan = with_files(spooling(threaded(timed_out(plan)), STRIKE, names[0]), STRIKE, names[0])
     plan = with_outbox(redriven(plan, names[0]), STRIKE, names[0])
-    return limited(blocking(parental(blinking(plan, STRIKE, names[0]))), STRIKE)
+    plan = limited(blocking(parental(blinking(plan, STRIKE, names[0]))), STRIKE)
+    return with_trees(plan, STRIKE, names[0])
 
 
 def _put_back(plan: Plan, stores: str) -> Plan:

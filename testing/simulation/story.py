@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,6 +16,7 @@ from .client import WorldClient
 from .clock import MachineClock
 from .copies import Copies
 from .faults import Faults
+from .grower import Grower
 from .holding import still_held
 from .host import Host, current
 from .journal import Execution, Journal
@@ -46,6 +49,7 @@ from .sqlite_shop import outbox_of
 from .starts import StartsAudit
 from .timetables import Timetables
 from .touching import Touching
+from .trees_audit import TreesAudit, in_small_steps
 from .turns import KeyTurns
 from .world import Event, Spinning, World
 from .writes import Writes
@@ -127,7 +131,7 @@ class Story:
         self.writes = Writes(self.disk, self.journal, self.audit.ended, self.rights.claimed)
         self.copies = Copies(self.disk, self.journal, self.audit.ended)
         self.touching = Touching(plan, self.journal, self.rights.path, self._stores())
-        self.redriving: Redriving | None = None
+        self._guests_hear: list[Callable[[str], None]] = []  # of each commit of the stores, before all others
         self._guests()
         for host in self.hosts.values():
             host.writes = self.writes
@@ -151,13 +155,26 @@ class Story:
             self.audit.guests.append(spooled)
             self.audit.known_as = spooled.known_as
 
+        if self.plan.trees:
+            self._grows()
+
+    def _grows(self) -> None:
+        """Has a client of trees come into the world."""
+        grower = Grower(self.plan, f"{self.store}:store", lambda: self.hosts["grower"])
+        self._add("grower", grower.main)
+        trees = TreesAudit(self.plan, self.disk, self.journal, self.client, grower)
+        trees.buried = self.audit.buried
+        self._guests_hear.append(trees.committed)
+        self.audit.guests.append(trees)
+
     def _redrives(self) -> None:
         """Has an operator come into the world."""
         operator = Operator(self.plan)
         self._add("operator", operator.main)
-        self.redriving = Redriving(self.plan, self.disk, self.journal, operator)
-        self.audit.redriven = self.redriving.gone
-        self.audit.guests.append(self.redriving)
+        redriving = Redriving(self.plan, self.disk, self.journal, operator)
+        self._guests_hear.append(redriving.committed)
+        self.audit.redriven = redriving.gone
+        self.audit.guests.append(redriving)
 
     def _rate(self, run: Execution) -> float:
         return self.plan.rates.get(run.where.partition("/")[0], 1.0)
@@ -178,12 +195,15 @@ class Story:
         runnable: list[Item | Timed | ShopOrder] = [*self.plan.items, *self.plan.schedules, *self.plan.orders]
         items = {each.n: each for each in runnable}
         host.journal = self.journal
-        host.deeds = lambda n, execution: items[n].deed(execution)
+        branches = {each.n: each for tree in self.plan.trees for each in tree.items}
+        host.deeds = lambda n, execution: (
+            branches[n].deed(self.journal.runs_of(n)) if n in branches else items[n].deed(execution)
+        )
         self.hosts[name] = host
 
     def _committed(self, file: str) -> None:
-        if self.redriving is not None:
-            self.redriving.committed(file)
+        for told in self._guests_hear:
+            told(file)
         self.audit.committed(file)
         self.rights.committed(file)
         self.writes.committed(file)
@@ -208,6 +228,7 @@ class Story:
             seeded(plan.seed, self._logged),
             instead(outbox_source, "outbox_of", outbox_of),
             instead(spooling, "BATCH_ITEMS", SPOOL_BATCH),
+            in_small_steps() if plan.trees else contextlib.nullcontext(),
         ):
             try:
                 for host in self.hosts.values():

@@ -19,6 +19,7 @@ from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.jobs.jobs import Feeding
 from tailrace.stores.jobs.postgres.jobs import PostgresJobs
+from tailrace.stores.jobs.postgres.statements import CHANGE
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.jobs_engine import TOLD, feedings, job, tree_of
 
@@ -153,6 +154,28 @@ async def test_a_tree_that_is_cancelled_while_it_runs_ends_whole(nodes: list[Nod
     assert (found.state, found.why) == ("cancelled", "enough")
     assert found.jobs[0].succeeded + found.jobs[0].failed == added
     assert await nodes[1].jobs.audit("t0") == []
+
+
+async def test_nothing_of_a_cancelled_tree_is_handed_out_though_who_cancelled_it_died_then(
+    postgres_server: str, postgres_schema: str
+) -> None:
+    # Given a tree that nobody advances by itself
+    node = Node(postgres_server, postgres_schema)
+    tree = tree_of(job("a"), id="t0")
+    demand = Demand({Cell("t0:a", 2): 20}, frozenset(), 20)
+    async with AsyncExitStack() as stack:
+        await node.queue.open()
+        stack.push_async_callback(node.queue.close)
+        await node.jobs.create(tree, feedings(tree))
+        await node.jobs.add("t0", "", "call", [JobItem(b"x")] * 20)
+        # When a node cancels it, and dies before it has cancelled an item
+        await node.jobs._ground.rows(CHANGE, ("t0", "cancel", "enough"), "a change of a job")
+        # Then a claim finds none, and whoever advances it next ends it
+        assert await node.queue.lease(demand, LEASE, 0.0) is None
+        await node.jobs.advance()
+        found = await node.jobs.show("t0")
+    assert found is not None
+    assert (found.state, found.failed) == ("cancelled", 20)
 
 
 async def test_a_server_that_is_killed_again_and_again_loses_nothing_of_a_tree(

@@ -71,9 +71,9 @@ _READ = (
 )
 
 
-def advance(connection: sqlite3.Connection, memory: Memory, now: int, steps: int = STEPS) -> None:
-    """Does what is due, at most so many steps of it."""
-    due = memory.jobs.due
+def advance(connection: sqlite3.Connection, memory: Memory, now: int) -> None:
+    """Does what is due, at most STEPS steps of it."""
+    due, steps = memory.jobs.due, STEPS
     while due and steps > 0:
         job = min(due)  # parents before their children
         found = connection.execute(_READ, (job,)).fetchone()

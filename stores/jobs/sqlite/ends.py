@@ -205,8 +205,12 @@ def _apply_policy(connection: sqlite3.Connection, memory: Memory, failed: Counte
 
 
 def end_tree(connection: sqlite3.Connection, memory: Memory, tree: int, ending: str, why: str) -> None:
-    """A tree is to end before its time: in force at once, and its rows follow step by step."""
-    connection.execute("UPDATE job_trees SET ending = ?, why = ? WHERE tree = ?", (ending, why[:REASON], tree))
+    """A tree is to end before its time: in force at once, since it is paused from then on, and its rows follow step by
+    step."""
+    connection.execute(
+        "UPDATE job_trees SET ending = ?, why = ?, paused = 1 WHERE tree = ?", (ending, why[:REASON], tree)
+    )
+    memory.jobs.paused.add(tree)
     connection.execute("UPDATE jobs SET due = 1, looked = -1 WHERE tree = ? AND complete_at IS NULL", (tree,))
     jobs = connection.execute("SELECT job FROM jobs WHERE tree = ? AND complete_at IS NULL", (tree,)).fetchall()
     memory.jobs.due.update(job for (job,) in jobs)

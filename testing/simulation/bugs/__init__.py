@@ -21,6 +21,7 @@ from . import (
     several,
     spool,
     stores,
+    trees,
 )
 
 __all__ = [
@@ -43,5 +44,6 @@ __all__ = [
     "several",
     "spool",
     "stores",
+    "trees",
     "planted",
 ]

@@ -1,0 +1,28 @@
+"""Deeds: what a run does, of whatever a plan has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """The deed of one execution: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait. `child`:
+    the number of an item for whose end it waits then, as with `result()`. `blocks`: the event loop does not turn
+    meanwhile. `adds`: it ends when what its item adds to its tree was answered.
+
+    ok, raise, fatal     returns; raises any error; raises Fatal
+    later, throttled     raises RetryLater or Throttled, with `after` seconds (None: none given)
+    crash                takes its process down
+    """
+
+    kind: str
+    seconds: float = 0.1
+    after: float | None = None
+    stubborn: bool = False  # does not end when it is told to
+    child: int | None = None
+    blocks: bool = False
+    adds: bool = False
+
+
+OK = Deed("ok")

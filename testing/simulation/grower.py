@@ -1,0 +1,181 @@
+"""A client that makes trees of jobs, fills and seals them, and asks what an operator asks; each call again until it was
+answered. What runs add themselves goes through it too: a run waits until that was answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from ...foundation.together import together
+from ...model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
+from ...model.job import JobHolder, JobItem, JobSpec, TreeSpec
+from ...model.workload import Kind
+from ...stores.jobs.jobs import Feeding
+from ...stores.remote import RemoteJobs
+from .host import Host, here
+from .journal import Execution
+from .plan import Plan
+from .plan_trees import MOST, MOST_GATHERED, TOLD, BranchItem, TreeAsk, TreePlan
+
+T = TypeVar("T")
+
+#: The function that runs everything of trees.
+BRANCH = "branch"
+#: Seconds between two tries, and between two looks whether a tree is over.
+AGAIN, LOOKS = 0.5, 0.5
+_OVER = "SELECT complete_at, deleted FROM job_trees WHERE id = ?"
+_FENCES = "SELECT id, fence FROM tasks"
+
+
+class GrowerAnswer(NamedTuple):
+    """A call that was answered: when it was first made and when that was, true seconds; whether it was done, by
+    what words it was refused, and what it was answered."""
+
+    began: float
+    at: float
+    done: bool
+    why: str = ""
+    word: object = None
+
+
+class Grower:
+    """A client of trees, with what it was told.
+
+    calls    by tree and place of the call
+    seals, asks, retries  likewise; the retry by the tree alone
+    inner    by the run that added: its workload and fence, then the place
+    """
+
+    def __init__(self, plan: Plan, store: str, host: Callable[[], Host]) -> None:
+        self._plan = plan
+        self._store = store
+        self._host = host
+        self.items: dict[int, BranchItem] = {each.n: each for tree in plan.trees for each in tree.items}
+        self.of: dict[int, TreePlan] = {each.n: tree for tree in plan.trees for each in tree.items}
+        self.made: set[int] = set()
+        self.calls: dict[tuple[int, int], GrowerAnswer] = {}
+        self.seals: dict[int, GrowerAnswer] = {}
+        self.asks: dict[tuple[int, int], GrowerAnswer] = {}
+        self.retries: dict[int, GrowerAnswer] = {}
+        self.inner: dict[tuple[str, int], list[GrowerAnswer]] = {}
+        self._added: set[tuple[str, int]] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def main(self) -> None:
+        """The client's process."""
+        self._jobs = RemoteJobs(self._store)
+        await together(*map(self._grow, self._plan.trees))
+
+    async def _grow(self, tree: TreePlan) -> None:
+        await self._until(tree.at)
+        spec, feedings = _spec(tree), [_feeding(tree, each.name, each.gather) for each in tree.jobs]
+        done = _feeding(tree, TOLD, True) if tree.told >= 0 else None
+        await self._heard(partial(self._jobs.create, spec, feedings, done))
+        self.made.add(tree.k)
+        here().world.count("trees")
+        here().world.say(here().name, f"made {tree.id}")
+        works = [self._call(tree, place) for place in range(len(tree.calls))]
+        works += [self._ask(tree, place, ask) for place, ask in enumerate(tree.asks)]
+        await together(self._seal(tree), self._retry(tree), *works)
+
+    async def _until(self, time: float) -> None:
+        await asyncio.sleep(max(0.0, time - here().world.now))
+
+    async def _call(self, tree: TreePlan, place: int) -> None:
+        call = tree.calls[place]
+        await self._until(call.at)
+        items = [self._item(tree, n) for n in call.ns]
+        add = partial(self._jobs.add, tree.id, tree.jobs[0].name, f"call-{place}", items)
+        self.calls[tree.k, place] = await self._answer(f"call {place} of {tree.id}", add)
+
+    async def _seal(self, tree: TreePlan) -> None:
+        await self._until(tree.seal)
+        self.seals[tree.k] = await self._answer(f"seal of {tree.id}", partial(self._jobs.seal, tree.id, ""))
+
+    async def _ask(self, tree: TreePlan, place: int, ask: TreeAsk) -> None:
+        await self._until(ask.at)
+        change = partial(self._jobs.change, tree.id, ask.what, "the world ends it")
+        self.asks[tree.k, place] = await self._answer(f"{ask.what} of {tree.id}", change)
+
+    async def _retry(self, tree: TreePlan) -> None:
+        """Once the tree is over; a tree that is forgotten has nothing to be tried again."""
+        if not tree.retry:
+            return
+        while not (rows := here().disk.rows("queue", _OVER, (tree.id,))) or rows[0][0] is None:
+            if tree.k in self.seals and not rows:
+                return
+            await asyncio.sleep(LOOKS)
+        await asyncio.sleep(tree.retry)
+        retry = partial(self._jobs.retry, tree.id, tree.again, "ann")
+        self.retries[tree.k] = await self._answer(f"retry of {tree.id}", retry)
+
+    def _item(self, tree: TreePlan, n: int) -> JobItem:
+        payload = {"job": f"{tree.k}.{self.items[n].job}", "n": n}
+        return JobItem(json.dumps(payload).encode(), key=self.items[n].key)
+
+    async def _answer(self, what: str, call: Callable[[], Awaitable[object]]) -> GrowerAnswer:
+        """Of a call that is made until it is answered."""
+        host = here()
+        began = host.world.now
+        try:
+            word = await self._heard(call)
+        except (Conflict, InvalidRequest) as error:
+            word = None
+            answer = GrowerAnswer(began, host.world.now, False, str(error))
+        else:
+            answer = GrowerAnswer(began, host.world.now, word != "over", word=word)
+        host.world.say(host.name, f"{what}: {answer.why or word}")
+        host.world.count(f"trees: {what.partition(' ')[0]}{'' if answer.done else ' refused'}")
+        return answer
+
+    async def _heard(self, call: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await call()
+            except (Unavailable, Overloaded):
+                await asyncio.sleep(AGAIN)
+
+    # ---- what runs add
+
+    def begins(self, run: Execution) -> None:
+        """A run begins, which may add items: it has this process do so."""
+        item = self.items.get(run.n)
+        if item is not None and item.adds:
+            host = self._host()
+            host.world.at(host.world.now, host.call, self._spawn, run, item)
+
+    def _spawn(self, run: Execution, item: BranchItem) -> None:
+        self._tasks.append(asyncio.ensure_future(self._add_for(run, item)))
+
+    async def _add_for(self, run: Execution, item: BranchItem) -> None:
+        """One after the other, as a run does that waits for each answer."""
+        tree, said = self.of[item.n], self.inner.setdefault((run.id, run.fence), [])
+        for place, (job, n) in enumerate(item.adds):
+            added, holder = [self._item(tree, n)], JobHolder(run.id, run.fence)
+            add = partial(self._jobs.add, "", job, f"in-{run.id}-{place}", added, holder)
+            said.append(await self._answer(f"addition {place} of {run.id}", add))
+        self._added.add((run.id, run.fence))
+
+    def added(self, run: Execution) -> bool:
+        """Whether all that a run adds was answered."""
+        return (run.id, run.fence) in self._added
+
+    def fences(self) -> dict[str, int]:
+        """The fence of each workload's last hand-out."""
+        return {f"{number:016x}": fence for number, fence in self._host().disk.rows("queue", _FENCES)}
+
+
+def _spec(tree: TreePlan) -> TreeSpec:
+    jobs = [JobSpec(each.name, BRANCH, each.parents, gather=each.gather, each=each.each) for each in tree.jobs]
+    told = BRANCH if tree.told >= 0 else ""
+    return TreeSpec(
+        tree.id, "grown", jobs, policy=tree.policy, most_failed=tree.most_failed, created_by="ann", on_done=told
+    )
+
+
+def _feeding(tree: TreePlan, job: str, whole: bool) -> Feeding:
+    prefix = f'{{"job":"{tree.k}.{job}","step":'.encode()
+    return Feeding(Kind(BRANCH), prefix, b"}", MOST_GATHERED if whole else MOST)
