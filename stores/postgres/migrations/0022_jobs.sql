@@ -417,7 +417,7 @@ END $$;
 CREATE FUNCTION job_end_tree(its_tree bigint, its_ending text, its_why text) RETURNS boolean LANGUAGE plpgsql
 SET search_path FROM CURRENT SET jit TO off AS $$
 BEGIN
-    UPDATE job_trees SET ending = its_ending, why = left(its_why, 500), paused = true -- nothing more is handed out
+    UPDATE job_trees SET ending = its_ending, why = left(its_why, 500)
         WHERE tree = its_tree AND ending = '' AND complete_at IS NULL;
     IF NOT FOUND THEN
         RETURN false;

@@ -107,8 +107,8 @@ BEGIN
     END IF;
 END $$;
 
--- Of the functions before here stands what changes: the retention forgets redrives with their trees, and bounds are kept
--- and copied. Gateways of the version before give none.
+-- Of the functions before here stands what changes: the retention forgets redrives with their trees, bounds and events are
+-- kept and copied (gateways of the version before give none), and a tree that ends hands out nothing more at once.
 DO $do$
 DECLARE
     one record;
@@ -157,6 +157,9 @@ $$, $$            CONTINUE WHEN NOT FOUND;
                     jsonb_build_object('succeeded', j.succeeded, 'failed', j.failed), now_micros(at))
                 FROM jobs AS j JOIN job_trees AS o ON o.tree = j.tree WHERE j.job = one.j AND o.events & 4 <> 0;
 $$),
+        ('job_end_tree', $$why = left(its_why, 500)
+$$, $$why = left(its_why, 500), paused = true -- nothing more is handed out
+$$),
         ('job_retry', $$created_by, created_at, definition)$$, $$created_by, created_at, events, definition)$$),
         ('job_retry', $$most_failed, who, moment, 'failed$$, $$most_failed, who, moment, events, 'failed$$)
     ) AS changes (name, old, new)
@@ -169,6 +172,9 @@ $$),
     END LOOP;
     was := pg_get_functiondef('job_create'::regproc);
     DROP FUNCTION job_create;
+    -- Open trees are counted only where the first and the last of them are so far apart that they may be too many.
+    was := replace(was, 'IF (SELECT count(*) FROM (SELECT 1', 'IF (SELECT max(o.tree) - min(o.tree) + 1
+        FROM job_trees AS o WHERE o.complete_at IS NULL) >= most_open AND (SELECT count(*) FROM (SELECT 1');
     was := replace(was, 'done_suffix bytea)', 'done_suffix bytea, bounds integer[] DEFAULT ''{}'', its_events integer DEFAULT 0)');
     EXECUTE replace(was, '    INSERT INTO job_parents', $$    UPDATE jobs AS j SET max_failures = b.most FROM unnest(bounds) WITH ORDINALITY AS b (most, at)
         WHERE j.tree = number AND j.place = b.at - 1 AND b.most > 0;
