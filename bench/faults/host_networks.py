@@ -1,6 +1,6 @@
 """Hosts as network namespaces with addresses of their own, and between them a wire that can be broken packet by packet.
 
-Linux and root can have them. Namespaces, devices and the wire's process are made when it starts, and gone when it stops.
+Linux and root can have them. Namespaces, devices and the wire's process are made when it starts, gone when it stops.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class HostNetworks:
             await self._wire.wait()
             self._wire = None
         for host in self.hosts:
-            with contextlib.suppress(OSError):
-                subprocess.run(["ip", "netns", "del", host.name], check=False, capture_output=True)  # noqa: ASYNC221
+            with contextlib.suppress(OSError, subprocess.CalledProcessError):
+                _run("ip", "netns", "del", host.name)
 
     async def cut(self, broken: HostBreak) -> None:
         """Breaks a wire; returns when it is broken."""

@@ -1,6 +1,6 @@
 """The wire between hosts that are network namespaces: a program that passes packets on, late, or not at all.
 
-`python -m tailrace.bench.faults.host_wire NAME…` makes a device (TUN) of each name, the n-th of which is the n-th host's
+`python -m tailrace.bench.faults.host_wire NAME…` makes a device (TUN) of each name. The n-th one is the n-th host's,
 and is moved to its namespace by whoever started the program. Packets go by the last byte of their address, which is the
 host's number. A line of JSON on standard input says what is broken from now on, and is answered by one on standard
 output when that is so. TCP is the hosts' own, so what is lost here is sent again by their kernels, as between machines.
@@ -8,6 +8,7 @@ output when that is so. TCP is the hosts' own, so what is lost here is sent agai
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import heapq
 import json
@@ -123,10 +124,8 @@ class HostWire:
             self._give(target, packet)
 
     def _give(self, target: int, packet: bytes) -> None:
-        try:
+        with contextlib.suppress(OSError):  # else lost, as on a wire that is full, or to a host that is down
             os.write(self._devices[target], packet)
-        except OSError:
-            pass  # lost, as on a wire that is full, or to a host that is down
 
 
 def _device(name: str) -> int:

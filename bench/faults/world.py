@@ -217,9 +217,7 @@ class FaultWorld:
             store=through["tailers:store"],
         )
         direct = ports["direct"] if self.direct else ""
-        scheduler = SchedulerSettings(
-            config=config, listen=ports["scheduler"], direct=direct, gateway=ports["gateway"]
-        )
+        scheduler = SchedulerSettings(config=config, listen=ports["scheduler"], direct=direct, gateway=ports["gateway"])
         self._add("store", StoreSettings(config=config, listen=ports["store"], data=self.data))
         await self.parts["store"].start()
         self._owners = Looks(partial(owners, self.ports["store"]))  # past the wires: what is broken there it should see
