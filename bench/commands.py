@@ -68,9 +68,9 @@ def bench(
             "--engine",
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
-            "backlog, plateau and host_faults: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: "
-            "postgres, redis; power_cut: sqlite, postgres, redis, redis-everysec; rivals: the last three, or kafka. stream: "
-            "where the state rests, sqlite or postgres.",
+            "backlog, plateau and host_faults: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and "
+            "faults: postgres, redis; power_cut: sqlite, postgres, redis, redis-everysec; rivals: the last three, or "
+            "kafka. stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[

@@ -42,8 +42,8 @@ class HostBreak(NamedTuple):
     way: str
 
 
-class Passing:
-    """The rule of what becomes of a packet, while some wires are broken. `chance` decides about what may be lost."""
+class PacketFate:
+    """The fate of a packet while some wires are broken. `chance` decides about what may be lost."""
 
     def __init__(self, chance: random.Random) -> None:
         self.broken: frozenset[HostBreak] = frozenset()
@@ -67,7 +67,7 @@ class Passing:
 class HostWire:
     """The devices, and the packets that are late."""
 
-    def __init__(self, names: Sequence[str], passing: Passing) -> None:
+    def __init__(self, names: Sequence[str], passing: PacketFate) -> None:
         self._passing = passing
         self._devices = {number: _device(name) for number, name in enumerate(names, 1)}
         self._late: list[tuple[float, int, int, bytes]] = []
@@ -137,7 +137,7 @@ def _device(name: str) -> int:
 
 def main() -> None:
     """The program."""
-    wire = HostWire(sys.argv[1:], Passing(random.Random("host wire")))
+    wire = HostWire(sys.argv[1:], PacketFate(random.Random("host wire")))
     os.write(1, b"{}\n")
     wire.run()
 

@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 
 from tailrace.bench.faults import hosts_plan, plan
-from tailrace.bench.faults.host_wire import APART, DEAF, HOST_WAYS, LAG, LATE, LOSS, LOST, MUTE, HostBreak, Passing
+from tailrace.bench.faults.host_wire import APART, DEAF, HOST_WAYS, LAG, LATE, LOSS, LOST, MUTE, HostBreak, PacketFate
 from tailrace.bench.faults.path import Reach, reach_of
 
 
-def passing(*broken: HostBreak) -> Passing:
-    found = Passing(random.Random(1))
+def passing(*broken: HostBreak) -> PacketFate:
+    found = PacketFate(random.Random(1))
     found.broken = frozenset(broken)
     return found
 

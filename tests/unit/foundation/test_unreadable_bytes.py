@@ -1,4 +1,4 @@
-"""What a library says of bytes that cannot be read is a line; what a handler fails at keeps its traceback."""
+"""Bytes that a library cannot read are a line of the log; what a handler fails at keeps its traceback."""
 
 import logging
 
