@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -59,17 +59,19 @@ async def spawn(
     environment: Mapping[str, str] | None = None,
     stderr: IO[bytes] | None = None,
     grace: float = GRACE,
+    within: Sequence[str] = (),
 ) -> Child:
     """Starts a part and waits until it is ready. Raises PartFailed when it ends first or says nothing in time.
 
-    `stderr`: where it logs to; None: where this process does. `grace`: seconds that its drain may take."""
+    `stderr`: where it logs to; None: where this process does. `grace`: seconds that its drain may take; `within`: words
+    before its command, which becomes it (`ip netns exec NAME`)."""
     name = settings.name
     lifeline_read, lifeline = os.pipe()
     ready, ready_write = os.pipe()
     told = {"lifeline": lifeline_read, "ready": ready_write, "grace": grace, "settings": to_data(settings)}
     text = json.dumps({"part": name, **told})
     process = subprocess.Popen(  # noqa: ASYNC220 - spawning takes a millisecond; asyncio's watcher would reap for us
-        [sys.executable, "-m", "tailrace.assembly.child", text],
+        [*within, sys.executable, "-m", "tailrace.assembly.child", text],
         pass_fds=(lifeline_read, ready_write),
         stdin=subprocess.DEVNULL,
         stderr=stderr,

@@ -69,7 +69,7 @@ KAFKA, RIVALS = "kafka", "rivals"
 #: All that measure.
 NAMES = (*FORMS, KAFKA, RIVALS)
 #: Those that break the platform on purpose.
-FAULTS = ("faults", "restarts", "kafka_faults", "redis_stream_faults")
+FAULTS = ("faults", "restarts", "kafka_faults", "redis_stream_faults", "host_faults")
 
 
 def names() -> str:

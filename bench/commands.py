@@ -68,9 +68,9 @@ def bench(
             "--engine",
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
-            "backlog and plateau: sqlite, postgres, redis; outbox, jobs, trees and beside_tree: sqlite, postgres; "
-            "store_down and faults: postgres, redis; power_cut: sqlite, postgres, redis, redis-everysec; rivals: the "
-            "last three, or kafka. stream: where the state rests, sqlite or postgres.",
+            "backlog, plateau and host_faults: sqlite, postgres, redis; outbox, jobs, trees and beside_tree: sqlite, "
+            "postgres; store_down and faults: postgres, redis; power_cut: sqlite, postgres, redis, redis-everysec; rivals: "
+            "the last three, or kafka. stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[
@@ -92,8 +92,8 @@ def bench(
 ) -> None:
     """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a target is not reached.
 
-    `faults`, `restarts`, `kafka_faults` and `redis_stream_faults` break the platform on purpose, on data of their own,
-    and check that nothing is lost.
+    `faults`, `restarts`, `kafka_faults`, `redis_stream_faults` and `host_faults` break the platform on purpose, on data
+    of their own, and check that nothing is lost.
     """
     if brokers not in (1, 3):
         raise InvalidRequest(f"--brokers {brokers}: expected 1 or 3")

@@ -15,12 +15,14 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from google.protobuf.message import DecodeError
 from grpc import StatusCode
 from grpc.aio import AioRpcError
 
 from ..foundation.lifecycle import end_all
+from ..foundation.unreadable import words
 from ..model.address import parse_address
-from ..model.errors import TailraceError
+from ..model.errors import InvalidRequest, TailraceError
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
@@ -237,6 +239,7 @@ class _ServedStream:
 
     def __init__(self, wire: Wire, method: StreamMethod) -> None:
         self._wire = wire
+        self._path = method.path
         self._parse = method.request.FromString
 
     async def send(self, message: Any, /) -> None:
@@ -248,7 +251,14 @@ class _ServedStream:
 
     async def receive(self) -> Any | None:
         frame = await self._wire.read()
-        return None if frame is None or frame[0] != MESSAGE else self._parse(frame[1])
+        if frame is None or frame[0] != MESSAGE:
+            return None
+        try:
+            return self._parse(frame[1])
+        except DecodeError as error:
+            said = f"bytes that cannot be read: {self._path}: {words(error)}"
+            _LOG.warning(said)
+            raise InvalidRequest(said) from None
 
 
 def named_socket(name: str, use: Callable[[socket.socket, str], None]) -> socket.socket:

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from .functions import OUTAGE
+from .host_wire import APART, HOST_WAYS, HostBreak
+from .hosts_plan import LOSE, parts_of
 from .path import QUEUE, STREAM, DoneFault, Hit, Reach, reach_of
 from .plan import WORKERS, Breakage, FaultStep, FedItem
 from .proxy import FaultProxy
@@ -36,7 +38,7 @@ class Injector:
         """Does the step's actions at once; returns when what was broken is whole again."""
         done = await asyncio.gather(*(self._one(action, step.kind) for action in step.actions))
         found = [fault for fault in done if fault is not None]
-        if len(found) > 1 and all(hit.reach is Reach.RAN for fault in found for hit in fault.hits):
+        if len(found) > 1 and all(any(hit.reach is Reach.RAN for hit in fault.hits) for fault in found):
             # Both workers at once: nobody could go on before one of them was back.
             found = [fault._replace(back=min(one.end for one in found)) for fault in found]
         return found
@@ -52,6 +54,7 @@ class Injector:
             "memory": self._memory,
             "disk": self._disk,
             "cut": self._cut,
+            **dict.fromkeys((*HOST_WAYS, LOSE), self._host),
         }.get(action.what, self._wire)
         return await do(action, kind)
 
@@ -176,6 +179,30 @@ class Injector:
         begin = time.monotonic()
         await self._world.cut()
         return _one(kind, action.target, begin, time.monotonic(), set(), lasting=True)
+
+    async def _host(self, action: Breakage, kind: str) -> DoneFault:
+        """A host's wire, and of one that is lost also all that runs on it."""
+        world, host = self._world, action.target
+        assert world.networks is not None
+        broken = HostBreak(int(host.rpartition("-")[2]), APART if action.what == LOSE else action.what)
+        there = parts_of(host)
+        touched = {part: self._processes(part) for part in there}
+        begin = time.monotonic()
+        await world.networks.cut(broken)
+        if action.what == LOSE:
+            guards = [guard for part in there if part in WORKERS and (guard := world.guard(part))]
+            signal_all([*guards, *(pid for part in there for pid in world.everything_under(part))], signal.SIGKILL)
+        try:
+            await asyncio.sleep(action.length * self._lease)
+        finally:
+            end = time.monotonic()
+            await world.networks.heal(broken)
+        if not there:  # the one with the stores: nothing goes on anywhere
+            return _one(kind, "store", begin, end, set(), lasting=True)
+        hits = [
+            Hit(reach_of(part), begin, end, frozenset(touched[part] | self._processes(part)) - {0}) for part in there
+        ]
+        return DoneFault(kind, begin, end, tuple(hits))
 
     async def _wire(self, action: Breakage, kind: str) -> DoneFault:
         world, wire = self._world, action.target

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .path import QUEUE, STREAM
@@ -57,8 +57,8 @@ class FaultStep(NamedTuple):
 class Breakage(NamedTuple):
     """One thing to break. `length`: as a share of the longest lease, for what lasts; of an outage in seconds."""
 
-    what: str  # kill | stop | term | roll | exit | memory | disk | outage | one of WAYS
-    target: str  # a part, `node`, `executor`, a wire
+    what: str  # kill | stop | term | roll | exit | memory | disk | outage | lose | one of WAYS or of HOST_WAYS
+    target: str  # a part, `node`, `executor`, a wire, a host
     length: float = 0.0
 
     @property
@@ -162,9 +162,9 @@ def families() -> dict[str, list[Breakage]]:
 
 
 #: In which order families take turns: a run of eight faults has met each.
-_TURNS = ("kill", "wire", "stop", "two", "user", "wire", "term", "disk", "kill", "wire", "stop", "two", "wire", "kill")
+TURNS = ("kill", "wire", "stop", "two", "user", "wire", "term", "disk", "kill", "wire", "stop", "two", "wire", "kill")
 #: Every third fault is the server's, where there is one.
-_TURNS_WITH_SERVER = tuple(turn for number, each in enumerate(_TURNS) for turn in (each, SERVER)[: 1 + number % 2])
+_TURNS_WITH_SERVER = tuple(turn for number, each in enumerate(TURNS) for turn in (each, SERVER)[: 1 + number % 2])
 
 
 def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool = False) -> list[FaultStep]:
@@ -172,8 +172,21 @@ def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool
 
     `without`: words of actions that cannot be done here; `server`: the queue rests on one, which is killed too.
     """
+    turns = _TURNS_WITH_SERVER if server else TURNS
+    return dealt(count, seed, families(), turns, without, ("kill", "stop", "wire"))
+
+
+def dealt(
+    count: int,
+    seed: int,
+    known: Mapping[str, Sequence[Breakage]],
+    turns: Sequence[str],
+    without: Collection[str],
+    seconds: Sequence[str],
+) -> list[FaultStep]:
+    """So many faults of these families in these turns. `seconds`: the families of the second one of two at once."""
     chance = random.Random(f"faults {seed}")
-    known = {name: [action for action in actions if action.what not in without] for name, actions in families().items()}
+    known = {name: [action for action in actions if action.what not in without] for name, actions in known.items()}
     known = {name: actions for name, actions in known.items() if actions}
     decks: dict[str, list[Breakage]] = {name: [] for name in known}
 
@@ -183,13 +196,13 @@ def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool
             deck.extend(chance.sample(known[family], len(known[family])))
         return deck.pop()
 
-    turns = [turn for turn in (_TURNS_WITH_SERVER if server else _TURNS) if turn == "two" or turn in known]
+    turns = [turn for turn in turns if turn == "two" or turn in known]
     steps: list[FaultStep] = []
     for number in range(count):
         turn = turns[number % len(turns)]
         if turn == "two":
             first = draw("kill")
-            second = draw(chance.choice([name for name in ("kill", "stop", "wire") if name in known]))
+            second = draw(chance.choice([name for name in seconds if name in known]))
             actions = (first,) if second.target == first.target else (first, second)
         else:
             actions = (draw(turn),)

@@ -1,4 +1,4 @@
-"""`tailrace bench --scenario faults`, `restarts`, and those of streams on servers of their own."""
+"""`tailrace bench --scenario faults`, `restarts`, `host_faults`, and those of streams on servers of their own."""
 
 from __future__ import annotations
 
@@ -31,9 +31,12 @@ from .world import FaultWorld
 USUAL = {
     "faults": (2000, 12),
     "restarts": (4000, 100),
+    "host_faults": (2000, 10),
     "kafka_faults": (4000, 14),
     "redis_stream_faults": (4000, 12),
 }
+#: Those whose queue may rest on a server.
+ON_ENGINES = ("faults", "host_faults")
 #: Items of each of the two times without faults before those of streams on servers.
 CALM = 1000
 
@@ -63,8 +66,8 @@ def main(options: FaultOptions) -> int:
     faults = usual_faults if options.faults is None else options.faults
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     rolling = options.scenario == "restarts"
-    if options.engine and options.scenario != "faults":
-        raise InvalidRequest(f"--engine is for the scenario faults, not for {options.scenario}")
+    if options.engine and options.scenario not in ON_ENGINES:
+        raise InvalidRequest(f"--engine is for the scenarios {', '.join(ON_ENGINES)}, not for {options.scenario}")
     planned = _PLANS.get(options.scenario, _plan)(options, count, faults, seed)
     if options.children:
         planned = planned._replace(items=plan.with_children(planned.items))
@@ -133,13 +136,30 @@ def _plan(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned
     return _Planned(items, steps, make, {}, skipped)
 
 
+def _over_hosts(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:
+    from . import hosts_plan
+    from .hosts_world import HostsOnServer, HostsWorld  # certificates need an extra
+
+    make: Callable[[Path], FaultWorld] = partial(HostsWorld, heartbeat=options.heartbeat)
+    server = options.engine not in ("", "sqlite")
+    if server:
+        make = partial(HostsOnServer, heartbeat=options.heartbeat, engine=_engine(options))
+    steps = hosts_plan.faults(faults, seed, server=server)
+    return _Planned(plan.items(count, seed), steps, make, {}, {})
+
+
 def _on_engine(options: FaultOptions) -> Callable[[Path], FaultWorld]:
-    from ..queue_engines import NODES  # each needs its extra
     from .server_world import ServerWorld
+
+    return partial(ServerWorld, heartbeat=options.heartbeat, engine=_engine(options))
+
+
+def _engine(options: FaultOptions) -> str:
+    from ..queue_engines import NODES  # each needs its extra
 
     if options.engine not in NODES:
         raise InvalidRequest(f"--engine {options.engine}: faults kill a server, so expected {' or '.join(NODES)}")
-    return partial(ServerWorld, heartbeat=options.heartbeat, engine=options.engine)
+    return options.engine
 
 
 def _with_kafka(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:
@@ -172,5 +192,5 @@ def _with_streams(
     return _Planned(streams_plan.items(count, seed, mix), steps, make, calm, {})
 
 
-#: Those that are not around the platform's own log and queue.
-_PLANS = {"kafka_faults": _with_kafka, "redis_stream_faults": _with_redis_streams}
+#: Those that are not around the platform's own log and queue, or not on one machine.
+_PLANS = {"host_faults": _over_hosts, "kafka_faults": _with_kafka, "redis_stream_faults": _with_redis_streams}

@@ -33,6 +33,7 @@ from .disk import SmallDisk
 from .fed import FedLog
 from .feed import PATIENCE, FaultFeed
 from .functions import FOLDER_VARIABLE
+from .host_networks import HostNetworks
 from .journal import Line
 from .looks import Looks
 from .owners_seen import SeenOwner, owners, tenures
@@ -72,8 +73,16 @@ _TAILERS = {
 class Restarted:
     """One part, started again whenever it ends. `ready` is set while it is up; `starts` are monotonic times."""
 
-    def __init__(self, name: str, settings: PartSettings | None, environment: Mapping[str, str], log: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: PartSettings | None,
+        environment: Mapping[str, str],
+        log: Any,
+        within: Sequence[str] = (),
+    ) -> None:
         self.name = name
+        self._within = within
         self.child: Child | None = None
         self.ready = asyncio.Event()
         self.deaths = 0
@@ -103,7 +112,9 @@ class Restarted:
         assert self._settings is not None, "what keeps another kind of process says how"
         while True:
             try:
-                self.child = await spawn(self._settings, self._environment, stderr=self._log, grace=_GRACE)
+                self.child = await spawn(
+                    self._settings, self._environment, stderr=self._log, grace=_GRACE, within=self._within
+                )
             except PartFailed:
                 await asyncio.sleep(_LONG_PAUSE)
                 continue
@@ -156,6 +167,8 @@ class FaultWorld:
     group_time    seconds that a dead tailer's share takes to be given to another, before leases count
     build_up      seconds that a step's items are put in before its fault
     in_flight     how many items of streams the tailers may have had out at any moment; 0: that is not judged
+    address       of whatever parts and wires listen
+    direct        the wires over which sessions go without gRPC
     """
 
     tailer_parts: tuple[str, ...] = ("tailers",)
@@ -163,8 +176,12 @@ class FaultWorld:
     group_time = 0.0
     build_up = 0.0
     in_flight = 0
+    address = "127.0.0.1"
+    direct: tuple[str, ...] = DIRECT
     #: Cuts the power of the machine that the parts are on, and has it back; only where there is such a disk.
     cut: Callable[[], Awaitable[None]] | None = None
+    #: The hosts that the parts are on; None: they are on this machine.
+    networks: HostNetworks | None = None
 
     def __init__(self, folder: Path, heartbeat: float, tailers: Mapping[str, str] = _TAILERS) -> None:
         self.folder = folder
@@ -183,12 +200,12 @@ class FaultWorld:
         """Starts every part; returns when all are ready."""
         config = self._configured()
         for part in ("store", "gateway", "delay", "scheduler", "direct"):
-            self.ports[part] = f"127.0.0.1:{free_port()}"
+            self.ports[part] = f"{self.address}:{free_port(self.address)}"
         for wire in WIRES:
-            target = "direct" if wire in DIRECT else wire.partition(":")[2]
-            proxy = self.wires[wire] = FaultProxy(self.ports[target])
+            target = "direct" if wire in self.direct else wire.partition(":")[2]
+            proxy = self.wires[wire] = FaultProxy(self.ports[target], f"{self.address}:0")
             await proxy.start()
-        through = {wire: (SCHEME if wire in DIRECT else "") + proxy.address for wire, proxy in self.wires.items()}
+        through = {wire: (SCHEME if wire in self.direct else "") + proxy.address for wire, proxy in self.wires.items()}
         ports = self.ports
         gateway = GatewaySettings(config=config, listen=ports["gateway"], store=through["gateway:store"])
         delay = DelaySettings(config=config, listen=ports["delay"], store=through["delay:store"])
@@ -199,9 +216,8 @@ class FaultWorld:
             delay=through["tailers:delay"],
             store=through["tailers:store"],
         )
-        scheduler = SchedulerSettings(
-            config=config, listen=ports["scheduler"], direct=ports["direct"], gateway=ports["gateway"]
-        )
+        direct = ports["direct"] if self.direct else ""
+        scheduler = SchedulerSettings(config=config, listen=ports["scheduler"], direct=direct, gateway=ports["gateway"])
         self._add("store", StoreSettings(config=config, listen=ports["store"], data=self.data))
         await self.parts["store"].start()
         self._owners = Looks(partial(owners, self.ports["store"]))  # past the wires: what is broken there it should see
@@ -230,8 +246,16 @@ class FaultWorld:
     def _add(self, name: str, settings: PartSettings) -> None:
         log = (self.folder / "logs" / f"{name}.log").open("ab")
         self._logs.append(log)
-        environment = {FOLDER_VARIABLE: str(self.journal)}
-        self.parts[name] = Restarted(name, settings, environment, log)
+        environment = {FOLDER_VARIABLE: str(self.journal), **self.environment(name)}
+        self.parts[name] = Restarted(name, settings, environment, log, self.within(name))
+
+    def environment(self, part: str) -> Mapping[str, str]:
+        """More of a part's environment."""
+        return {}
+
+    def within(self, part: str) -> Sequence[str]:
+        """The words before a part's own command."""
+        return ()
 
     async def stop(self) -> None:
         """Ends everything, drained where it can be."""

@@ -152,6 +152,8 @@ class Site(NamedTuple):
     start: Start
     gateway: str
     scheduler: str
+    #: The processes that were started, in order.
+    parts: list[Running] = []  # noqa: RUF012 - a fleet's own list is given
 
     def tell(
         self, host: Host, role: str | None, *words: str, more: dict[str, str] | None = None
@@ -186,7 +188,7 @@ def site(hosts: tuple[Host, Host], tmp_path: Path) -> Iterator[Site]:
 
     ports = (8786, 8788, 8790, 8789)
     gateway, scheduler, store, delay = (f"{one.listen}:{port_of(one, each)}" for each in ports)
-    site = Site(tmp_path, one, two, start, gateway, scheduler)
+    site = Site(tmp_path, one, two, start, gateway, scheduler, running)
     made = site.tell(one, None, "auth", "init", str(tmp_path / "fleet"), "--host", one.address)
     assert made.returncode == 0, made.stderr
     try:

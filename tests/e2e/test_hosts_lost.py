@@ -79,8 +79,8 @@ def ours(site: Site, host: Host | None) -> list[tuple[str, int, int, float, str]
     return [line for line in lines(site) if host is None or line[4] == host.name]
 
 
-def worker(site: Site, host: Host, slots: int) -> None:
-    (site.folder / "tasks.py").write_text(JOURNALED)
+def worker(site: Site, host: Host, slots: int, functions: str = JOURNALED) -> None:
+    (site.folder / "tasks.py").write_text(functions)
     config = site.folder / f"config-{host.name}"
     config.mkdir()
     (config / "worker.yaml").write_text(f"slots: {slots}\nexecutors: 1\n")

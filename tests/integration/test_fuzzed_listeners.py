@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,16 @@ from typing import Any
 import grpc
 import msgspec
 import pytest
-from aiohttp.http_exceptions import HttpProcessingError
 from google.protobuf import descriptor_pool
-from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from scenes.fuzzing import Fuzz
 from scenes.scheduler_place import SIZES
 
 from tailrace.assembly.separate import SeparateDelay, SeparateGateway, SeparateStore
 from tailrace.assembly.settings import ConfigDirectory
+from tailrace.foundation import telemetry
 from tailrace.foundation.metrics_server import MetricsServer
+from tailrace.foundation.unreadable import plainly
 from tailrace.model.errors import TailraceError
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
@@ -75,21 +76,19 @@ async def listeners(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
 
 @pytest.fixture
 def failures(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """What any part failed at, by its log."""
+    """What any part failed at, by its log. Bytes that cannot be read are no failure: of those it has a line each."""
     caplog.set_level(logging.ERROR)
+    plainly()
 
     def found() -> list[str]:
-        return [caplog.handler.format(each) for each in caplog.records if each.exc_info and not _refused(each)]
+        return [caplog.handler.format(each) for each in caplog.records if each.exc_info and not _gave_up(each)]
 
     return found
 
 
-def _refused(record: logging.LogRecord) -> bool:
-    """Whether a library says no more than that it cannot read something or that nobody waits for an answer, as gRPC and
-    aiohttp do with a traceback."""
-    error = record.exc_info[1] if record.exc_info else None
-    gone = record.getMessage().startswith("Failed sending")  # whoever asked gave up
-    return gone or isinstance(error, DecodeError | HttpProcessingError)
+def _gave_up(record: logging.LogRecord) -> bool:
+    """Whether gRPC says with a traceback that whoever asked does not wait for an answer."""
+    return record.getMessage().startswith("Failed sending")
 
 
 def methods(file: Any) -> list[Any]:
@@ -202,3 +201,41 @@ async def test_whatever_listeners_are_told_they_fail_at_nothing(
     assert not failures(), failures()[0]
     async with GatewayClient(listeners["gateway"]) as operator:
         assert (await operator.overview()).queue is not None
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """The log of a part, as parts set it up."""
+    root = logging.getLogger()
+    handlers, level, own = list(root.handlers), root.level, logging.getLogger("tailrace").level
+    text = io.StringIO()
+    telemetry.set_up("scheduler", stream=text, environment={"TAILRACE_LOG": "text"})
+    yield text
+    for handler in [each for each in root.handlers if each not in handlers]:
+        root.removeHandler(handler)
+    root.setLevel(level)
+    logging.getLogger("tailrace").setLevel(own)
+
+
+async def test_bytes_that_cannot_be_read_are_one_plain_line_of_the_log_each(
+    listeners: dict[str, str], written: io.StringIO
+) -> None:
+    # Given a part that logs as parts do
+    nonsense, unread = b"\xff\xff\xff", "bytes that cannot be read: "
+    # When each listener is told what no message is
+    async with dial(listeners["scheduler"]) as channel:
+        for name in ("Explain", "AttachWorker"):
+            method = next(each for each in methods(scheduler_pb2) if each.name == name)
+            await told(channel, method, [nonsense])
+    greeting = b"tailrace-direct/1 /tailrace.v1.Scheduler/AttachTailer"
+    frames = b"".join(struct.pack(">IB", len(each), at) + each for at, each in enumerate((greeting, nonsense)))
+    await spoken(listeners["direct"], frames)
+    await spoken(listeners["metrics"], b"GET /me\0trics HTTP/1.1\r\nHost: x\r\n\r\n")
+    # Then each is a warning of one line
+    lines = written.getvalue().splitlines()
+    assert [line.partition("warning: ")[2].partition("'")[0] for line in lines] == [
+        f"{unread}/tailrace.v1.Scheduler/Explain: Error parsing message with type ",
+        f"{unread}/tailrace.v1.Scheduler/AttachWorker: Error parsing message with type ",
+        f"{unread}/tailrace.v1.Scheduler/AttachTailer: Error parsing message with type ",
+        f"{unread}Error handling request from 127.0.0.1: 400, message: Invalid char in url path: b",
+    ], lines

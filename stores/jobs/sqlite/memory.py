@@ -118,8 +118,8 @@ class JobMemory:
 def _read(connection: sqlite3.Connection, jobs: Sequence[int]) -> dict[int, KnownJob]:
     which = json_text(jobs)
     rows = connection.execute(
-        "SELECT j.job, j.tree, j.final, t.policy, t.most_failed, t.ending <> '', coalesce(e.bits, 0), t.id, t.type, j.name"
-        " FROM json_each(?) AS n CROSS JOIN jobs AS j ON j.job = n.value JOIN job_trees AS t ON t.tree = j.tree"
+        "SELECT j.job, j.tree, j.final, t.policy, t.most_failed, t.ending <> '', coalesce(e.bits, 0), t.id, t.type,"
+        " j.name FROM json_each(?) AS n CROSS JOIN jobs AS j ON j.job = n.value JOIN job_trees AS t ON t.tree = j.tree"
         " LEFT JOIN job_tree_events AS e ON e.tree = j.tree",
         (which,),
     ).fetchall()

@@ -1,0 +1,34 @@
+"""Bytes that a library cannot read are a line of the log; what a handler fails at keeps its traceback."""
+
+import logging
+
+import pytest
+from google.protobuf.message import DecodeError
+
+from tailrace.foundation.unreadable import LONGEST, plainly, words
+from tailrace.wire.v1 import scheduler_pb2
+
+
+def test_a_handler_that_cannot_read_something_keeps_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    # Given a handler of gRPC's that reads what it was given, when it cannot
+    plainly()
+    try:
+        scheduler_pb2.ExplainRequest.FromString(b"\xff\xff\xff")
+    except DecodeError:
+        logging.getLogger("grpc._cython.cygrpc").exception("Unexpected [DecodeError] raised by servicer method [/x]")
+    # Then the log says where
+    [record] = caplog.records
+    assert record.exc_info and record.levelno == logging.ERROR
+    assert record.getMessage() == "Unexpected [DecodeError] raised by servicer method [/x]"
+
+
+def test_other_records_pass_as_they_are(caplog: pytest.LogCaptureFixture) -> None:
+    plainly()
+    logging.getLogger("aiohttp.server").error("something else")
+    [record] = caplog.records
+    assert (record.getMessage(), record.levelno) == ("something else", logging.ERROR)
+
+
+def test_words_are_on_one_line_and_bounded() -> None:
+    assert words(ValueError("400, message:\n  Bad\n\n   x")) == "400, message: Bad x"
+    assert words(ValueError("y" * 1000)) == "y" * LONGEST + "…"
