@@ -69,8 +69,8 @@ def bench(
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
             "backlog, plateau and host_faults: sqlite, postgres, redis; outbox, jobs, trees and beside_tree: sqlite, "
-            "postgres; store_down and faults: postgres, redis; power_cut: sqlite, postgres, redis, redis-everysec; rivals: "
-            "the last three, or kafka. stream: where the state rests, sqlite or postgres.",
+            "postgres; store_down and faults: postgres, redis; power_cut: sqlite, postgres, redis, redis-everysec; "
+            "rivals: the last three, or kafka. stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[
