@@ -8,6 +8,7 @@ one that runs.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -31,6 +32,8 @@ ROUNDS = 3
 LONGEST, SHORTEST, EACH_SECOND = 10.0, 1.0, 50_000
 #: Items that must have ended before a tree counts as one that runs.
 BEGUN = 1000
+#: Seconds in which nothing ends of a tree that stands still.
+STILL = 1.0
 #: Seconds in which a tree must begin to run.
 BEGINS_WITHIN = 60.0
 
@@ -64,6 +67,7 @@ async def beside_tree(folder: Path, count: int, progress: Progress, engine: str 
                 pace: list[float] = []
                 work: Figures = {}
                 for _ in range(ROUNDS):
+                    await _still(job)
                     waits["waiting"] += await measured("beside a tree that waits")
                     await _gates(operator, "resume")
                     before = await _running(job)
@@ -101,6 +105,14 @@ async def _filled(client: tailrace.AsyncClient, count: int, progress: Progress) 
     await job.add_many({"n": number} for number in range(count))
     await job.seal()
     return job
+
+
+async def _still(job: tailrace.AsyncJob) -> None:
+    """Waits until none of it ends any more: what was out when the gate was shut."""
+    before = -1
+    while (ended := await _ended(job)) != before:
+        before = ended
+        await asyncio.sleep(STILL)
 
 
 async def _running(job: tailrace.AsyncJob) -> int:

@@ -169,7 +169,7 @@ def make(connection: sqlite3.Connection, memory: Memory, born: Sequence[Born], n
         return Counter()
     kinds = memory.kinds.kinds
     items = [NewItem(kinds[each.fed.kind], each.payload) for each in born]
-    made = submit(connection, memory, items, UNBOUNDED, now, JOB)
+    made = submit(connection, memory, items, UNBOUNDED, now, JOB, born=True)
     rows = [(int(one.id, 16), each.fed.job, each.origin, each.part) for one, each in zip(made, born, strict=True)]
     insert(connection, "job_items (item, job, origin, part)", rows)
     return Counter(each.fed.job for each in born)

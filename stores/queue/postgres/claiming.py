@@ -12,6 +12,7 @@ from ....model.claim import Leased, Settle, State
 from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
 from ...postgres.arrays import numbers
+from ..beside import BesideSubmissions
 from ..gates import ShutLanes
 from ..hand_over import Taker
 from ..ids import id_text
@@ -58,6 +59,7 @@ class PostgresClaiming:
         self._outbox = outbox
         self._tell = tell
         self._settle = settle
+        self._beside = BesideSubmissions()
         self._bounds, self._dry, self._stocked = LookBounds(), NothingDue(), LanesWithWork()
         self._turn = 0  # claims so far
         self._turns: dict[int, int] = {}  # lane → the kind whose turn was last
@@ -84,6 +86,10 @@ class PostgresClaiming:
     def collected(self) -> None:
         """Something came out of the outbox: it may be of a new kind."""
         self._looked = -math.inf
+
+    def submitted(self, priorities: Iterable[int]) -> None:
+        """This process is asked to store something of these priorities."""
+        self._beside.submitted(priorities, self._clock.monotonic())
 
     def put(self, moments: Sequence[tuple[int, int]], due: dict[int, int]) -> None:
         """This process stored items that wait: of each the lane and when it is due (µs); `due`: those that are due,
@@ -188,7 +194,8 @@ class PostgresClaiming:
 
     def arguments(self, demand: Demand, lanes: Sequence[int], shut: Sequence[int], seconds: float) -> tuple[Any, ...]:
         turns = self._turns if self._takes_turns else None
-        plan = planned(self._kinds, demand, lanes, shut, self._bounds, turns, self._share, self._turn)
+        most = self._beside.most((self._kinds.lanes[lane][1] for lane in lanes), self._clock.monotonic())
+        plan = planned(self._kinds, demand, lanes, shut, self._bounds, turns, self._share, self._turn, most)
         return (self._ground.time(), *plan, int(seconds * 1e6), self._home.timeline)
 
     def arguments_of(self, taker: Taker, lanes: Iterable[int]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import msgspec
 from ....model.claim import Leased
 from ....model.demand import Cell, Demand
 from ....model.due_times import few
-from ....model.workload import FLIGHT_ITEMS, Extra
+from ....model.workload import Extra
 from ...postgres.arrays import numbers
 from ..gates import ShutLanes
 from ..ids import id_text
@@ -67,10 +67,12 @@ def planned(
     turns: Mapping[int, int] | None,
     share: float,
     turn: int,
+    most: int,
 ) -> PostgresClaimPlan:
-    """Visits in turns. Lanes for which nothing was left come last: they get what the others did not have. `turns`: of
-    lanes the kind whose turn was last; a lane of one kind, which is open, needs none, and without it none has any."""
-    total = min(demand.total, FLIGHT_ITEMS)
+    """Visits in turns, of at most so many items. Lanes for which nothing was left come last: they get what the others
+    did not have. `turns`: of lanes the kind whose turn was last; a lane of one kind, which is open, needs none, and
+    without it none has any."""
+    total = min(demand.total, most)
     waiting = [ReadyLane(lane, kinds.lanes[lane][1], demand.cells[kinds.cells[lane]]) for lane in ready]
     limits = limits_in_turn(waiting, total, share, turn)
     places: dict[Cell, int] = {}

@@ -152,6 +152,7 @@ class PostgresQueue:
         check(items, self._config.max_payload)
         if not items:
             return []
+        self._claiming.submitted({item.kind.priority for item in items})
         return await self._submissions.add(items)
 
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:

@@ -82,7 +82,7 @@ def claim(
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
         memory.turn += 1
         return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[ID]] for row in rows])
-    visit = Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
+    visit = Visit(demand, BESIDE_ITEMS if 0 <= now - memory.submitted < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
         for (takes_turns, limit, closed), visits in groupby(

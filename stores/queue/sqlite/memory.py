@@ -88,7 +88,7 @@ class Memory:
     runs      function and beginning of the tokens of each row of `runs` (known.py)
     fresh     None, or what a claim that follows at once need not read
     fence     no fence that was ever given is above it, whatever the retention removed; `name` is the database's own
-    stored    µs, when somebody submitted last
+    stored    µs, when something was stored last; `submitted`: when somebody submitted it
     ahead     µs that the wall clock was ahead of the monotonic one when both were last looked at
     looked    µs of the monotonic one, then
     longest   µs: no lease was ever granted for longer
@@ -114,7 +114,7 @@ class Memory:
         self.ahead = self.looked = self.longest = self.noted_changes = 0
         self.fence = 0
         self.name = ""
-        self.stored = 0
+        self.stored = self.submitted = 0
         self.keyed = 0
         self.runs: set[tuple[str, str]] = set()
         self.turn = 0

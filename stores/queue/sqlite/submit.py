@@ -28,13 +28,15 @@ def submit(
     max_waiting: int,
     now: int,
     mark: int = 0,
+    *,
+    born: bool = False,
 ) -> list[Submitted]:
-    """Stores the items, each with this mark among its flags. Raises Overloaded when that would make more than
-    `max_waiting` live ones."""
+    """Stores the items, each with this mark among its flags. `born`: nobody submits them, they come of others that
+    ended. Raises Overloaded when that would make more than `max_waiting` live ones."""
     live = sum(memory.counts[state] for state in WAITING | LEASED)
     if live + len(items) > max_waiting:
         raise Overloaded(f"the queue holds {live} workloads and takes at most {max_waiting}; try again later", 5.0)
-    memory.stored = now
+    memory.stored, memory.submitted = now, memory.submitted if born else now
     fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
     numbers = memory.ids.take(len(items), now // 1000)
     known = note(connection, memory.runs, items, numbers)
