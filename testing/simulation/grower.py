@@ -18,7 +18,7 @@ from ...stores.remote import RemoteJobs
 from .host import Host, here
 from .journal import Execution
 from .plan import Plan
-from .plan_trees import MOST, MOST_GATHERED, TOLD, BranchItem, TreeAsk, TreePlan
+from .plan_trees import MOST, MOST_GATHERED, TOLD, BranchItem, TreePlan
 
 T = TypeVar("T")
 
@@ -78,8 +78,7 @@ class Grower:
         here().world.count("trees")
         here().world.say(here().name, f"made {tree.id}")
         works = [self._call(tree, place) for place in range(len(tree.calls))]
-        works += [self._ask(tree, place, ask) for place, ask in enumerate(tree.asks)]
-        await together(self._seal(tree), self._retry(tree), *works)
+        await together(self._seal(tree), self._retry(tree), self._asks(tree), *works)
 
     async def _until(self, time: float) -> None:
         await asyncio.sleep(max(0.0, time - here().world.now))
@@ -95,10 +94,12 @@ class Grower:
         await self._until(tree.seal)
         self.seals[tree.k] = await self._answer(f"seal of {tree.id}", partial(self._jobs.seal, tree.id, ""))
 
-    async def _ask(self, tree: TreePlan, place: int, ask: TreeAsk) -> None:
-        await self._until(ask.at)
-        change = partial(self._jobs.change, tree.id, ask.what, "the world ends it")
-        self.asks[tree.k, place] = await self._answer(f"{ask.what} of {tree.id}", change)
+    async def _asks(self, tree: TreePlan) -> None:
+        """One after the other: who lets a tree go on has heard that it is paused."""
+        for place, ask in enumerate(tree.asks):
+            await self._until(ask.at)
+            change = partial(self._jobs.change, tree.id, ask.what, "the world ends it")
+            self.asks[tree.k, place] = await self._answer(f"{ask.what} of {tree.id}", change)
 
     async def _retry(self, tree: TreePlan) -> None:
         """Once the tree is over; a tree that is forgotten has nothing to be tried again."""

@@ -40,8 +40,10 @@ TROUBLED, FAT, ODD, ADDING, KEYED = 0.3, 0.05, 0.05, 0.1, 0.1
 #: The shares of trees whose seal races their last call, that are paused, that are ended, whose end is told, and whose
 #: failed items are tried again.
 RACING, PAUSED, ENDED, TOLD_OF, TRIED_AGAIN = 0.5, 0.3, 0.2, 0.6, 0.5
-#: Faults more around a tree, at most, in worlds that have others.
-MORE = 4
+#: Faults more around a tree, at most, in worlds that have others; and the share of them that strike at such a time.
+MORE, AT_A_SEAL = 4, 0.4
+#: The share of trees to which nothing is added.
+EMPTY = 0.1
 #: What restarts nothing, and what wires of a blinking world do.
 _BLINKS = ("reset", "pause", "cut", "both", "freeze")
 #: More of the time in which all must be over: of each tree, for its depth.
@@ -64,7 +66,7 @@ def with_trees(plan: Plan, strike: float, stores: str) -> Plan:
     blinks = bool(faults) and all(fault.kind in _BLINKS for fault in faults)
     for tree in trees:
         for _ in range(random.randint(0, MORE)):
-            at = min(tree.at + random.uniform(0.0, 2.5 * FILLED), strike)
+            at = min(_moment(random, tree), strike)
             faults.append(Fault(at, "reset", "grower", stores) if blinks else _befalls(random, plan, at, stores))
     return replace(
         plan,
@@ -82,7 +84,8 @@ def _tree(random: Random, k: int, first: int) -> TreePlan:
     at = random.uniform(*MADE)
     growing = _Growing(random, jobs, first)
     times = sorted(at + random.uniform(0.0, FILLED) for _ in range(random.randint(*CALLS)))
-    calls = [RootCall(time, tuple(growing.root() for _ in range(random.randint(*ADDED)))) for time in times]
+    most = (0, 0) if random.random() < EMPTY else ADDED
+    calls = [RootCall(time, tuple(growing.root() for _ in range(random.randint(*most)))) for time in times]
     items = growing.grown()
     told = -1
     if random.random() < TOLD_OF:
@@ -91,10 +94,10 @@ def _tree(random: Random, k: int, first: int) -> TreePlan:
     seal = times[-1] + random.uniform(0.0, 4.0)
     if random.random() < RACING:
         seal = random.choice(times[-2:]) + random.uniform(-RACE, RACE)
-    policy, most = random.choice((("continue", 0), ("continue", 0), ("fail_tree", 0), ("threshold", 2)))
+    policy, most_failed = random.choice((("continue", 0), ("continue", 0), ("fail_tree", 0), ("threshold", 2)))
     retry = random.uniform(0.1, 5.0) if random.random() < TRIED_AGAIN else 0.0
     return TreePlan(
-        k, at, jobs, tuple(items), tuple(calls), max(at, seal), _asks(random, at), policy, most, retry, told
+        k, at, jobs, tuple(items), tuple(calls), max(at, seal), _asks(random, at), policy, most_failed, retry, told
     )
 
 
@@ -183,6 +186,13 @@ def _asks(random: Random, at: float) -> tuple[TreeAsk, ...]:
 # ---- what befalls it
 
 
+def _moment(random: Random, tree: TreePlan) -> float:
+    """A time in the life of a tree: often just when it is sealed, or somebody asks something of it."""
+    if random.random() < AT_A_SEAL:
+        return max(tree.at, random.choice((tree.seal, *(ask.at for ask in tree.asks))) - random.uniform(0.0, 0.01))
+    return tree.at + random.uniform(0.0, 2.5 * FILLED)
+
+
 def _befalls(random: Random, plan: Plan, at: float, stores: str) -> Fault:
     """Something that goes wrong while a tree grows: with its store, or with whoever runs its items."""
     seconds = random.choice((0.1, 1.0, 8.0)) * random.uniform(0.5, 2.0)
@@ -202,7 +212,7 @@ def _of_store(random: Random, at: float, stores: str, seconds: float) -> Fault:
     match random.choice(("point", "point", "dies", "answers", "cut", "writer")):
         case "point":
             what = f"queue: {random.choice(('before', 'after'))} commit"
-            return Fault(at, "point", stores, what=what, number=random.randint(1, 30), seconds=seconds)
+            return Fault(at, "point", stores, what=what, number=random.choice((1, 2, 3, 5, 9, 15)), seconds=seconds)
         case "answers":
             what = random.choice(("drop_reply", "drop_request", "repeat"))
             return Fault(at, "weather", what=what, amount=0.5, seconds=seconds)
