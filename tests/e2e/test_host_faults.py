@@ -50,7 +50,7 @@ def folder() -> Iterator[Path]:
 
 
 def test_wires_between_hosts_break_under_load_and_nothing_is_lost_or_twice_at_once(folder: Path) -> None:
-    # When packets of one host are lost, it is heard by nobody, and tailers are killed
+    # When one host is not heard, an executor is killed, and another host hears nobody
     options = ("--scenario", "host_faults", "--items", "300", "--faults", "3", "--seed", "8")
     figures = bench(folder, 170, *options)
     # Then everything ended as it had to

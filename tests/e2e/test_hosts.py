@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,7 +153,7 @@ class Site(NamedTuple):
     gateway: str
     scheduler: str
     #: The processes that were started, in order.
-    parts: list[Running] = []  # noqa: RUF012 - a fleet's own list is given
+    parts: Sequence[Running] = ()
 
     def tell(
         self, host: Host, role: str | None, *words: str, more: dict[str, str] | None = None

@@ -142,22 +142,21 @@ def test_what_a_lost_hosts_tailers_had_starts_elsewhere_once_their_leases_are_ov
     running = {n for n, each in runs(site).items() if not each[-1].ended}
     assert any(runs(site)[n][-1].host == site.two.name for n in running)
     # Then everything that ran there, or whose outcome could not be told to who had it, starts elsewhere or had ended
-    sizes = LeaseSizes()
-    bound = wait_for_source(sizes) + 2.0
+    lease = wait_for_source(LeaseSizes())
     lost = {n for n in running if runs(site)[n][-1].host == site.two.name}
-    end = cut + bound + 30
+    end = cut + lease + 30
     while lost - {n for n, each in runs(site).items() if each[-1].host == site.one.name and each[-1].ended}:
         assert time.monotonic() < end, "not all of them have ended elsewhere"
         time.sleep(0.2)
     # (whatever else would run again has begun by then)
-    time.sleep(max(0.0, cut + bound + BUSY - time.monotonic()))
+    time.sleep(max(0.0, cut + lease + BUSY - time.monotonic()))
     found = runs(site)
     again = {n: each[-1].start for n, each in found.items() if len(each) > 1 and each[-1].start > cut}
     queued = [at for n, at in again.items() if n < 1000]
     logged = [at for n, at in again.items() if n >= 1000]
-    print(f"asked: {bound:.1f} s; of the queue {later(queued, cut)}; of the stream {later(logged, cut)}")
+    print(f"asked: {lease + 2:.1f} s; of the queue {later(queued, cut)}; of the stream {later(logged, cut)}")
     assert lost <= again.keys()
-    assert max(again.values()) - cut <= bound + BUSY
+    assert max(again.values()) - cut <= lease + BUSY
     # And none is lost, and none ran twice at once
     assert len(found) == 1 + LOGGED + QUEUED
     assert all(any(each.ended for each in executions) for executions in found.values())
