@@ -78,7 +78,7 @@ class JobMemory:
         ).fetchone()
 
     def changed(self) -> None:
-        """Some tree ends, or is new: what is known of its jobs is read again."""
+        """Some tree ends, or is forgotten: what is known of jobs is read again."""
         self._known.clear()
 
     def job(self, connection: sqlite3.Connection, job: int) -> KnownJob:
