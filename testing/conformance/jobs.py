@@ -155,6 +155,29 @@ class JobsLaws:
                 await engine.sweep()
             assert (found.state, [one.failed for one in found.jobs]) == (state, [2700])
 
+    async def test_nothing_that_is_known_of_a_forgotten_tree_is_taken_for_the_next_one_s(
+        self, engine: JobsEngine
+    ) -> None:
+        # Given a tree that has run, was deleted and is forgotten
+        former = await make(engine, tree_of(job("a"), job("b", "a"), id="former"))
+        await fill(engine, former, b"1")
+        await engine.jobs.seal(former.id, "")
+        await work(engine, former, lambda name, payload: b"1")
+        await engine.jobs.change(former.id, "delete", "")
+        while await engine.sweep():
+            pass
+        assert await engine.jobs.show(former.id) is None
+        # When another one of another shape runs
+        tree = await make(engine, tree_of(job("a", final=True), job("b", "a"), job("c", "a")))
+        await fill(engine, tree, b"1")
+        await engine.jobs.seal(tree.id, "")
+        await work(engine, tree, lambda name, payload: json.dumps(name).encode())
+        # Then it is as if the former had never been
+        found = await shown(engine, tree)
+        assert (found.state, [each.succeeded for each in found.jobs]) == ("complete", [1, 1, 1])
+        page = await engine.jobs.results(tree.id, "", 100, 1 << 20)
+        assert [each.result for each in page.results] == [b'"a"', b'"b"', b'"c"']
+
     async def test_each_element_of_a_result_becomes_an_item(self, engine: JobsEngine) -> None:
         tree = await make(engine, tree_of(job("a"), job("b", "a", each=True)))
         await fill(engine, tree, b"1", b"2", b"3")

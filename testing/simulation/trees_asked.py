@@ -18,7 +18,7 @@ def asked(grower: Grower, grown: Grown, former: Grown | None, number_of: NumberO
         if former is not None:
             yield from _taken_along(grown, former)
     else:
-        yield from _answered(grower, grown)
+        yield from _answered(grower, grown, grown.row.id in deleted)
         yield from _retried(grower, grown, grown.row.id in deleted)
     yield from _added(grower, grown, number_of)
     yield from _inner(grower, grown)
@@ -56,7 +56,7 @@ def _added(grower: Grower, grown: Grown, number_of: NumberOf) -> Iterator[str]:
         yield f"has {len(rows)} items that were added, and {surely.total() + perhaps.total()} were asked for"
 
 
-def _answered(grower: Grower, grown: Grown) -> Iterator[str]:
+def _answered(grower: Grower, grown: Grown, deleted: bool) -> Iterator[str]:
     """A seal stands between what is added and what is refused; an end is an end."""
     tree = grown.plan
     seal = grower.seals[tree.k]
@@ -68,7 +68,7 @@ def _answered(grower: Grower, grown: Grown) -> Iterator[str]:
             yield f"took call {place}, which was made after its seal was answered"
         if not told.done and not grown.row.ending and told.at < seal.began:
             yield f"refused call {place} before anybody sealed it: {told.why}"
-    if not seal.done and not grown.row.deleted:
+    if not seal.done and not deleted:
         yield f"was not sealed: {seal.why}"
     for place, ask in enumerate(tree.asks):
         if ask.what == "cancel" and grower.asks[tree.k, place].done and not grown.row.ending:

@@ -114,14 +114,16 @@ class TreesAudit:
     def _tells(self, id: str, event: Any) -> None:
         """The end of a tree is told once it is over, and as it was."""
         tree = event["job"]
-        grown = self.over.get(tree)
-        if grown is None:
-            self._wrong(tree, "tells of its end, and is not over")
-            return
         if not self._journal.was(id):  # a dead letter that was redriven tells it once more
             self.told.setdefault(tree, set()).add(id)
+        grown = self.over.get(tree)
+        if grown is None:
+            if tree in self._deleted() and tree not in self._grown():
+                return  # it was forgotten as soon as it was over
+            self._wrong(tree, "tells of its end, and is not over")
+            return
         ended = Counter(each.state for each in grown.items.values())
-        if (event["state"], event["succeeded"], event["failed"]) != (
+        if not grown.row.deleted and (event["state"], event["succeeded"], event["failed"]) != (
             grown.row.ending or "complete",
             ended[SUCCEEDED],
             ended[FAILED],
@@ -255,7 +257,8 @@ class TreesAudit:
             asks = sum((tree.k, place) in grower.asks for place in range(len(tree.asks)))
             if calls < len(tree.calls) or asks < len(tree.asks):
                 yield f"{tree.id} has calls that were not answered"
-            if tree.k in grower.made and tree.id not in self.over:
+            forgotten = tree.id in self._deleted() and tree.id not in self._grown()
+            if tree.k in grower.made and tree.id not in self.over and not forgotten:
                 yield f"{tree.id} is not over"
             if tree.retry and tree.k not in grower.retries and tree.id not in self._deleted():
                 yield f"the retry of {tree.id} was not answered"
@@ -273,6 +276,8 @@ class TreesAudit:
         """Each tree has what was added to it, and ended as it should."""
         buried = self.buried()
         for id, grown in self.over.items():
+            if grown.row.deleted:
+                continue  # it may have been forgotten in part when it was first seen to be complete
             for line in asked(self._grower, grown, self.over.get(grown.plan.id), self.n_of, self._deleted()):
                 self._wrong(id, line)
             if (grown.plan.told >= 0) != (len(self.told.get(id, ())) == 1):

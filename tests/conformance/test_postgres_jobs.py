@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
-from tailrace.model.claim import Settle
+from tailrace.model.claim import Leased, Settle
+from tailrace.model.demand import Demand
 from tailrace.stores.jobs.postgres.jobs import PostgresJobs
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.jobs import JobsLaws
@@ -28,6 +29,11 @@ class _AdvancedQueue(PostgresQueue):
         refused = await super().settle(fence, succeeded, others)
         await self.jobs.advance()
         return refused
+
+    async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
+        leased = await super().lease(demand, seconds, wait)
+        await self.jobs.advance()  # of leases that were over
+        return leased
 
 
 class Engine(ServedQueue):

@@ -143,6 +143,6 @@ class SqliteJobs:
         def tidy(connection: sqlite3.Connection) -> int:
             now = self._queue.now()
             advance(connection, memory, now)
-            return len(memory.jobs.due) + trees.forget(connection, now - int(self._retention * 1e6))
+            return len(memory.jobs.due) + trees.forget(connection, memory, now - int(self._retention * 1e6))
 
         return await self._file.write(tidy, heavy=True)

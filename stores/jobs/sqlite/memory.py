@@ -96,7 +96,7 @@ class JobMemory:
         self.bounded = connection.execute("SELECT 1 FROM job_bounds LIMIT 1").fetchone() is not None
 
     def changed(self) -> None:
-        """Some tree ends, or is new: what is known of its jobs is read again."""
+        """Some tree ends, or is forgotten: what is known of jobs is read again."""
         self._known.clear()
 
     def job(self, connection: sqlite3.Connection, job: int) -> KnownJob:

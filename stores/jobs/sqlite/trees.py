@@ -225,8 +225,9 @@ def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str,
     return "done"
 
 
-def forget(connection: sqlite3.Connection, before: int) -> int:
-    """Forgets some rows of the oldest tree that was complete before a time, or that is deleted; how many."""
+def forget(connection: sqlite3.Connection, memory: Memory, before: int) -> int:
+    """Forgets some rows of the oldest tree that was complete before a time, or that is deleted; how many. The next
+    tree's jobs may have the numbers of its."""
     row = connection.execute(
         "SELECT tree FROM job_trees WHERE complete_at IS NOT NULL AND (complete_at < ? OR deleted = 1) LIMIT 1",
         (before,),
@@ -258,6 +259,7 @@ def forget(connection: sqlite3.Connection, before: int) -> int:
     connection.execute("DELETE FROM job_callbacks WHERE tree = ?", row)
     connection.execute("DELETE FROM job_tree_events WHERE tree = ?", row)
     connection.execute("DELETE FROM job_trees WHERE tree = ?", row)
+    memory.jobs.changed()
     return 1
 
 
