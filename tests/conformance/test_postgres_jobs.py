@@ -14,6 +14,7 @@ from tailrace.model.demand import Demand
 from tailrace.stores.jobs.postgres.jobs import PostgresJobs
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.jobs import JobsLaws
+from tailrace.testing.conformance.jobs_endings import JobsEndingLaws
 from tailrace.testing.conformance.jobs_engine import MOST
 from tailrace.testing.conformance.jobs_events import JobEventsLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
@@ -53,7 +54,7 @@ class Engine(ServedQueue):
         return await self.jobs.sweep()
 
 
-class TestPostgresJobs(JobsLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws):
+class TestPostgresJobs(JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

@@ -15,6 +15,7 @@ from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.jobs import JobsLaws
+from tailrace.testing.conformance.jobs_endings import JobsEndingLaws
 from tailrace.testing.conformance.jobs_engine import MOST
 from tailrace.testing.conformance.jobs_events import JobEventsLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
@@ -55,7 +56,7 @@ class Engine:
         return await self.jobs.sweep()
 
 
-class TestSqliteJobs(JobsLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws):
+class TestSqliteJobs(JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path / "queue.db")

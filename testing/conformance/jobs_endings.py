@@ -1,0 +1,72 @@
+"""The laws of trees that end before their time: by a policy, or since somebody says so."""
+
+from __future__ import annotations
+
+from ...model.claim import Settle, State
+from ...model.demand import Cell, Demand
+from .jobs_engine import LEASE, JobsEngine, fill, job, make, shown, take, tree_of, work
+
+
+class JobsEndingLaws:
+    """Derive, and give a fixture `engine`."""
+
+    async def test_nothing_more_of_a_tree_that_ends_is_handed_out_however_much_of_it_waits(
+        self, engine: JobsEngine
+    ) -> None:
+        # Given two trees of more items than one step cancels, one of which a failure ends
+        strict = await make(engine, tree_of(job("a"), id="strict", policy="fail_tree"))
+        tree = await make(engine, tree_of(job("a")))
+        for each in (strict, tree):
+            for call in range(3):
+                await fill(engine, each, *[b"1"] * 900, call=f"call-{call}")
+        leased = await engine.queue.lease(Demand({Cell("strict:a", 2): 1}, frozenset(), 1), LEASE, 0)
+        assert leased is not None
+        # When both are to end
+        lost = Settle(leased.ids[0], leased.fence, State.FATAL_FAILURE, reason="it fails")
+        await engine.queue.settle(leased.fence, [], [lost])
+        assert await engine.jobs.change(tree.id, "cancel", "enough") == "done"
+        assert await take(engine, tree) is None
+        while (await shown(engine, strict)).state != "ending" and not (await shown(engine, strict)).complete_at:
+            await engine.sweep()  # a policy is in force with an advance
+        # Then nothing of them is handed out, and all of it ends
+        assert await take(engine, strict) is None
+        for each, state in ((strict, "failed"), (tree, "cancelled")):
+            while not (found := await shown(engine, each)).complete_at:
+                await engine.sweep()
+            assert (found.state, [one.failed for one in found.jobs]) == (state, [2700])
+
+    async def test_cancelling_ends_what_waits_and_feeds_nothing_more(self, engine: JobsEngine) -> None:
+        tree = await make(engine, tree_of(job("a"), job("b", "a")))
+        await fill(engine, tree, *([b"1"] * 700))
+        leased = await take(engine, tree)
+        assert leased is not None
+        await engine.queue.settle(leased.fence, [], [Settle(id, leased.fence, State.NEW) for id in leased.ids[2:]])
+        assert await engine.jobs.change(tree.id, "cancel", "enough") == "done"
+        while (await shown(engine, tree)).pending > 2:
+            await engine.sweep()
+        one, two = leased.ids[:2]
+        ends = [Settle(one, leased.fence, State.SUCCESS, result=b"1"), Settle(two, leased.fence, State.NEW)]
+        await engine.queue.settle(leased.fence, [], ends)
+        found = await shown(engine, tree)
+        assert (found.state, found.why, found.succeeded, found.failed) == ("cancelled", "enough", 1, 699)
+        assert await engine.jobs.change(tree.id, "cancel", "again") == "over"
+
+    async def test_a_failed_item_makes_none_and_the_policy_says_what_becomes_of_the_tree(
+        self, engine: JobsEngine
+    ) -> None:
+        expected = {"continue": ("complete", 3, 2), "fail_tree": ("failed", 0, 5), "threshold": ("failed", 0, 5)}
+        for policy, (state, succeeded, failed) in expected.items():
+            jobs = (job("a"), job("b", "a"))
+            tree = await make(engine, tree_of(*jobs, id=policy, policy=policy, most_failed=1))
+            await fill(engine, tree, b"bad", b"bad", b"1", b"2", b"3")
+            await engine.jobs.seal(tree.id, "")
+            leased = await take(engine, tree)
+            assert leased is not None
+            bad = [Settle(id, leased.fence, State.FATAL_FAILURE, reason="bad") for id in leased.ids[:2]]
+            back = [Settle(id, leased.fence, State.NEW) for id in leased.ids[2:]]
+            await engine.queue.settle(leased.fence, [], back)
+            await engine.queue.settle(leased.fence, [], bad)
+            await work(engine, tree, lambda name, payload: b"1")
+            found = await shown(engine, tree)
+            assert (found.state, found.jobs[0].succeeded, found.jobs[0].failed) == (state, succeeded, failed)
+            assert bool(found.why) is (state == "failed")
