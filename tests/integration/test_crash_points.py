@@ -54,7 +54,7 @@ STORIES: list[Callable[[], Any]] = [
     SchedulesStory,
     OwnershipStory,
 ]
-SHORT = [story for story in STORIES if story is not JobsStory]
+SHORT = [story for story in STORIES if story not in (JobsStory, LivesStory)]
 
 
 @pytest.mark.parametrize("story", [*STORIES, EnqueueStory], ids=lambda story: story.__name__)
@@ -78,9 +78,16 @@ async def test_a_second_crash_at_any_point_after_any_first_loses_nothing(
     await explore(story, tmp_path, again=None)
 
 
-@pytest.mark.long(minutes=2.5)
-async def test_nor_in_a_tree_of_jobs_whose_points_are_many(tmp_path: Path) -> None:
-    await explore(JobsStory, tmp_path, again=None)
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(JobsStory, marks=pytest.mark.long(minutes=2.5)),
+        pytest.param(LivesStory, marks=pytest.mark.long(minutes=0.5)),
+    ],
+    ids=lambda story: story.__name__,
+)
+async def test_nor_in_a_tree_of_jobs_whose_points_are_many(story: Callable[[], Any], tmp_path: Path) -> None:
+    await explore(story, tmp_path, again=None)
 
 
 def writing_methods() -> set[str]:
