@@ -99,7 +99,7 @@ async def ran(code: str, platform: Platform, *words: str, **more: str) -> tuple[
         subprocess.run,
         [sys.executable, "-c", code, *words],
         env=environment(platform, **more),
-        cwd="/tmp",
+        cwd="/",
         capture_output=True,
         text=True,
         timeout=60,

@@ -12,7 +12,7 @@ from tailrace.bench.objects import listing
 CACHES = 50.0
 
 
-@pytest.mark.long(minutes=1.5)
+@pytest.mark.long(minutes=1.2)
 async def test_a_million_keys_are_listed_with_flat_memory(tmp_path: Path) -> None:
     figures = await listing(tmp_path, 1_000_000, lambda what, share: None)
     assert figures["list_growth_mb"] < CACHES, figures

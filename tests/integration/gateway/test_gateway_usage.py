@@ -15,6 +15,7 @@ from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.model.errors import InvalidRequest
 from tailrace.model.usage import HOUR, KEPT_HOURS, REPORT_ROWS, UsageReport, UsageRow, UsageSum
+from tailrace.testing.clock import ManualClock
 from tailrace.wire.gateway import GatewayClient
 
 CONFIG = GatewayConfig.model_validate({"listen": "127.0.0.1:0"})
@@ -57,7 +58,8 @@ async def test_usage_is_summed_by_what_was_asked_for(tmp_path: Path) -> None:
 
 async def test_what_cannot_be_right_is_refused_and_odd_names_are_cut(tmp_path: Path) -> None:
     async with EmbeddedStores(tmp_path) as stores:
-        running = GatewayServer(CONFIG, gateway_stores(stores))
+        # Given a gateway whose hour is this one, however long ago it was that the tests were read
+        running = GatewayServer(CONFIG, gateway_stores(stores), clock=ManualClock(wall=NOW * HOUR + 60.0))
         await running.start()
         row = UsageRow(NOW, "f", "", "", 1, 1)
         async with GatewayClient(running.address) as client:
