@@ -3,7 +3,7 @@ that are made of arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..foundation.identity import whoami
@@ -106,6 +106,9 @@ class Draft:
             raise InvalidRequest(
                 f"the job {self.id} is made, and its tree is fixed: draw all of it before the first add"
             )
+        most = said.get("max_failures_per_item", 0)
+        if type(most) is not int:
+            raise InvalidRequest(f"max_failures_per_item is {most!r:.200}: expected a whole number, such as 3")
         called = called_by(function, "a job")
         name = name or self._free(called)
         rank = None if priority is None else int(Priority.parse(priority))
@@ -139,7 +142,8 @@ def called_by(function: Function[..., Any] | str, what: str) -> str:
 
 
 def _events(events: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(events, str) or not all(isinstance(each, str) for each in events):
+    listed = isinstance(events, Collection) and not isinstance(events, str | Mapping)
+    if not listed or not all(isinstance(each, str) for each in events):
         raise InvalidRequest(f"events is {events!r:.200}: expected a list, such as ['item_failed', 'job_completed']")
     return tuple(dict.fromkeys(map(_plain, events)))
 

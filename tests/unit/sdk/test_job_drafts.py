@@ -32,3 +32,15 @@ def test_a_subclass_of_text_is_taken_as_its_text() -> None:
         (str, "k"),
         (str, "g"),
     ]
+
+
+@pytest.mark.parametrize("given", [5, None, "item_failed", [1], {"item_failed": True}])
+def test_what_is_no_list_of_events_is_refused_in_words(given: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"events is .*expected a list"):
+        draft_of("t", ["f"], events=given)
+
+
+@pytest.mark.parametrize("given", ["3", 2.5, None, True])
+def test_what_is_no_number_of_failures_is_refused_in_words(given: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"max_failures_per_item is .*expected a whole number"):
+        draft_of("t", ["f"], max_failures_per_item=given)
