@@ -188,8 +188,8 @@ def test_quotas_are_applied_when_the_scheduler_says_so(up: Up) -> None:
 
 
 def test_a_plan_is_compared_with_what_is_attached_and_runs_now(up: Up) -> None:
-    # Given three that run
-    ids = [up.run("submit", "wait", "seconds=8").stdout.strip() for _ in range(3)]
+    # Given three that run until they are cancelled: on a busy machine each command takes seconds
+    ids = [up.run("submit", "wait", "seconds=300").stdout.strip() for _ in range(3)]
     deadline = time.monotonic() + 20
     while [row["state"] for row in up.json("status", *ids)] != ["processing"] * 3 and time.monotonic() < deadline:
         pass
@@ -208,6 +208,7 @@ def test_a_plan_is_compared_with_what_is_attached_and_runs_now(up: Up) -> None:
     nobody = Up(up.process, up.folder, {**up.environment, "TAILRACE_SCHEDULER": "127.0.0.1:1"}, up.said)
     done = nobody.run("quota", "plan", str(file))
     assert (done.returncode, "no scheduler answers" in done.stderr) == (0, True)
+    assert [row["outcome"] for row in up.json("cancel", *ids)] == ["requested"] * 3
 
 
 def test_an_unknown_function_is_refused_with_those_there_are(up: Up) -> None:
