@@ -11,7 +11,7 @@ from .rules.callback import Network, key_of
 
 
 class CallbackConfig(BaseModel):
-    """Callbacks over HTTP, of jobs with `on_done="https://…"`.
+    """Callbacks over HTTP, of jobs and workloads with `on_done="https://…"`.
 
     secrets  one or more of `whsec_…` (base64 of 24 to 64 random bytes), by which requests are signed as Standard
              Webhooks says; each of them signs, so that a receiver can change from one to the next

@@ -48,6 +48,6 @@ class WorkloadColumns:
             raise refused(error, place, self.count) from None
         tokens = [f"{self._stem}{place:06x}" for place in range(start, stop)] if self._stem else [""] * len(payloads)
         return [
-            NewItem(form.kind, payload, form.due, "", form.headers, token, form.expires_at)
+            NewItem(form.kind, payload, form.due, "", form.headers, token, form.expires_at, form.on_done)
             for payload, token, (form, _) in zip(payloads, tokens, forms, strict=True)
         ]

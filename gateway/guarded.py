@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from ..model.caller import Caller
+from ..model.job import JobSpec
 from ..model.rights import Need
 from ..model.token_calls import CALLS, need_of
 from ..wire.callers import CALLER, RIGHTS, require
 from ..wire.gateway import WorkloadPort
 from ..wire.v1 import gateway_pb2 as pb
+from .rules.callback import is_function
 
 #: Ports that look themselves at what a call is about (`guarded_jobs.py`).
 ASKED_THERE = ("jobs", "job_audits")
@@ -27,9 +29,11 @@ class GuardedWorkloads:
         self._inner = inner
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
-        """For functions, collections and tenants that the caller may submit for."""
+        """For functions, collections and tenants that the caller may submit for; also those that are told of ends."""
         if RIGHTS.get() is not None:
-            require(needs_of("submit", [*request.workloads, *request.alike.forms]))
+            given = [*request.workloads, *request.alike.forms]
+            told = {each.on_done: JobSpec("on_done", each.on_done) for each in given if is_function(each.on_done)}
+            require(needs_of("submit", [*given, *told.values()]))
         return await self._inner.submit(request)
 
     async def submissions(self, stream: Any) -> None:

@@ -12,7 +12,7 @@ from ..model.token_calls import need_of
 from ..wire.callers import CALLER, RIGHTS, require
 from ..wire.ports.jobs import JobAuditPort, JobPort
 from .guarded import WHO_LENGTH, needs_of
-from .rules.callback import is_url
+from .rules.callback import is_function
 
 
 class AllOfJobs(JobPort, JobAuditPort, Protocol):
@@ -27,7 +27,7 @@ class GuardedJobs:
 
     async def create_job(self, tree: TreeSpec) -> TreeStatus:
         """Of functions that the caller may submit for; also that which is told of the end."""
-        told = [JobSpec("on_done", tree.on_done)] if tree.on_done and not is_url(tree.on_done) else []
+        told = [JobSpec("on_done", tree.on_done)] if is_function(tree.on_done) else []
         require(needs_of("submit", [*tree.jobs, *told]))
         return await self._inner.create_job(replace(tree, created_by=_signed(tree.created_by)))
 

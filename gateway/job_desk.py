@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from dataclasses import replace
 
 from ..foundation.clock import Clock
 from ..model.errors import InvalidPayload, InvalidRequest, UserError
@@ -15,13 +13,12 @@ from ..model.priority import DEFAULT_PRIORITY
 from ..model.reference import BY_REFERENCE
 from ..model.workload import Kind
 from ..stores.jobs.jobs import Feeding, Jobs
-from ..stores.jobs.rules.callback import CALLBACK
 from ..stores.jobs.rules.feeding import around
 from ..stores.jobs.rules.tree import check
 from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
-from .rules.callback import check_url, is_url
+from .on_done import OnDone
 from .rules.highest import HighestPriorities
 from .rules.job_arguments import argument_for
 from .submission import rank_of, too_urgent
@@ -51,6 +48,7 @@ class JobDesk:
         self._jobs = jobs
         self._functions = functions
         self._highest = highest
+        self._on_done = OnDone(config, functions, highest)
         self._clock = clock
         self._function_of: dict[tuple[str, str], str] = {}
 
@@ -64,27 +62,14 @@ class JobDesk:
         store = self._store()
         check(tree)
         feedings = [self._feeding(job, tree) for job in tree.jobs]
-        new = await store.create(tree, feedings, self._told(tree))
+        done = None
+        if tree.on_done:
+            first = tree.jobs[0].priority
+            done = self._on_done.callback(tree.on_done, int(DEFAULT_PRIORITY) if first is None else first)
+        new = await store.create(tree, feedings, done)
         if new:
             _LOG.info("%s made the job %s (%s)", tree.created_by or "somebody", tree.id, tree.type)
         return await self._known(tree.id)
-
-    def _told(self, tree: TreeSpec) -> Feeding | None:
-        """The workload that tells of the end of a tree."""
-        if not tree.on_done:
-            return None
-        if not is_url(tree.on_done):
-            job = JobSpec("on_done", tree.on_done, priority=tree.jobs[0].priority)
-            return self._feeding(replace(job, parents=("",)), replace(tree, jobs=[job]))
-        config = self._config.callbacks
-        if config is None:
-            raise InvalidRequest(
-                "this gateway sends no callbacks over HTTP: give it `callbacks` with `secrets` in gateway.yaml, or "
-                "name a function as on_done"
-            )
-        check_url(tree.on_done, config.networks)
-        prefix = b'{"url":' + json.dumps(tree.on_done).encode() + b',"event":'
-        return Feeding(Kind(CALLBACK, int(DEFAULT_PRIORITY)), prefix, b"}", self._config.max_payload)
 
     def _feeding(self, job: JobSpec, tree: TreeSpec) -> Feeding:
         spec = self._functions.check(job.function)
@@ -105,7 +90,7 @@ class JobDesk:
             )
         prefix, suffix = b"", b""
         if job.parents:
-            prefix, suffix = around(argument_for(job, spec))
+            prefix, suffix = around(argument_for(f"job {job.name!r}", job.argument, spec))
         kind = Kind(spec.name, rank, job.collection, job.tenant)
         return Feeding(kind, prefix, suffix, self._config.max_payload)
 

@@ -97,6 +97,8 @@ class Spooler:
                 self._failed(error)
         if not self._rule.may_spool(asked, True):
             raise Unavailable("the store is away")
+        if any(item.on_done is not None for item in items):
+            raise Unavailable("the store is away, and workloads with on_done are not spooled: try again in a moment")
         return await self._spooled(items), True
 
     async def _spooled(self, items: Sequence[NewItem]) -> list[Submitted]:

@@ -25,6 +25,7 @@ from ..wire.convert import headers_from_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
+from .on_done import OnDone
 from .rules.highest import HighestPriorities
 
 #: Kinds whose names were checked and found good; forgotten all at once when there are more.
@@ -46,6 +47,7 @@ class SubmissionRule:
         self._config = config
         self._functions = functions
         self._highest = HighestPriorities() if highest is None else highest
+        self._on_done = OnDone(config, functions, self._highest)
         self._changes = 0  # of those, that `_kinds` knows of
         self._kinds: dict[tuple[str, int, str, str], Kind] = {}
 
@@ -124,7 +126,8 @@ class SubmissionRule:
         expires_at = _deadline(workload, due or now) if workload.HasField("expires_after") else 0.0
         key = _short("key", workload.key)
         headers = self._headers(workload) if workload.headers else ()
-        return NewItem(kind, payload, due, key, headers, _dedupe_key(workload), expires_at)
+        on_done = self._on_done.callback(workload.on_done, kind.priority) if workload.on_done else None
+        return NewItem(kind, payload, due, key, headers, _dedupe_key(workload), expires_at, on_done)
 
     def _kind(self, workload: pb.NewWorkload, spec: FunctionSpec) -> Kind:
         rank = workload.priority if workload.HasField("priority") else int(spec.priority)

@@ -25,6 +25,8 @@ W = TypeVar("W", bound=Callable[..., Any])
 
 #: The largest payload that any gateway takes (bytes); most take less (`max_payload`).
 LARGEST_PAYLOAD = 4 << 20
+#: Characters of an address that is told of an end.
+LONGEST_URL = 2000
 
 
 class Call:
@@ -40,6 +42,8 @@ class Call:
     dedupe_key     a second submission with a known one is the first one
     headers        text pairs that the function finds in its Context
     expires_after  seconds or "1h" from when it is due; then it is not started any more
+    on_done        who is told, at least once, when it is over, however it ended: a function, which gets the event as
+                   its argument, or an https URL; not on a queue in Redis
     created_by     who submits it, for `status`; a header of its own (`created-by`)
     arguments      arguments by name, for those whose names clash with the ones above. Where a declared function has a
                    parameter of such a name, an option of that name needs `arguments` beside it (perhaps empty), since
@@ -60,6 +64,7 @@ class Call:
         "function",
         "headers",
         "key",
+        "on_done",
         "payload",
         "priority",
         "tenant",
@@ -79,6 +84,7 @@ class Call:
         dedupe_key: str = "",
         headers: Mapping[str, str] | None = None,
         expires_after: float | str | None = None,
+        on_done: Function[..., Any] | str = "",
         created_by: str = "",
         arguments: Mapping[str, Any] | None = None,
         **kwargs: Any,
@@ -94,6 +100,7 @@ class Call:
             "dedupe_key": dedupe_key or None,
             "headers": headers,
             "expires_after": expires_after,
+            "on_done": on_done or None,
             "created_by": created_by or None,
         }
         if isinstance(function, str):
@@ -137,10 +144,22 @@ class Call:
         if created_by:
             self.headers = (*self.headers, (CREATED_BY, _text("created_by", created_by)))
         self.headers = headers_of_a_call(self.headers)
+        self.on_done = _text("on_done", called_by(on_done, "on_done"), LONGEST_URL) if on_done != "" else ""
         self.expires_after = None if expires_after is None else duration("expires_after", expires_after)
 
     def __repr__(self) -> str:
         return f"<Call {self.function} of {len(self.payload)} bytes>"
+
+
+def called_by(function: Function[..., Any] | str, what: str) -> str:
+    """The name of a function, or of one that is named. Raises InvalidRequest for anything else."""
+    found = function if isinstance(function, str) else getattr(getattr(function, "spec", None), "name", None)
+    if not isinstance(found, str):
+        raise InvalidRequest(
+            f"cannot make {what} of {function!r:.200}: expected a function declared with @tailrace.function, or its "
+            "name"
+        )
+    return found
 
 
 def shown_as_call(method: Callable[..., Any], wrapper: W) -> W:
@@ -215,9 +234,9 @@ def moment(name: str, value: datetime | float) -> float:
     raise InvalidRequest(f"{name}: {value!r} is not a moment: expected a datetime or wall clock seconds since 1970")
 
 
-def _text(name: str, value: str) -> str:
-    if not _is_text(value) or len(value) > NAME_LENGTH:
-        raise InvalidRequest(f"{name}: {value!r:.100} is not usable: expected text of at most {NAME_LENGTH} characters")
+def _text(name: str, value: str, most: int = NAME_LENGTH) -> str:
+    if not _is_text(value) or len(value) > most:
+        raise InvalidRequest(f"{name}: {value!r:.100} is not usable: expected text of at most {most} characters")
     return value
 
 

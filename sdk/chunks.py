@@ -96,7 +96,7 @@ def _alike(chunk: list[Call], token: str) -> pb.Alike | None:
             return None
         form = (
             *(call.function, call.priority, call.collection, call.tenant),
-            *(call.delay, call.at, call.expires_after, call.headers),
+            *(call.delay, call.at, call.expires_after, call.headers, call.on_done),
         )
         if (place := places.get(form)) is None:
             if len(forms) == FORMS:
@@ -125,4 +125,5 @@ def _form(call: Call, payload: bytes = b"", key: str = "", dedupe_key: str = "")
         at=call.at,
         dedupe_key=dedupe_key,
         expires_after=call.expires_after,
+        on_done=call.on_done,
     )

@@ -11,7 +11,7 @@ from ..model.errors import InvalidRequest
 from ..model.job import JobItem, JobSpec, TreeSpec
 from ..model.priority import Priority
 from . import job_calls
-from .call import Call
+from .call import Call, called_by
 
 if TYPE_CHECKING:
     from .function import Function
@@ -128,17 +128,6 @@ class Draft:
         """What is asked for."""
         about = (self._key, self._policy, self._most_failed)
         return TreeSpec(self.id, self._type, self._jobs, *about, whoami(), self._on_done, self._events)
-
-
-def called_by(function: Function[..., Any] | str, what: str) -> str:
-    """The name of a function, or of one that is named. Raises InvalidRequest for anything else."""
-    found = function if isinstance(function, str) else getattr(getattr(function, "spec", None), "name", None)
-    if not isinstance(found, str):
-        raise InvalidRequest(
-            f"cannot make {what} of {function!r:.200}: expected a function declared with @tailrace.function, or its "
-            "name"
-        )
-    return found
 
 
 def _events(events: Sequence[str]) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from ..model.did_you_mean import meant
 from ..model.errors import InvalidRequest
 from ..model.job import JobResult, ResultPage, TreeStatus
 from . import job_calls
+from .call import called_by
 from .context import Context
 from .conversation import Conversation, Steps
-from .job_drafts import Draft, Given, Stage, Target, called_by, item_of
+from .job_drafts import Draft, Given, Stage, Target, item_of
 
 if TYPE_CHECKING:
     from .function import Function

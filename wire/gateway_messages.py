@@ -42,6 +42,7 @@ def new_workload(
     at: float | None = None,
     dedupe_key: str = "",
     expires_after: float | None = None,
+    on_done: str = "",
 ) -> pb.NewWorkload:
     """One workload to submit. `delay` and `expires_after` in seconds, `at` in wall clock seconds."""
     message = pb.NewWorkload(function=function, payload=payload)
@@ -64,6 +65,8 @@ def new_workload(
         message.dedupe_key = dedupe_key
     if expires_after is not None:
         message.expires_after = expires_after
+    if on_done:
+        message.on_done = on_done
     return message
 
 

@@ -40,6 +40,7 @@ def submit(
     tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf: a label that limits can name.")] = "",
     key: Annotated[str, typer.Option("--key", help="The ordering key.")] = "",
     dedupe_key: Annotated[str, typer.Option("--dedupe-key", help="The same key submits once.")] = "",
+    on_done: Annotated[str, typer.Option("--on-done", help="Told of the end: a function, or an https URL.")] = "",
     created_by: Annotated[str, typer.Option("--created-by", metavar="NAME", help="Default: user@host.")] = "",
     count: Annotated[int, typer.Option("--count", min=1, max=MOST_COPIES, help="So many copies.")] = 1,
     gateway: GatewayAddress = None,
@@ -61,6 +62,7 @@ def submit(
         tenant=tenant,
         key=key,
         dedupe_key=dedupe_key,
+        on_done=on_done,
         created_by=created_by or whoami(),
         arguments=given,
     )

@@ -36,6 +36,11 @@ def is_url(text: str) -> bool:
     return text.lower().startswith(("https:", "http:"))
 
 
+def is_function(on_done: str) -> bool:
+    """Whether it names a function that is told of an end."""
+    return bool(on_done) and not is_url(on_done)
+
+
 def check_url(text: str, allowed: Sequence[Network]) -> None:
     """Raises InvalidRequest for what is no address that a callback may go to, as far as it can be known without DNS."""
     shown = text[:NAME_LENGTH]

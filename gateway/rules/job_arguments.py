@@ -1,4 +1,4 @@
-"""The argument of a function that gets a parent's result: THE rule, by what its workers announced."""
+"""The argument of a function that gets a parent's result, or an event: THE rule, by what its workers announced."""
 
 from __future__ import annotations
 
@@ -7,28 +7,24 @@ import json
 from ...model.did_you_mean import meant
 from ...model.errors import InvalidRequest
 from ...model.function_spec import FunctionSpec
-from ...model.job import JobSpec
 
 
-def argument_for(job: JobSpec, spec: FunctionSpec) -> str:
-    """Its name; empty: the result is the whole payload. Raises InvalidRequest where nobody could know, and for a
-    function that needs others besides."""
+def argument_for(what: str, wanted: str, spec: FunctionSpec) -> str:
+    """Its name; empty: the result is the whole payload. `wanted`: the one that was named for it, if any was; `what` is
+    to get it. Raises InvalidRequest where nobody could know, and for a function that needs others besides."""
     if not spec.arguments:
-        return job.argument
+        return wanted
     schema = json.loads(spec.arguments)
     names, required = [*schema.get("properties", {})], schema.get("required", [])
-    if job.argument and job.argument not in names and schema.get("additionalProperties") is not True:
-        raise InvalidRequest(
-            f"job {job.name!r}: {spec.name!r} has no argument {job.argument[:100]!r}: "
-            f"{meant(job.argument[:100], names)}"
-        )
-    if not names and not job.argument:
-        raise InvalidRequest(f"job {job.name!r}: {spec.name!r} takes no argument, so it cannot get a result")
-    argument = job.argument or next(iter([*required, *names]))
+    if wanted and wanted not in names and schema.get("additionalProperties") is not True:
+        raise InvalidRequest(f"{what}: {spec.name!r} has no argument {wanted[:100]!r}: {meant(wanted[:100], names)}")
+    if not names and not wanted:
+        raise InvalidRequest(f"{what}: {spec.name!r} takes no argument, and is to get one")
+    argument = wanted or next(iter([*required, *names]))
     others = [name for name in required if name != argument]
     if others:
         raise InvalidRequest(
-            f"job {job.name!r}: {spec.name!r} gets a result as {argument!r}, and needs {', '.join(others)} too: give "
-            "them defaults, or let the result have them"
+            f"{what}: {spec.name!r} gets {argument!r} alone, and needs {', '.join(others)} too: give them "
+            f"defaults, or take them out of {argument!r}"
         )
     return argument

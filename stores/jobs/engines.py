@@ -8,6 +8,7 @@ from typing import NoReturn, Protocol, runtime_checkable
 from ...model.errors import InvalidRequest
 from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ..config import StoresConfig
+from ..queue.intake import Callback
 from ..queue.queue import Queue
 from ..queue.sqlite.queue import SqliteQueue
 from .jobs import Feeding, Jobs
@@ -41,7 +42,7 @@ class NoJobs:
             "(`queue: {{engine: postgres}}` in stores.yaml); without one, submit each workload by itself"
         )
 
-    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Feeding | None = None) -> bool:
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
         self._refuse()
 
     async def add(

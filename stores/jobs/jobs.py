@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
 from ...model.workload import Kind
+from ..queue.intake import Callback
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Jobs(JobRedrives, Protocol):
     """Trees of jobs. What is asked for may be asked again: it is done once. All raise InvalidRequest for what is not
     there."""
 
-    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Feeding | None = None) -> bool:
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
         """Makes a tree; `feedings` are its jobs' in their order. `done`: a workload that is made with the event of its
         end (`rules/callback.py`), in the transaction that completes it. Whether it is new. Raises InvalidRequest for
         what is no tree, Conflict for a key of the type that another tree has."""

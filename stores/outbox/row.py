@@ -60,6 +60,8 @@ def new_row(call: Call, priority: int, now: float) -> NewRow:
     for name, value in (("key", call.key), ("dedupe_key", call.dedupe_key)):
         if "\0" in value:
             raise InvalidRequest(f"{call.function}: its {name} has a NUL: use another one, such as a hash of it")
+    if call.on_done:
+        raise InvalidRequest(f"{call.function}: enqueue tells no ends: leave on_done out, or submit to a gateway")
     if call.dedupe_key.startswith(SUBMISSION_PREFIX):
         raise InvalidRequest(f"dedupe_key may not begin with {SUBMISSION_PREFIX!r}: the platform's own do")
     wait = call.delay if call.at is None else call.at - now

@@ -11,6 +11,7 @@ from ...model.demand import Cell, Demand
 from ...model.job import JobItem, JobSpec, TreeSpec, TreeStatus
 from ...model.workload import Kind
 from ...stores.jobs.jobs import Feeding, Jobs
+from ...stores.queue.intake import Callback
 from ...stores.queue.queue import Queue
 
 LEASE = 30.0
@@ -58,7 +59,7 @@ def feedings(tree: TreeSpec) -> list[Feeding]:
 
 async def make(engine: JobsEngine, tree: TreeSpec) -> TreeSpec:
     """Makes a tree, whose end is told to the function TOLD where it says so."""
-    done = Feeding(Kind(TOLD, 2), b'{"event":', b"}", MOST) if tree.on_done else None
+    done = Callback(Kind(TOLD, 2), b'{"event":', b"}") if tree.on_done else None
     await engine.jobs.create(tree, feedings(tree), done)
     return tree
 

@@ -14,6 +14,7 @@ from ...model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
 from ...model.job import JobHolder, JobItem, JobSpec, TreeSpec
 from ...model.workload import Kind
 from ...stores.jobs.jobs import Feeding
+from ...stores.queue.intake import Callback
 from ...stores.remote import RemoteJobs
 from .host import Host, here
 from .journal import Execution
@@ -72,7 +73,7 @@ class Grower:
     async def _grow(self, tree: TreePlan) -> None:
         await self._until(tree.at)
         spec, feedings = _spec(tree), [_feeding(tree, each.name, each.gather) for each in tree.jobs]
-        done = _feeding(tree, TOLD, True) if tree.told >= 0 else None
+        done = Callback(*_around(tree, TOLD)) if tree.told >= 0 else None
         await self._heard(partial(self._jobs.create, spec, feedings, done))
         self.made.add(tree.k)
         here().world.count("trees")
@@ -178,5 +179,8 @@ def _spec(tree: TreePlan) -> TreeSpec:
 
 
 def _feeding(tree: TreePlan, job: str, whole: bool) -> Feeding:
-    prefix = f'{{"job":"{tree.k}.{job}","step":'.encode()
-    return Feeding(Kind(BRANCH), prefix, b"}", MOST_GATHERED if whole else MOST)
+    return Feeding(*_around(tree, job), MOST_GATHERED if whole else MOST)
+
+
+def _around(tree: TreePlan, job: str) -> tuple[Kind, bytes, bytes]:
+    return Kind(BRANCH), f'{{"job":"{tree.k}.{job}","step":'.encode(), b"}"

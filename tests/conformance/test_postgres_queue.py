@@ -15,6 +15,7 @@ from tailrace.model.workload import Kind
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.conformance.queue import QueueLaws
+from tailrace.testing.conformance.queue_callbacks import CallbackLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
@@ -30,7 +31,7 @@ class Engine(ServedQueue):
         super().__init__(PostgresQueue, options, durability="relaxed")
 
 
-class TestPostgresQueue(QueueLaws, RaceLaws, SearchLaws):
+class TestPostgresQueue(QueueLaws, CallbackLaws, RaceLaws, SearchLaws):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

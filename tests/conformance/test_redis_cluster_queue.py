@@ -19,6 +19,7 @@ from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 from tailrace.testing.conformance.queue import QueueLaws
+from tailrace.testing.conformance.queue_callbacks import NoCallbackLaws
 from tailrace.testing.conformance.queue_races import RaceLaws
 
 pytestmark = pytest.mark.long(minutes=0.02)
@@ -35,7 +36,7 @@ class Engine(ServedQueue):
         super().__init__(RedisQueue, RedisQueueOptions(url=url, prefix=prefix, cluster=True, notify=False))
 
 
-class TestRedisClusterQueue(QueueLaws, RaceLaws):
+class TestRedisClusterQueue(QueueLaws, NoCallbackLaws, RaceLaws):
     @pytest.fixture
     async def engine(self, redis_cluster: list) -> AsyncIterator[Engine]:
         engine = Engine(redis_cluster[0].address, f"t-{uuid.uuid4()}")

@@ -10,6 +10,7 @@ from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 from tailrace.testing.conformance.queue import QueueLaws
+from tailrace.testing.conformance.queue_callbacks import NoCallbackLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
@@ -29,7 +30,7 @@ class Engine(ServedQueue):
             await client.connection_pool.disconnect()
 
 
-class TestRedisQueue(QueueLaws, RaceLaws, SearchLaws):
+class TestRedisQueue(QueueLaws, NoCallbackLaws, RaceLaws, SearchLaws):
     @pytest.fixture
     async def engine(self, redis_server: str) -> AsyncIterator[Engine]:
         engine = Engine(redis_server)

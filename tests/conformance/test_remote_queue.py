@@ -13,6 +13,7 @@ from tailrace.stores.remote import RemoteQueue
 from tailrace.stores.server import StoreServer
 from tailrace.testing.conformance.embedded import SqliteBench
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
+from tailrace.testing.conformance.queue_callbacks import CallbackLaws
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
 from tailrace.testing.conformance.queue_turns import DEPTH
@@ -51,7 +52,7 @@ class Engine:
         await self.open()
 
 
-class TestRemoteQueue(QueueLaws, RaceLaws, SearchLaws):
+class TestRemoteQueue(QueueLaws, CallbackLaws, RaceLaws, SearchLaws):
     behind = DEPTH
 
     @pytest.fixture

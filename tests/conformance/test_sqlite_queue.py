@@ -14,6 +14,7 @@ from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
+from tailrace.testing.conformance.queue_callbacks import CallbackLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
@@ -52,7 +53,7 @@ class Engine:
         await self.open()
 
 
-class TestSqliteQueue(QueueLaws, RaceLaws, SearchLaws):
+class TestSqliteQueue(QueueLaws, CallbackLaws, RaceLaws, SearchLaws):
     behind = DEPTH
 
     @pytest.fixture

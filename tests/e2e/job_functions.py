@@ -75,7 +75,7 @@ async def grow(ctx: tailrace.Context, depth: int) -> int:
 
 @tailrace.function
 async def hear(event: dict[str, object]) -> None:
-    note(f"told {event['id']} {event['state']} {event['succeeded']}")
+    note(f"told {event['id']} {event['state']} {event.get('succeeded', event.get('why'))}")
 
 
 @tailrace.function

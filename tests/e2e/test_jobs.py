@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import json
 import os
 import signal
 import subprocess
@@ -253,6 +254,17 @@ async def test_the_end_of_a_job_is_told_to_a_function_and_to_an_address(platform
                     await asyncio.sleep(0.05)
             assert signature == expected
             assert f'"{jobs[1].id}:done"'.encode() in body
+            # And so do they of workloads that are in no job, one that succeeds and one that does not
+            won = await client.submit("square", n=3, on_done="hear")
+            lost = await client.submit("odd_only", n=2, on_done=address)
+            async with asyncio.timeout(30):
+                while f"told {won.id}:done success " not in (tmp_path / "journal").read_text():
+                    await asyncio.sleep(0.05)
+                signature, expected, body = await heard.get()
+            event = json.loads(body)
+            assert signature == expected
+            assert (event["workload"], event["state"]) == (lost.id, "fatal_failure")
+            assert "2 is even" in event["why"]
             for why, on_done in {
                 "no function 'nobody'": "nobody",
                 "no public address": "https://10.0.0.1/",
@@ -260,5 +272,7 @@ async def test_the_end_of_a_job_is_told_to_a_function_and_to_an_address(platform
             }.items():
                 with pytest.raises(tailrace.UserError, match=why):
                     await client.job("telling", "square", on_done=on_done).seal()
+                with pytest.raises(tailrace.UserError, match=why):
+                    await client.submit("square", n=1, on_done=on_done)
     finally:
         await runner.cleanup()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenes.crash_stories import EnqueueStory, LogStory, OwnershipStory, QueueStory
+from scenes.crash_stories import CallbackStory, EnqueueStory, LogStory, OwnershipStory, QueueStory
 from scenes.crash_stories_of_jobs import JobsStory, LivesStory
 from scenes.crash_stories_of_rows import (
     ActsStory,
@@ -36,6 +36,7 @@ from tailrace.testing.crash_points import explore, passed
 
 STORIES: list[Callable[[], Any]] = [
     QueueStory,
+    CallbackStory,
     JobsStory,
     LivesStory,
     LogStory,

@@ -17,9 +17,9 @@ from tailrace.model.errors import Conflict, TailraceError
 from tailrace.model.job import JobItem
 from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.jobs.jobs import Feeding
 from tailrace.stores.jobs.postgres.jobs import PostgresJobs
 from tailrace.stores.jobs.postgres.statements import CHANGE
+from tailrace.stores.queue.intake import Callback
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.jobs_engine import TOLD, feedings, job, tree_of
 
@@ -187,7 +187,7 @@ async def test_a_server_that_is_killed_again_and_again_loses_nothing_of_a_tree(
     async with AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(Node(server.address, "t", durability="durable")) for _ in range(2)]
         tree = tree_of(*SHAPE[:4], id="t0", on_done="f")
-        await nodes[0].jobs.create(tree, feedings(tree), Feeding(Kind(TOLD, 2)))
+        await nodes[0].jobs.create(tree, feedings(tree), Callback(Kind(TOLD, 2)))
         for call in range(10):
             await nodes[0].jobs.add("t0", "", f"call-{call}", [JobItem(b"x")] * 20)
         await nodes[0].jobs.seal("t0", "")

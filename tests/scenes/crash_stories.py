@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 import tailrace
@@ -11,6 +12,8 @@ from tailrace.model.demand import Cell, Demand
 from tailrace.model.one_item import CHANGED
 from tailrace.model.workload import Kind
 from tailrace.stores.log.log import Record
+from tailrace.stores.queue.intake import Callback
+from tailrace.stores.queue.lifecycle import TERMINAL
 from tailrace.stores.queue.queue import NewItem, Reschedule
 from tailrace.testing.clock import ManualClock
 
@@ -99,6 +102,56 @@ class QueueStory:
 
     async def end(self, stores: EmbeddedStores) -> None:
         assert not any((await stores.queue.counts()).values())
+
+
+class CallbackStory:
+    """Workloads whose ends are told: each once, and none before it is there."""
+
+    points = 8
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.ids: dict[str, str] = {}
+        self.told_by: dict[str, str] = {}
+
+    async def act(self, stores: EmbeddedStores) -> None:
+        queue = stores.queue
+        for name in ("good", "bad", "stopped"):
+            if name not in self.ids:  # asked again with its dedupe key when no answer came
+                told = Callback(Kind("g", 2), b'{"event":', b"}")
+                (answer,) = await queue.submit([NewItem(Kind("f", 2), b"", dedupe_key=name, on_done=told)])
+                self.ids[name] = answer.id
+        assert await queue.cancel([self.ids["stopped"]]) in (["cancelled"], ["ended"])
+        while await self._left(stores):
+            leased = await queue.lease(Demand({Cell("f", 2): 10, Cell("g", 2): 10}, frozenset(), 10), LEASE, 0)
+            if leased is None:
+                self.clock.advance(LEASE + 1)  # whoever had it died with the process
+                continue
+            bad = [id for id in leased.ids if id == self.ids["bad"]]
+            for id, payload in zip(leased.ids, leased.payloads, strict=True):
+                if payload:
+                    await self._heard(stores, id, json.loads(payload)["event"])
+            others = [Settle(id, leased.fence, State.FATAL_FAILURE, reason="no") for id in bad]
+            assert await queue.settle(leased.fence, [id for id in leased.ids if id not in bad], others) == []
+
+    async def _left(self, stores: EmbeddedStores) -> int:
+        counts = await stores.queue.counts()
+        return sum(counts.values()) - sum(counts[state.label] for state in TERMINAL)
+
+    async def _heard(self, stores: EmbeddedStores, id: str, event: dict[str, str]) -> None:
+        assert self.told_by.setdefault(event["workload"], id) == id, "told by two workloads"
+        (status,) = await stores.queue.status([event["workload"]])
+        assert status is not None and status.state.label == event["state"], "told before it was there"
+
+    async def check(self, stores: EmbeddedStores) -> None:
+        """Nothing is told of what did not end."""
+        for each in await stores.queue.status([*self.told_by]):
+            assert each is not None and each.ended_at
+
+    async def end(self, stores: EmbeddedStores) -> None:
+        assert self.told_by.keys() == {*self.ids.values()}
+        assert (await stores.queue.counts())["success"] == 1 + 3
+        assert sum((await stores.queue.counts()).values()) == 6
 
 
 class EnqueueStory:

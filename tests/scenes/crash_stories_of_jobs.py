@@ -11,6 +11,7 @@ from tailrace.model.demand import Cell, Demand
 from tailrace.model.job import JobItem, JobSpec, TreeSpec
 from tailrace.model.workload import Kind
 from tailrace.stores.jobs.jobs import Feeding, JobOutbox
+from tailrace.stores.queue.intake import Callback
 from tailrace.testing.clock import ManualClock
 
 NAMES = ("split", "mark", "part", "sum")
@@ -25,7 +26,7 @@ TREE = TreeSpec(
     ],
     on_done="told",
 )
-TOLD = Feeding(Kind("told", 2))
+TOLD = Callback(Kind("told", 2))
 FEEDINGS = [Feeding(Kind(name, 2), b'{"x":', b"}") for name in NAMES]
 DEMAND = Demand({Cell(name, 2): 2 for name in (*NAMES, "told")}, frozenset(), 2)
 LEASE = 30.0

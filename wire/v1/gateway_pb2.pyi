@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class NewWorkload(_message.Message):
-    __slots__ = ("function", "payload", "priority", "collection", "tenant", "key", "headers", "delay", "at", "dedupe_key", "expires_after", "submission_id")
+    __slots__ = ("function", "payload", "priority", "collection", "tenant", "key", "headers", "delay", "at", "dedupe_key", "expires_after", "submission_id", "on_done")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +21,7 @@ class NewWorkload(_message.Message):
     DEDUPE_KEY_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AFTER_FIELD_NUMBER: _ClassVar[int]
     SUBMISSION_ID_FIELD_NUMBER: _ClassVar[int]
+    ON_DONE_FIELD_NUMBER: _ClassVar[int]
     function: str
     payload: bytes
     priority: int
@@ -33,7 +34,8 @@ class NewWorkload(_message.Message):
     dedupe_key: str
     expires_after: float
     submission_id: str
-    def __init__(self, function: _Optional[str] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., dedupe_key: _Optional[str] = ..., expires_after: _Optional[float] = ..., submission_id: _Optional[str] = ...) -> None: ...
+    on_done: str
+    def __init__(self, function: _Optional[str] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., dedupe_key: _Optional[str] = ..., expires_after: _Optional[float] = ..., submission_id: _Optional[str] = ..., on_done: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("workloads", "alike", "asks_direct")

@@ -19,6 +19,7 @@ from ...postgres.arrays import blobs, numbers, texts, truths
 from ...postgres.server import explained
 from ...queue.admission import check as check_items
 from ...queue.ids import id_number, id_text
+from ...queue.intake import Callback
 from ...queue.postgres.queue import PostgresQueue
 from ...queue.postgres.submit import NEW_IDS
 from ...queue.queue import NewItem
@@ -51,13 +52,13 @@ class PostgresJobs:
         self._due = asyncio.Event()
         queue.on_ends(self._due.set)
 
-    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Feeding | None = None) -> bool:
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
         check(tree)
         for job, feeding in zip(tree.jobs, feedings, strict=True):
             if len(feeding.prefix) + len(feeding.suffix) + len(NOTHING) > feeding.most:
                 raise refusals.no_room(job.name, feeding.most)
         kinds = self._ground.kinds
-        await kinds.add(each.kind for each in (*feedings, *([] if done is None else [done])))
+        await kinds.add([each.kind for each in feedings] + ([] if done is None else [done.kind]))
         of_jobs = [kinds.numbers[each.kind] for each in feedings]
         place_of = {job.name: place for place, job in enumerate(tree.jobs)}
         edges = [(place_of[parent], place_of[job.name]) for job in tree.jobs for parent in job.parents]

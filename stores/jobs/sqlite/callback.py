@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 
+from ...queue.intake import Callback
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
-from ...queue.sqlite.submit import submit
+from ...queue.sqlite.submit import UNBOUNDED, submit
 from ...sqlite.insert import insert
-from ..jobs import Feeding
 from ..rules.callback import TreeEnd, event_of
-from .ends import UNBOUNDED
 
 
-def keep(connection: sqlite3.Connection, memory: Memory, tree: int, done: Feeding) -> None:
+def keep(connection: sqlite3.Connection, memory: Memory, tree: int, done: Callback) -> None:
     """Keeps what is to be told once a tree is over."""
     row = (tree, memory.kinds.number(connection, done.kind), done.prefix, done.suffix)
     insert(connection, "job_callbacks (tree, kind, prefix, suffix)", [row])

@@ -19,7 +19,7 @@ from ...queue.ids import id_number
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
 from ...queue.sqlite.rows import IDS, JOB, json_text
-from ...queue.sqlite.submit import submit
+from ...queue.sqlite.submit import UNBOUNDED, submit
 from ...sqlite.insert import insert
 from ..rules.ending import ends_tree
 from ..rules.feeding import NOTHING, NoList, TooLarge, elements, payload_of
@@ -30,8 +30,6 @@ from .schema import FAILED, PENDING, SUCCEEDED
 
 #: Characters of a reason that an item keeps.
 REASON = 500
-#: No bound: who is fed passes it, since its parent is over.
-UNBOUNDED = 1 << 62
 
 _decode = msgspec.json.Decoder().decode
 

@@ -10,6 +10,7 @@ from ....model.name import is_name
 from ....model.workload import Kind
 from ...queue.admission import check as check_items
 from ...queue.ids import id_number
+from ...queue.intake import Callback
 from ...queue.queue import NewItem
 from ...queue.sqlite.queue import LIGHT, SqliteQueue
 from ..jobs import Feeding, JobEventRow
@@ -30,7 +31,7 @@ class SqliteJobs:
         self._file = queue.file
         self._retention = retention
 
-    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Feeding | None = None) -> bool:
+    async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
         check(tree)
         memory = self._queue.memory()
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from ....model.job import JobHolder, JobItem, TreeSpec, TreeState
+from ...queue.intake import Callback
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
 from ...queue.sqlite.rows import IDS, JOB, json_text
@@ -27,7 +28,7 @@ def create(
     connection: sqlite3.Connection,
     memory: Memory,
     tree: TreeSpec,
-    given: tuple[Sequence[Feeding], Feeding | None],
+    given: tuple[Sequence[Feeding], Callback | None],
     now: int,
 ) -> bool:
     """Makes a tree; whether it is new. `given`: the feedings of its jobs, and what tells of its end."""

@@ -158,6 +158,8 @@ class PostgresQueue:
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
         await self.room.look(len(items))
         await self._kinds.add(item.kind for item in items)
+        if callbacks := [item.on_done.kind for item in items if item.on_done is not None]:
+            await self._kinds.add(callbacks)
         lanes = [self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items]
         await self._waiting.takers.ready(items)
         taker = self._waiting.takers.reserve(items) if self._quiet() <= 0 else None

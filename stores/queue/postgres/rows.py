@@ -18,6 +18,7 @@ KEYED = 4  # in `keyed`; waits for the older ones of its key
 DEDUPED = 8  # in `dedupe`
 TRIED = 16  # in `tries`
 JOB = 32  # is an item of a job: its headers are [], or [3] where it may fail three times
+TELLS = 64  # in `callbacks`
 
 #: Next trigger of an item that waits for an older one of its key: never by itself.
 BLOCKED = (1 << 62) - 1
@@ -26,6 +27,16 @@ PAUSED = BLOCKED + 1
 
 
 _encode = msgspec.json.Encoder().encode
+
+
+class CallbackRows(NamedTuple):
+    """The arguments of `queue_submit_with_callbacks` behind those."""
+
+    items: str
+    kinds: str
+    lanes: str
+    prefixes: str
+    suffixes: str
 
 
 class NewRows(NamedTuple):
@@ -62,6 +73,8 @@ def new_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> NewR
         if item.dedupe_key:
             flag |= DEDUPED
             deduped.append((number, item.kind.function, item.dedupe_key))
+        if item.on_done is not None:
+            flag |= TELLS
         flags.append(flag)
     return NewRows(
         ids=numbers(ids),
@@ -78,4 +91,19 @@ def new_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> NewR
         deduped=numbers(each[0] for each in deduped),
         dedupe_functions=texts([each[1] for each in deduped]),
         dedupe_keys=texts([each[2] for each in deduped]),
+    )
+
+
+def callback_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> CallbackRows | None:
+    """What these items tell of their ends; None: nothing. The kinds of that have numbers."""
+    found = [(number, item.on_done) for number, item in zip(ids, items, strict=True) if item.on_done is not None]
+    if not found:
+        return None
+    of_callbacks = [kinds.numbers[done.kind] for _, done in found]
+    return CallbackRows(
+        items=numbers(number for number, _ in found),
+        kinds=numbers(of_callbacks),
+        lanes=numbers(kinds.lane_of[kind] for kind in of_callbacks),
+        prefixes=blobs([done.prefix for _, done in found]),
+        suffixes=blobs([done.suffix for _, done in found]),
     )

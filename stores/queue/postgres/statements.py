@@ -14,6 +14,10 @@ SUBMIT = (
     " %s::smallint[], %s::bytea[], %s::bigint[], %s::text[], %s::text[], %s::float8[], %s::bigint[], %s::text[],"
     " %s::text[])"
 )
+SUBMIT_WITH_CALLBACKS = (
+    SUBMIT.replace("queue_submit", "queue_submit_with_callbacks").removesuffix(")")
+    + ", %s::bigint[], %s::int[], %s::int[], %s::bytea[], %s::bytea[])"
+)
 LOOK = "SELECT lane, earliest, moment FROM S.queue_look(%s::bigint, %s::int[], %s::bigint[], %s::int[], %s::boolean[])"
 #: Where the moment of the look is in its rows.
 LOOKED_AT: Final = 2

@@ -11,7 +11,7 @@ from ..ids import Ids
 from ..queue import NewItem
 from . import statements as call
 from .kinds import PostgresKinds
-from .rows import new_rows
+from .rows import callback_rows, new_rows
 
 #: Tries of a submission whose new ids were taken already.
 NEW_IDS = 3
@@ -38,12 +38,19 @@ async def stored(
     claim: Sequence[Any],
 ) -> StoredItems:
     """Stores the items in one statement. `times`: µs instead of the server's clock, and this host's ms; `claim`: the
-    arguments of a claim in the same transaction, or none."""
+    arguments of a claim in the same transaction, or none; items that tell of their ends take none along."""
     for attempt in range(NEW_IDS):
         numbers = ids.take(len(items), times[1])
-        arguments = (times[0], *new_rows(kinds, numbers, items), *claim[1:])  # one time for both
+        arguments: tuple[Any, ...] = (times[0], *new_rows(kinds, numbers, items))
+        told = callback_rows(kinds, numbers, items)
+        if told is not None:
+            statement = call.SUBMIT_WITH_CALLBACKS
+            arguments += told
+        else:
+            statement = call.SUBMIT_AND_CLAIM if claim else call.SUBMIT
+            arguments += tuple(claim[1:])  # one time for both
         try:
-            found = await rows(call.SUBMIT_AND_CLAIM if claim else call.SUBMIT, arguments, "a submission")
+            found = await rows(statement, arguments, "a submission")
         except psycopg.errors.UniqueViolation:  # another node made the same ids in this millisecond
             if attempt == NEW_IDS - 1:
                 raise

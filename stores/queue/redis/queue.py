@@ -25,6 +25,7 @@ from ....model.workload import Headers
 from ...config import StoresConfig
 from ...redis.server import RedisServer
 from ..admission import check, check_changes
+from ..callback import refuse_callbacks
 from ..engines import QueueEngine
 from ..gates import ShutLanes
 from ..group import submissions
@@ -116,6 +117,7 @@ class RedisQueue:
 
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
         check(items, self._config.max_payload)
+        refuse_callbacks(items, "a queue on Redis")
         if not items:
             return []
         await self._ground.ready()

@@ -15,6 +15,7 @@ from ....model.claim import Renewed, State
 from ...jobs.sqlite.ends import ItemEnd, keep_payloads, note_ends
 from ..ids import id_number, id_text
 from ..lifecycle import may_move
+from .callbacks import tell
 from .clocks import grant
 from .memory import Memory
 from .rows import CANCEL, IDS, JOB, json_text
@@ -119,4 +120,5 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
         connection.execute(f"UPDATE tasks SET state = 12, ended = ?, fence = fence + 1 WHERE id IN {IDS}", (now, ended))
         connection.execute(f"UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id IN {IDS}", (ended,))
         release_keys(connection, memory, ended)
+        tell(connection, memory, dict.fromkeys(cancelled, (State.CANCELLED, "cancelled")), now)
     note_ends(connection, memory, ends, now)

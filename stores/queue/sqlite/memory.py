@@ -84,6 +84,7 @@ class Memory:
     claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
     soonest   at most the earliest end of a part's lease
     jobs      what the writer remembers of jobs
+    keyed, callbacks  the rows of these tables
     counted   rows that an audit is counting now
     runs      function and beginning of the tokens of each row of `runs` (known.py)
     fresh     None, or what a claim that follows at once need not read
@@ -115,7 +116,7 @@ class Memory:
         self.fence = 0
         self.name = ""
         self.stored = self.submitted = 0
-        self.keyed = 0
+        self.keyed = self.callbacks = 0
         self.runs: set[tuple[str, str]] = set()
         self.turn = 0
         self.loaded = False
@@ -144,6 +145,7 @@ class Memory:
         self.name, noted = identity(connection)
         self.fence = max(noted, highest)
         (self.keyed,) = connection.execute("SELECT count(*) FROM keyed").fetchone()
+        (self.callbacks,) = connection.execute("SELECT count(*) FROM callbacks").fetchone()
         self.runs = stems(connection)
         (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM tasks").fetchone()
         self.ids = Ids(max(last, self.ids.last))
@@ -158,6 +160,11 @@ class Memory:
         """Counts a change of state."""
         self.counts[before] -= count
         self.counts[after] += count
+
+    def came(self, count: int) -> None:
+        """Counts new rows of `tasks`."""
+        self.counts[State.NEW] += count
+        self.taken += count
 
     def look_at_waiting(self, connection: sqlite3.Connection) -> None:
         """Reads when what waits is due."""

@@ -85,6 +85,13 @@ CREATE TABLE IF NOT EXISTS history ( -- characters of what is kept beside the ro
     bytes INTEGER NOT NULL
 ) STRICT;
 INSERT INTO history SELECT 1, 0 WHERE NOT EXISTS (SELECT 1 FROM history);
+CREATE TABLE IF NOT EXISTS callbacks ( -- of items that have not ended: the workloads that tell of it, around the event
+    item INTEGER PRIMARY KEY,
+    whose INTEGER NOT NULL, -- the item's kind
+    kind INTEGER NOT NULL,
+    prefix BLOB NOT NULL,
+    suffix BLOB NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS keyed (
     key TEXT NOT NULL,
     id INTEGER NOT NULL UNIQUE,

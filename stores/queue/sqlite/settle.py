@@ -15,6 +15,7 @@ from ...jobs.sqlite.ends import ItemEnd, keep_payloads, note_ends
 from ..ids import id_number
 from ..lifecycle import LEASED, TERMINAL, WAITING, may_move
 from ..queue import PROGRESS, REASON
+from .callbacks import tell
 from .memory import Memory
 from .rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, JOB, json_text, one_or_many
 
@@ -55,6 +56,8 @@ def succeed(
     if memory.keyed:
         release_keys(connection, memory, json_text(numbers))
     memory.release(connection, fence, numbers)
+    if memory.callbacks:
+        tell(connection, memory, dict.fromkeys(numbers, (State.SUCCESS, "")), now)
     if memory.jobs.open:
         kept = results or {}
         note_ends(connection, memory, [ItemEnd(each, True, kept.get(each, NOTHING)) for each in numbers], now)
@@ -118,6 +121,9 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
             (json_text(tried),),
         )
     over = [task[0] for task in tasks if task[2] is None]
+    if memory.callbacks:
+        whys = {id_number(each.id): each.reason[:REASON] for each in others}
+        tell(connection, memory, {number: (rows[number][0], whys[number]) for number in over}, now)
     if over:
         remember(connection, json_text(over), "+")
         release_keys(connection, memory, json_text(over))
@@ -196,5 +202,6 @@ def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int
     remember(connection, json_text([number]), "+")
     memory.moved(state, State.CANCELLED)
     release_keys(connection, memory, json_text([number]))
+    tell(connection, memory, {number: (State.CANCELLED, "cancelled")}, now)
     note_ends(connection, memory, ends, now)
     return "cancelled"

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
 
-from ....model.claim import State
 from ....model.errors import Overloaded
 from ...sqlite.insert import insert
 from ..ids import id_text
@@ -19,6 +18,8 @@ from .rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, json_text
 
 #: How many items, and bytes of each, are remembered for a claim that follows at once.
 FRESH_ITEMS, FRESH_BYTES = 64, 64 << 10
+#: No bound on what waits: who comes of another that ended passes it.
+UNBOUNDED = 1 << 62
 
 
 def submit(
@@ -40,7 +41,11 @@ def submit(
     fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
     numbers = memory.ids.take(len(items), now // 1000)
     known = note(connection, memory.runs, items, numbers)
-    if not few and not known and not any(item.due or item.key or item.headers or item.expires_at for item in items):
+    if (
+        not few
+        and not known
+        and not any(item.due or item.key or item.headers or item.expires_at or item.on_done for item in items)
+    ):
         return _plain(connection, memory, items, numbers, now, mark)
     answers: list[Submitted] = []
     tasks: list[tuple[int, int, int, int, int, int, int]] = []
@@ -81,13 +86,27 @@ def submit(
     insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks)
     insert(connection, "entities (id, payload, key, headers, expires_at)", entities)
     insert(connection, "keyed (key, id, due)", keyed)
-    memory.counts[State.NEW] += len(tasks)
-    memory.taken += len(tasks)
+    memory.came(len(tasks))
     memory.keyed += len(keyed)
+    _keep_callbacks(connection, memory, items, answers)
     if few and len(fresh.payloads) <= FRESH_ITEMS:
         fresh.changes = connection.total_changes
         memory.fresh = fresh
     return answers
+
+
+def _keep_callbacks(
+    connection: sqlite3.Connection, memory: Memory, items: Sequence[NewItem], answers: Sequence[Submitted]
+) -> None:
+    """Of items that are new, what they tell of their ends."""
+    number_of, rows = memory.kinds.number, list[tuple[int, int, int, bytes, bytes]]()
+    for item, answer in zip(items, answers, strict=True):
+        if item.on_done is not None and not answer.duplicate:
+            done, prefix, suffix = item.on_done
+            whose = number_of(connection, item.kind)
+            rows.append((int(answer.id, 16), whose, number_of(connection, done), prefix, suffix))
+    insert(connection, "callbacks (item, whose, kind, prefix, suffix)", rows)
+    memory.callbacks += len(rows)
 
 
 def _plain(
@@ -111,6 +130,5 @@ def _plain(
     for kind, count in Counter(map(itemgetter(2), tasks)).items():
         memory.sooner(kind, now, count)
     insert(connection, "entities (id, payload)", [*zip(numbers, (item.payload for item in items), strict=True)])
-    memory.counts[State.NEW] += len(tasks)
-    memory.taken += len(tasks)
+    memory.came(len(tasks))
     return [Submitted(f"{number:016x}", False) for number in numbers]

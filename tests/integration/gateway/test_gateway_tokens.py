@@ -335,6 +335,11 @@ async def test_a_program_has_jobs_of_what_it_may_submit_and_sees_no_others(door:
                     await refused.seal()
             with pytest.raises(InvalidRequest, match="needs the right submit:send_email"):
                 await client.job("x", "add", tenant="acme", on_done="send_email").seal()
+            one = tailrace.Call("add", a=1, tenant="acme", on_done="send_email")
+            with pytest.raises(InvalidRequest, match="needs the right submit:send_email"):
+                await client.submit("add", a=1, tenant="acme", on_done="send_email")
+            with pytest.raises(InvalidRequest, match="needs the right submit:send_email"):
+                await client.submit_many([one, one])
             with pytest.raises(InvalidRequest, match="needs the right operate"):
                 await job.cancel()
     with door.as_(whole) as address:

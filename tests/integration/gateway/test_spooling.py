@@ -18,7 +18,7 @@ from tailrace.gateway.rules import spool as rule
 from tailrace.gateway.server import GatewayServer
 from tailrace.model.backoff import Pauses
 from tailrace.model.demand import Cell, Demand
-from tailrace.model.errors import NotConnected, Overloaded
+from tailrace.model.errors import NotConnected, Overloaded, Unavailable
 from tailrace.model.metrics import samples
 from tailrace.stores.spool.sqlite import SqliteSpool
 from tailrace.wire.gateway import GatewayClient
@@ -116,6 +116,21 @@ async def test_what_is_accepted_while_the_store_fails_gets_there_once_and_in_ord
     assert [each.state for each in found if each is not None] == ["new"] * 1000
     assert sum((await door.queue.counts()).values()) == 1500
     assert not (await door.client.submit("add", a=1)).spooled
+
+
+async def test_what_is_to_tell_its_end_waits_for_the_store(opened: Opened) -> None:
+    # Given a store that is away
+    door = await opened()
+    door.queue.trouble = "away"
+    # When a workload with a callback is submitted, then it is refused with why, since no spool keeps that
+    with pytest.raises(Unavailable, match="workloads with on_done are not spooled: try again"):
+        await door.client.submit("add", a=1, on_done="send_email")
+    assert (await door.client.submit("add", a=2)).spooled
+    # And once the store is back it is taken
+    door.queue.trouble = "none"
+    await door.drained()
+    await door.client.submit("add", a=1, on_done="add")
+    assert door.queue.stored == [b'{"a":2}', b'{"a":1}']
 
 
 async def test_a_store_that_is_known_to_be_away_is_not_asked_by_each_submission(opened: Opened) -> None:

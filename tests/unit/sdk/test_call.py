@@ -77,6 +77,12 @@ def test_a_moment_is_a_datetime_or_seconds() -> None:
     assert tailrace.Call("tick", at=5).at == 5.0
 
 
+def test_who_is_told_of_the_end_is_a_function_or_an_address() -> None:
+    address = "https://example.org/" + "x" * 300
+    for given, said in ((send_email, "send_email"), ("tell", "tell"), (address, address), ("", "")):
+        assert tailrace.Call("tick", on_done=given).on_done == said
+
+
 def test_headers_are_pairs_of_text() -> None:
     assert tailrace.Call("tick", headers={"trace": "1"}).headers == (("trace", "1"),)
 
@@ -107,6 +113,10 @@ def test_headers_are_pairs_of_text() -> None:
         (("tick",), {"data": "\ud800"}, InvalidPayload, "JSON"),
         (("tick",), {"headers": {"a": 1}}, InvalidRequest, "headers: 'a'"),
         (("tick",), {"expires_after": float("nan")}, InvalidRequest, "expires_after: nan"),
+        (("tick",), {"on_done": 5}, InvalidRequest, "cannot make on_done of 5: expected a function"),
+        (("tick",), {"on_done": None}, InvalidRequest, "cannot make on_done of None: expected a function"),
+        (("tick",), {"on_done": "\ud800"}, InvalidRequest, "on_done: "),
+        (("tick",), {"on_done": "https://" + "x" * 2000}, InvalidRequest, "expected text of at most 2000 characters"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(

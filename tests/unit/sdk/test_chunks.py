@@ -17,13 +17,14 @@ def test_what_calls_have_in_common_is_said_once() -> None:
 def test_each_says_which_form_is_its_own() -> None:
     # Given calls that differ in one option each
     options = [{}, {"priority": "interactive"}, {"collection": "c"}, {"tenant": "t"}, {"delay": 1}]
-    more = [{"expires_after": 1}, {"headers": {"a": "b"}}, {"at": 12.0}]
+    more = [{"expires_after": 1}, {"headers": {"a": "b"}}, {"at": 12.0}, {"on_done": "tell"}]
     calls = [Call("index", **each) for each in (*options, *more, {})]  # type: ignore[arg-type]
 
     # When they are said, then each has a form, and the same ones the same
     said = request(calls, resend=False).alike
-    assert [*said.form_of] == [*range(8), 0]
-    assert said.forms[1].priority == 0 and said.forms[4].delay == 1 and said.forms[7].at == 12.0
+    assert [*said.form_of] == [*range(9), 0]
+    assert said.forms[1].priority == 0 and said.forms[4].delay == 1
+    assert said.forms[7].at == 12.0 and said.forms[8].on_done == "tell"
     assert said.token == ""
 
 

@@ -24,10 +24,10 @@ def spec(required: list[str], *others: str) -> FunctionSpec:
 
 def test_a_result_is_the_first_argument_that_is_needed_or_the_one_that_is_named() -> None:
     plain, named = JobSpec("b", "f", ("a",)), JobSpec("b", "f", ("a",), argument="y")
-    assert argument_for(plain, spec(["x"], "y")) == "x"
-    assert argument_for(plain, spec([], "x", "y")) == "x"
-    assert argument_for(named, spec([], "x", "y")) == "y"
-    assert argument_for(plain, FunctionSpec("f")) == ""
+    assert argument_for("job b", plain.argument, spec(["x"], "y")) == "x"
+    assert argument_for("job b", plain.argument, spec([], "x", "y")) == "x"
+    assert argument_for("job b", named.argument, spec([], "x", "y")) == "y"
+    assert argument_for("job b", plain.argument, FunctionSpec("f")) == ""
     for job, function, why in (
         (named, spec(["x"], "y"), "needs x too"),
         (plain, spec(["x", "z"]), "needs z too"),
@@ -35,7 +35,7 @@ def test_a_result_is_the_first_argument_that_is_needed_or_the_one_that_is_named(
         (plain, spec([]), "takes no argument"),
     ):
         with pytest.raises(InvalidRequest, match=why):
-            argument_for(job, function)
+            argument_for("job b", job.argument, function)
 
 
 def test_a_job_is_sealed_by_its_parents_and_complete_when_nothing_pends() -> None:
