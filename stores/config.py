@@ -36,6 +36,12 @@ class StoresConfig(BaseModel):
     result_retention: Seconds = Field(7 * 86_400.0, description="how long results are kept")
     result_bytes: Bytes = Field(1 << 30, ge=0, description="most bytes of results that are kept")
     job_retention: Seconds = Field(7 * 86_400.0, description="how long a complete job is kept, with its results")
+    job_bytes: Bytes = Field(
+        10 << 30,
+        ge=0,
+        description="bytes of results and of what failed items were given, which jobs keep until they are forgotten; "
+        "beyond them nothing is added to a job",
+    )
     log_retention: Seconds = Field(7 * 86_400.0, description="how long records of a log are kept")
     queue: dict[str, Any] = Field(
         {"engine": EMBEDDED},

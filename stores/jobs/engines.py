@@ -81,11 +81,11 @@ class NoJobs:
 def jobs_beside(queue: Queue, config: StoresConfig) -> OpenJobs:
     """The jobs of a queue."""
     if isinstance(queue, SqliteQueue):
-        return SqliteJobs(queue, retention=config.job_retention)
+        return SqliteJobs(queue, retention=config.job_retention, most_kept=config.job_bytes)
     if config.queue["engine"] == "postgres":  # its client is installed then
         from ..queue.postgres.queue import PostgresQueue
         from .postgres.jobs import PostgresJobs
 
         assert isinstance(queue, PostgresQueue)
-        return PostgresJobs(queue, retention=config.job_retention)
+        return PostgresJobs(queue, retention=config.job_retention, most_kept=config.job_bytes)
     return NoJobs({"redis": "Redis"}.get(config.queue["engine"], config.queue["engine"]))

@@ -17,6 +17,8 @@ from ...stores.queue.queue import Queue
 LEASE = 30.0
 #: Bytes of a payload in the laws.
 MOST = 1000
+#: Bytes that trees keep in the laws.
+KEPT = 400_000
 #: The function that is told of ends.
 TOLD = "told"
 
@@ -26,7 +28,7 @@ class JobsEngine(Protocol):
 
     @property
     def jobs(self) -> Jobs:
-        """Empty at first; refuses payloads beyond MOST bytes."""
+        """Empty at first; refuses payloads beyond MOST bytes, and additions while KEPT bytes are kept."""
 
     @property
     def queue(self) -> Queue:

@@ -15,8 +15,9 @@ from tailrace.stores.jobs.postgres.jobs import PostgresJobs
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_endings import JobsEndingLaws
-from tailrace.testing.conformance.jobs_engine import MOST
+from tailrace.testing.conformance.jobs_engine import KEPT, MOST
 from tailrace.testing.conformance.jobs_events import JobEventsLaws
+from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 
@@ -47,14 +48,14 @@ class Engine(ServedQueue):
 
     async def open(self) -> None:
         await super().open()
-        self.jobs = self.queue.jobs = PostgresJobs(self.queue)
+        self.jobs = self.queue.jobs = PostgresJobs(self.queue, most_kept=KEPT)
 
     async def sweep(self) -> int:
         await self.queue.sweep()
         return await self.jobs.sweep()
 
 
-class TestPostgresJobs(JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws):
+class TestPostgresJobs(JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

@@ -16,8 +16,9 @@ from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_endings import JobsEndingLaws
-from tailrace.testing.conformance.jobs_engine import MOST
+from tailrace.testing.conformance.jobs_engine import KEPT, MOST
 from tailrace.testing.conformance.jobs_events import JobEventsLaws
+from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 
@@ -33,7 +34,7 @@ class Engine:
     def _make(self) -> SqliteFile:
         file = SqliteFile(self._path, SCHEMA, name="queue", synchronous="NORMAL")
         self.queue = SqliteQueue(file, StoresConfig(max_payload=MOST), self._clock)
-        self.jobs = SqliteJobs(self.queue)
+        self.jobs = SqliteJobs(self.queue, most_kept=KEPT)
         return file
 
     async def open(self) -> None:
@@ -56,7 +57,7 @@ class Engine:
         return await self.jobs.sweep()
 
 
-class TestSqliteJobs(JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws):
+class TestSqliteJobs(JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path / "queue.db")

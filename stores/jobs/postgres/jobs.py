@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...postgres.server import explained
 from ...queue.admission import check as check_items
 from ...queue.ids import id_number, id_text
 from ...queue.intake import Callback
+from ...queue.postgres.capacity import COUNTED
 from ...queue.postgres.queue import PostgresQueue
 from ...queue.postgres.submit import NEW_IDS
 from ...queue.queue import NewItem
@@ -45,10 +47,12 @@ _LOG = logging.getLogger("tailrace.stores")
 class PostgresJobs:
     """A Jobs beside this queue. `run` is to run while it is open."""
 
-    def __init__(self, queue: PostgresQueue, *, retention: float = 7 * 86_400.0) -> None:
+    def __init__(self, queue: PostgresQueue, *, retention: float = 7 * 86_400.0, most_kept: int = 10 << 30) -> None:
         self._queue = queue
         self._ground = queue.ground
         self._retention = retention
+        self._most_kept = most_kept
+        self._kept, self._kept_at = 0, -math.inf  # bytes, and when they were looked at
         self._due = asyncio.Event()
         queue.on_ends(self._due.set)
 
@@ -121,6 +125,7 @@ class PostgresJobs:
             texts([each.dedupe_key for each in items]),
             0 if holder is None else refusals.check_holder(holder),
             0 if holder is None else holder.fence,
+            await self._is_full(),
         )
         for attempt in range(NEW_IDS):
             ids = self._queue.new_ids(len(items))
@@ -143,6 +148,13 @@ class PostgresJobs:
         self._queue.stored([lane], moment)
         return int(count)
 
+    async def _is_full(self) -> bool:
+        """Whether trees keep too much, as of the last second."""
+        if abs((now := self._ground.clock.monotonic()) - self._kept_at) > COUNTED:
+            [(self._kept,)] = await self._ground.read(call.KEPT, (), "what jobs keep")
+            self._kept_at = now
+        return self._kept >= self._most_kept
+
     def _refuse(self, outcome: str, tree: str, job: str, told: str) -> None:
         """Raises what an outcome says, if it refuses."""
         if outcome == "unknown":
@@ -153,6 +165,8 @@ class PostgresJobs:
             raise refusals.over(tree, complete=outcome == "over")
         if outcome == "sealed":
             raise refusals.sealed(tree, job)
+        if outcome == "full":
+            raise refusals.full(self._kept, self._most_kept)
         if outcome == "dedupe":
             raise refusals.known_item(tree, job, told)
         if outcome == "born":

@@ -11,8 +11,9 @@ CREATE = (
 )
 ADD = (
     "SELECT outcome, told, items, lane, moment FROM S.job_add(%s::bigint, %s::text, %s::text, %s::text,"
-    " %s::bigint[], %s::bytea[], %s::text[], %s::text[], %s::bigint, %s::bigint)"
+    " %s::bigint[], %s::bytea[], %s::text[], %s::text[], %s::bigint, %s::bigint, %s::boolean)"
 )
+KEPT = "SELECT coalesce(sum(items), 0)::bigint FROM S.counts WHERE state = 102"
 SEAL = "SELECT outcome, told FROM S.job_seal(%s::text, %s::text)"
 CHANGE = "SELECT word FROM S.job_change(%s::text, %s::text, %s::text) AS word"
 RETRY = "SELECT outcome, items FROM S.job_retry(%s::bigint, %s::text, %s::text, %s::text, %s::int)"

@@ -50,6 +50,16 @@ def too_many(count: int) -> Overloaded:
     return Overloaded(f"{count} jobs are open, and at most {MOST_OPEN} may be; try again later", 5.0)
 
 
+def full(kept: int, most: int) -> Overloaded:
+    """The trees that are known keep too much."""
+    return Overloaded(
+        f"jobs keep {kept} bytes of results and of what failed items were given, and at most {most} are kept "
+        "(job_bytes of stores.yaml): delete jobs that are over (`tailrace job delete ID`), or wait until some are "
+        "forgotten",
+        5.0,
+    )
+
+
 def no_room(job: str, most: int) -> InvalidRequest:
     """The bytes around a result leave none for it."""
     return InvalidRequest(f"job {job!r}: a payload may have {most} bytes, too few for the name of an argument")

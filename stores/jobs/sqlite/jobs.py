@@ -26,10 +26,11 @@ _ANY_KIND = Kind("job")  # items are checked for what they have themselves: thei
 class SqliteJobs:
     """A Jobs beside this queue. It has no file, no thread and no memory of its own."""
 
-    def __init__(self, queue: SqliteQueue, *, retention: float = 7 * 86_400.0) -> None:
+    def __init__(self, queue: SqliteQueue, *, retention: float = 7 * 86_400.0, most_kept: int = 10 << 30) -> None:
         self._queue = queue
         self._file = queue.file
         self._retention = retention
+        self._most_kept = most_kept
 
     async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
         check(tree)
@@ -46,10 +47,10 @@ class SqliteJobs:
         refusals.check_names(tree, job, held=holder is not None)
         refusals.check_items(token, items)
         check_items([NewItem(_ANY_KIND, each.payload, key=each.key) for each in items], self._queue.bounds[1])
-        memory, bound = self._queue.memory(), self._queue.bounds[0]
+        memory, bounds = self._queue.memory(), (self._queue.bounds[0], self._most_kept)
 
         def put(connection: sqlite3.Connection) -> int:
-            return trees.add(connection, memory, (tree, job), token, items, bound, self._queue.now(), holder)
+            return trees.add(connection, memory, (tree, job), token, items, bounds, self._queue.now(), holder)
 
         return await self._file.write(put, heavy=len(items) > LIGHT)
 

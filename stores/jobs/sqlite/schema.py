@@ -112,6 +112,20 @@ CREATE TABLE IF NOT EXISTS job_results (
     item INTEGER PRIMARY KEY,
     result BLOB NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS job_kept ( -- bytes of the two: what trees keep until they are forgotten
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    bytes INTEGER NOT NULL
+) STRICT;
+INSERT INTO job_kept SELECT 1, (SELECT coalesce(sum(length(result)), 0) FROM job_results)
+    + (SELECT coalesce(sum(length(payload)), 0) FROM job_payloads) WHERE NOT EXISTS (SELECT 1 FROM job_kept);
+CREATE TRIGGER IF NOT EXISTS job_results_kept AFTER INSERT ON job_results
+    BEGIN UPDATE job_kept SET bytes = bytes + length(new.result); END;
+CREATE TRIGGER IF NOT EXISTS job_results_forgotten AFTER DELETE ON job_results
+    BEGIN UPDATE job_kept SET bytes = bytes - length(old.result); END;
+CREATE TRIGGER IF NOT EXISTS job_payloads_kept AFTER INSERT ON job_payloads
+    BEGIN UPDATE job_kept SET bytes = bytes + length(new.payload); END;
+CREATE TRIGGER IF NOT EXISTS job_payloads_forgotten AFTER DELETE ON job_payloads
+    BEGIN UPDATE job_kept SET bytes = bytes - length(old.payload); END;
 CREATE TABLE IF NOT EXISTS job_expansions ( -- results of which each element becomes an item, from `next` on
     job INTEGER NOT NULL,
     origin INTEGER NOT NULL,

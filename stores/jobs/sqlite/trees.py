@@ -101,11 +101,12 @@ def add(
     found: tuple[str, str],
     token: str,
     items: Sequence[JobItem],
-    max_waiting: int,
+    bounds: tuple[int, int],
     now: int,
     holder: JobHolder | None = None,
 ) -> int:
-    """Adds items to a job; how many this call added, now or when it was first heard."""
+    """Adds items to a job; how many this call added, now or when it was first heard. `bounds`: most workloads that
+    wait, and most bytes that trees keep."""
     tree, name = found = found if holder is None else _held(connection, found, holder)
     row = _find(connection, tree, name)
     job, kind, sealed, ending, complete_at, _ = row
@@ -116,9 +117,12 @@ def add(
         raise refusals.over(tree, complete=complete_at is not None)
     if sealed and holder is None:
         raise refusals.sealed(tree, name)
+    (kept,) = connection.execute("SELECT bytes FROM job_kept").fetchone()
+    if items and kept >= bounds[1]:
+        raise refusals.full(kept, bounds[1])
     keys = _new_keys(connection, job, found, items)
     new = [NewItem(memory.kinds.kinds[kind], each.payload, key=each.key) for each in items]
-    made = submit(connection, memory, new, max_waiting, now, JOB)
+    made = submit(connection, memory, new, bounds[0], now, JOB)
     insert(connection, "job_items (item, job)", [(int(each.id, 16), job) for each in made])
     insert(connection, "job_keys (job, key)", [(job, key) for key in keys])
     connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (len(made), job))
