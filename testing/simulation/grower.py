@@ -27,6 +27,10 @@ T = TypeVar("T")
 BRANCH = "branch"
 #: Seconds between two tries, and between two looks whether a tree is over.
 AGAIN, LOOKS = 0.5, 0.5
+_FAILED = (
+    "SELECT i.item FROM job_items AS i JOIN jobs AS j ON j.job = i.job JOIN job_trees AS t ON t.tree = j.tree"
+    " WHERE t.id = ? AND i.state = 2 ORDER BY i.item"
+)
 _OVER = "SELECT complete_at, deleted FROM job_trees WHERE id = ?"
 _FENCES = "SELECT id, fence FROM tasks"
 
@@ -47,6 +51,7 @@ class Grower:
 
     calls    by tree and place of the call
     seals, asks, retries  likewise; the retry by the tree alone
+    lives    by the workload that failed: the one that its item has since
     inner    by the run that added: its workload and fence, then the place
     """
 
@@ -61,6 +66,8 @@ class Grower:
         self.seals: dict[int, GrowerAnswer] = {}
         self.asks: dict[tuple[int, int], GrowerAnswer] = {}
         self.retries: dict[int, GrowerAnswer] = {}
+        self.lives: dict[str, str] = {}
+        self.redriven: set[tuple[int, int]] = set()
         self.inner: dict[tuple[str, int], list[GrowerAnswer]] = {}
         self._added: set[tuple[str, int]] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -79,7 +86,7 @@ class Grower:
         here().world.count("trees")
         here().world.say(here().name, f"made {tree.id}")
         works = [self._call(tree, place) for place in range(len(tree.calls))]
-        await together(self._seal(tree), self._retry(tree), self._asks(tree), *works)
+        await together(self._seal(tree), self._retry(tree), self._asks(tree), self._redrive(tree), *works)
 
     async def _until(self, time: float) -> None:
         await asyncio.sleep(max(0.0, time - here().world.now))
@@ -101,6 +108,19 @@ class Grower:
             await self._until(ask.at)
             change = partial(self._jobs.change, tree.id, ask.what, "the world ends it")
             self.asks[tree.k, place] = await self._answer(f"{ask.what} of {tree.id}", change)
+
+    async def _redrive(self, tree: TreePlan) -> None:
+        """Of all that failed; each that has another life has the same one whenever that is asked again."""
+        for place, at in enumerate(tree.redrives):
+            await self._until(at)
+            failed = [f"{item:016x}" for (item,) in here().disk.rows("queue", _FAILED, (tree.id,))]
+            for _ in range(2):
+                answers = await self._heard(partial(self._jobs.redrive, failed))
+                for former, answer in zip(failed, answers, strict=True):
+                    if answer.workload and self.lives.setdefault(former, answer.workload) != answer.workload:
+                        here().journal.wrong(f"trees: {tree.id} gave {former} two other lives")
+                    here().world.count(f"trees: redrives{'' if answer.workload else ' refused'}")
+            self.redriven.add((tree.k, place))
 
     async def _retry(self, tree: TreePlan) -> None:
         """Once the tree is over; a tree that is forgotten has nothing to be tried again."""

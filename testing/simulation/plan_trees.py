@@ -89,7 +89,7 @@ class TreeAsk(NamedTuple):
 class TreePlan:
     """A tree, made `at` true seconds and sealed `seal` true seconds; both are a client's. `retry`: how many seconds
     after its end another tree is asked for of what failed (0: none is). `told`: the item that hears of its end; -1:
-    none does."""
+    none does. `redrives`: true seconds at which what failed until then is to have another life in this tree."""
 
     k: int
     at: float
@@ -102,6 +102,7 @@ class TreePlan:
     most_failed: int = 0
     retry: float = 0.0
     told: int = -1
+    redrives: tuple[float, ...] = ()
 
     @property
     def id(self) -> str:

@@ -40,6 +40,8 @@ TROUBLED, FAT, ODD, ADDING, KEYED = 0.3, 0.05, 0.05, 0.1, 0.1
 #: The shares of trees whose seal races their last call, that are paused, that are ended, whose end is told, and whose
 #: failed items are tried again.
 RACING, PAUSED, ENDED, TOLD_OF, TRIED_AGAIN = 0.5, 0.3, 0.2, 0.6, 0.5
+#: The share of trees whose failed items are redriven while they are open, and how often.
+REDRIVEN, REDRIVES = 0.4, (1, 3)
 #: Faults more around a tree, at most, in worlds that have others; and the share of them that strike at such a time.
 MORE, AT_A_SEAL = 4, 0.4
 #: The share of trees to which nothing is added.
@@ -64,6 +66,7 @@ def with_trees(plan: Plan, strike: float, stores: str) -> Plan:
         taken += [each.n for each in trees[-1].items]
     faults = [*plan.faults]
     blinks = bool(faults) and all(fault.kind in _BLINKS for fault in faults)
+    trees = [_redriven(Random(f"lives in {plan.seed} of {tree.k}"), tree) for tree in trees]
     for tree in trees:
         for _ in range(random.randint(0, MORE)):
             at = min(_moment(random, tree), strike)
@@ -99,6 +102,14 @@ def _tree(random: Random, k: int, first: int) -> TreePlan:
     return TreePlan(
         k, at, jobs, tuple(items), tuple(calls), max(at, seal), _asks(random, at), policy, most_failed, retry, told
     )
+
+
+def _redriven(random: Random, tree: TreePlan) -> TreePlan:
+    """The same tree, perhaps with redrives; some of them come when it is complete."""
+    if random.random() >= REDRIVEN:
+        return tree
+    times = (tree.at + random.uniform(0.5, 2 * FILLED) for _ in range(random.randint(*REDRIVES)))
+    return replace(tree, redrives=tuple(sorted(times)))
 
 
 class _Growing:

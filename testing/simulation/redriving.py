@@ -21,6 +21,9 @@ _LETTERS = "SELECT number, id, died_at FROM dead_letters"
 _ATTEMPTS = "SELECT id, attempts, first_seen FROM dead_letters"
 _KEY = "SELECT key FROM dedupe WHERE id = ?"
 _WORKLOAD = "SELECT id FROM dedupe WHERE key = ?"
+#: Of an item of a tree its life before, or behind, that of a workload.
+_BEFORE = "SELECT former FROM job_redrives WHERE item = ?"
+_BEHIND = "SELECT item FROM job_redrives WHERE former = ?"
 _PAST = "SELECT past FROM redriven WHERE id = ?"
 _STATE = "SELECT state FROM tasks WHERE id = ?"
 _MOVING = "SELECT count(*) FROM dead_letters_moving"
@@ -62,7 +65,13 @@ class Redriving:
             known = self._was[id_] = self._of_key.get(rows[0][0], "") if rows else ""
             if known:
                 self._made.add(id_)
-        return known
+        return known or self._life_before(id_)
+
+    def _life_before(self, id_: str) -> str:
+        """The same of an item of a tree, whose letter may go long after that life began."""
+        rows = self._disk.rows("queue", _BEFORE, (int(id_, 16),)) if self._plan.trees else []
+        former = f"{rows[0][0]:016x}" if rows else ""
+        return former if former in self.gone else ""
 
     def _line(self, id_: str) -> list[str]:
         """The letters that a workload was, the latest first."""
@@ -103,6 +112,8 @@ class Redriving:
         """A letter that is not there any more is a workload, whose past says so."""
         self.gone.add(letter.id)
         rows = self._disk.rows("queue", _WORKLOAD, (_key(letter),))
+        if not rows and "/" not in letter.id:
+            rows = self._disk.rows("queue", _BEHIND, (int(letter.id, 16),))
         if not rows:
             self._journal.wrong(f"lost: the letter of {letter.id} went, and the queue has nothing of it")
             return

@@ -127,6 +127,25 @@ PAUSED = _world(
     )
 )
 
+#: Items fail, and have other lives: while their job is open, and when it is complete.
+LIVES = _world(tree("chain", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON)}, redrives=(2.5, 3.0, 9.0), seal=6.0))
+OVER = _world(tree("alone", 3, deeds={"a": (Deed("fatal", 0.1), *_SOON)}, redrives=(9.0,)))
+
+#: A tailer dies as its settlement is on its way, which lands when the items have another life.
+FORMER = _world(
+    tree(
+        "chain",
+        3,
+        deeds={"a": (Deed("ok", 8.0), Deed("fatal", 0.1), Deed("ok", 30.0), Deed("ok", 0.1))},
+        redrives=tuple(float(second) for second in range(12, 50, 2)),
+        seal=80.0,
+    ),
+    faults=[Fault(9.0, "zombie", "tailer1", "store", 45.0, amount=2.0), Fault(10.0, "kill", "tailer1", seconds=1.0)],
+    apart=True,
+    tailers=1,
+    calm=120.0,
+)
+
 SCENARIOS: dict[str, list[Plan]] = {
     "an addition knows its tree from before the seal": [LATE],
     "an addition that is made again adds again": [UNHEARD],
@@ -135,6 +154,9 @@ SCENARIOS: dict[str, list[Plan]] = {
     "items are made of a result after its transaction": [CHAIN],
     "a result for which there is no room becomes an item": [FAT],
     "a result for which there is no room fails what is settled with it": [FAT],
+    "an item of a complete job has another life": [OVER],
+    "an item that has another life counts as failed still": [LIVES],
+    "the end of a former life ends its item": [FORMER],
     "an item that is cancelled with its lease pends for ever": [NOBODY],
     "a failed item does not end its tree": [STRICT],
     "what is due of trees is not read when their queue is opened": EMPTY,

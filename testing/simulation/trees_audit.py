@@ -260,6 +260,8 @@ class TreesAudit:
             forgotten = tree.id in self._deleted() and tree.id not in self._grown()
             if tree.k in grower.made and tree.id not in self.over and not forgotten:
                 yield f"{tree.id} is not over"
+            if any((tree.k, place) not in grower.redriven for place in range(len(tree.redrives))):
+                yield f"{tree.id} has redrives that were not answered"
             if tree.retry and tree.k not in grower.retries and tree.id not in self._deleted():
                 yield f"the retry of {tree.id} was not answered"
             if tree.k in grower.retries and grower.retries[tree.k].done and tree.again not in self.over:

@@ -11,8 +11,10 @@ from typing import Any
 from ....model.claim import State
 from ....stores.jobs.rules.ending import next_step
 from ....stores.jobs.rules.feeding import NOTHING
+from ....stores.jobs.rules.redriving import ItemStands, why_not
 from ....stores.jobs.sqlite import advance as advance_
 from ....stores.jobs.sqlite import ends as ends_
+from ....stores.jobs.sqlite import redrive as redrive_
 from ....stores.jobs.sqlite import trees as trees_
 from ....stores.jobs.sqlite.callback import tell
 from ....stores.jobs.sqlite.ends import ItemEnd
@@ -127,6 +129,44 @@ def _an_item_that_is_cancelled_with_its_lease_pends_for_ever() -> Bug:
 @bug
 def _a_failed_item_does_not_end_its_tree() -> Bug:
     return instead(ends_, "_apply_policy", lambda connection, memory, failed: None)
+
+
+# ---- other lives
+
+
+@bug
+def _an_item_of_a_complete_job_has_another_life() -> Bug:
+    def never(stands: ItemStands, tree: str) -> str:
+        return why_not(stands._replace(complete=False, ending=False), tree)
+
+    return instead(redrive_, "why_not", never)
+
+
+@bug
+def _an_item_that_has_another_life_counts_as_failed_still() -> Bug:
+    real = redrive_._begin
+
+    def begin(connection: Any, life: Any, item: int) -> None:
+        real(connection, life, item)
+        connection.execute("UPDATE jobs SET failed = failed + 1 WHERE job = ?", (life.job,))
+
+    return instead(redrive_, "_begin", begin)
+
+
+@bug
+def _the_end_of_a_former_life_ends_its_item() -> Bug:
+    """As it would, if an item were known by a number of its own, and not by its life."""
+    real = settle_with_jobs
+
+    def settle(connection: Any, memory: Any, fence: int, succeeded: Any, others: Any, now: int) -> list[str]:
+        refused = real(connection, memory, fence, succeeded, others, now)
+        lives = "SELECT item FROM job_redrives WHERE former = ?"
+        found = [connection.execute(lives, (id_number(id),)).fetchone() for id in refused]
+        late = [ItemEnd(row[0], False, reason="a former life") for row in found if row is not None]
+        ends_.note_ends(connection, memory, late, now)
+        return refused
+
+    return instead(queue_, "settle_with_jobs", settle)
 
 
 # ---- advances
