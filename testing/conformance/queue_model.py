@@ -7,6 +7,7 @@ ended at once or when somebody looks), the model asks the engine and only holds 
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...model.workload import Kind
 from ...stores.queue.items import NOW
 from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING, next_trigger
 from ...stores.queue.queue import NewItem, Reschedule
+from .queue_callbacks import CALLBACK, TOLD
 from .queue_engine import QueueEngine
 
 LEASE = 10.0
@@ -40,7 +42,8 @@ SETTLED = sorted(WAITING | TERMINAL)
 @dataclass
 class ModelItem:
     """An item, as the model knows it. `until` is its lease's end; `settled` how its newest hand-out was settled;
-    `first`: it goes before what waits, so that it may say that it was due earlier."""
+    `first`: it goes before what waits, so that it may say that it was due earlier; `tells`: its end is to be told,
+    which was `heard`."""
 
     kind: Kind
     key: str
@@ -53,10 +56,14 @@ class ModelItem:
     cancel: bool = False
     settled: State | None = None
     first: bool = False
+    tells: bool = False
+    heard: bool = False
 
 
 class QueueModel(RuleBasedStateMachine):
-    """Derive, and say how to make and dispose of an open and empty engine."""
+    """Derive, and say how to make and dispose of an open and empty engine, and whether it `tells` ends."""
+
+    tells = True
 
     async def make_engine(self) -> QueueEngine:
         raise NotImplementedError
@@ -107,20 +114,34 @@ class QueueModel(RuleBasedStateMachine):
             and not self.blocked(id)
         }
 
+    def leases_ended(self) -> None:
+        """Somebody looked, which ends the leases whose time is over."""
+        for item in self.items.values():
+            if self.over(item):
+                item.state = State.RETRIABLE_FAILURE if item.attempts else State.NEW
+                item.due, item.until, item.settled, item.first = self.engine.now(), 0.0, None, True
+                item.fence += 1
+                if item.cancel:
+                    item.state = State.CANCELLED
+
     # Steps.
 
     @rule(
         kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=5),
         delay=st.sampled_from([0.0, 0.0, 3.0, 15.0]),
         key=st.sampled_from(["", "", "k", "l"]),
+        tells=st.booleans(),
     )
-    def submit(self, kinds: list[Kind], delay: float, key: str) -> None:
-        due = self.engine.now() + delay
-        items = [NewItem(kind, f"{len(self.order) + i}".encode(), due=due, key=key) for i, kind in enumerate(kinds)]
+    def submit(self, kinds: list[Kind], delay: float, key: str, tells: bool) -> None:
+        due, done = self.engine.now() + delay, CALLBACK if tells and self.tells else None
+        items = [
+            NewItem(kind, f"{len(self.order) + i}".encode(), due=due, key=key, on_done=done)
+            for i, kind in enumerate(kinds)
+        ]
         for item, answer in zip(items, self.do(self.engine.queue.submit(items)), strict=True):
             assert not answer.duplicate
             assert answer.id not in self.items
-            self.items[answer.id] = ModelItem(item.kind, key, item.payload, due)
+            self.items[answer.id] = ModelItem(item.kind, key, item.payload, due, tells=done is not None)
             self.order.append(answer.id)
 
     @rule(
@@ -131,13 +152,7 @@ class QueueModel(RuleBasedStateMachine):
     def lease(self, cells: set[Cell], total: int, closed: frozenset[Closed]) -> None:
         demand = Demand(dict.fromkeys(cells, 100), closed, total)
         leased = self.do(self.engine.queue.lease(demand, LEASE, 0))
-        for item in self.items.values():  # a look ends the leases whose time is over
-            if self.over(item):
-                item.state = State.RETRIABLE_FAILURE if item.attempts else State.NEW
-                item.due, item.until, item.settled, item.first = self.engine.now(), 0.0, None, True
-                item.fence += 1
-                if item.cancel:
-                    item.state = State.CANCELLED
+        self.leases_ended()
         eligible = self.eligible(demand)
         if leased is None:
             assert not eligible
@@ -153,6 +168,26 @@ class QueueModel(RuleBasedStateMachine):
             item.state, item.fence, item.settled = State.ENQUEUED, leased.fence, None
             item.until = self.engine.now() + LEASE
         self.fences.append(leased.fence)
+
+    @rule()
+    def hear(self) -> None:
+        """Whoever is told of ends hears of all that were not told yet, and of no others."""
+        leased = self.do(
+            self.engine.queue.lease(Demand({Cell(TOLD.function, TOLD.priority): 1000}, frozenset(), 1000), LEASE, 0)
+        )
+        self.leases_ended()
+        ended = {id for id, item in self.items.items() if item.state in TERMINAL and item.tells and not item.heard}
+        if leased is None:
+            assert not ended
+            return
+        events = [json.loads(payload)["event"] for payload in leased.payloads]
+        assert {event["workload"]: event["state"] for event in events} == {
+            id: self.items[id].state.label for id in ended
+        }
+        assert len(events) == len(ended)
+        assert self.do(self.engine.queue.settle(leased.fence, leased.ids, [])) == []
+        for id in ended:
+            self.items[id].heard = True
 
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
@@ -263,6 +298,9 @@ class QueueModel(RuleBasedStateMachine):
             if self.over(item):
                 settled = False
                 continue
+            if item.tells and item.state in TERMINAL:
+                telling = State.SUCCESS.label if item.heard else State.NEW.label
+                counts[telling] = counts.get(telling, 0) + 1
             assert status is not None
             assert (status.state, status.kind, status.attempts) == (item.state, item.kind, item.attempts)
             look = next_trigger(item.state, item.due, item.until) or 0.0

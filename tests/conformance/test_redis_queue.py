@@ -40,6 +40,8 @@ class TestRedisQueue(QueueLaws, NoCallbackLaws, RaceLaws, SearchLaws):
 
 
 class RedisQueueModel(QueueModel):
+    tells = False
+
     url = ""
 
     async def make_engine(self) -> Engine:
