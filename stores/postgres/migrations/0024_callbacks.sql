@@ -59,22 +59,29 @@ BEGIN
     RETURN coalesce(lanes, '{}');
 END $$;
 
--- Of the functions before here stands what changes: every way to an end tells of it.
-DO $do$
+-- Replaces what stands in a function of the versions before. Raises where it does not.
+CREATE FUNCTION amend(name text, old text, new text) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    one record;
-    was text;
+    was text := pg_get_functiondef(name::regproc);
 BEGIN
-    FOR one IN SELECT * FROM (VALUES
-        ('bury', $$t.flags & 32 <> 0) THEN
+    IF position(old IN was) = 0 THEN
+        RAISE EXCEPTION 'the function % is not that of the version before', name;
+    END IF;
+    EXECUTE replace(was, old, new);
+END $$;
+
+-- Every way to an end tells of it.
+DO $do$
+BEGIN
+    PERFORM amend('bury', $$t.flags & 32 <> 0) THEN
         PERFORM job_end(now_at, numbers, states, reasons);
 $$, $$t.flags & 96 <> 0) THEN
         PERFORM job_end(now_at, numbers, states, reasons);
         PERFORM callbacks_tell(now_at, numbers, states, reasons);
-$$),
-        ('queue_settle', $$count(*) FILTER (WHERE flags & 32 <> 0)] INTO$$,
-            $$count(*) FILTER (WHERE flags & 32 <> 0), count(*) FILTER (WHERE flags & 64 <> 0)] INTO$$),
-        ('queue_settle', $$                fed := job_succeed(now_at, done, result_ids, results);
+$$);
+    PERFORM amend('queue_settle', $$count(*) FILTER (WHERE flags & 32 <> 0)] INTO$$,
+        $$count(*) FILTER (WHERE flags & 32 <> 0), count(*) FILTER (WHERE flags & 64 <> 0)] INTO$$);
+    PERFORM amend('queue_settle', $$                fed := job_succeed(now_at, done, result_ids, results);
             END IF;
 $$, $$                fed := job_succeed(now_at, done, result_ids, results);
             END IF;
@@ -82,19 +89,11 @@ $$, $$                fed := job_succeed(now_at, done, result_ids, results);
                 fed := coalesce(fed, '{}') || callbacks_tell(now_at, done, array_fill(10::smallint, ARRAY[cardinality(done)]),
                     array_fill(''::text, ARRAY[cardinality(done)]));
             END IF;
-$$),
-        ('queue_settle', $$            PERFORM bury(now_at, array_agg(g.n)$$,
-            $$            again := again OR EXISTS (SELECT 1 FROM tasks AS t WHERE t.id = ANY (ends) AND t.flags & 64 <> 0);
-            PERFORM bury(now_at, array_agg(g.n)$$),
-        ('queue_cancel', $$            PERFORM bury($$,
-            $$            again := again OR EXISTS (SELECT 1 FROM callbacks AS c WHERE c.item = wanted);
-            PERFORM bury($$)
-    ) AS changes (name, old, new)
-    LOOP
-        was := pg_get_functiondef(one.name::regproc);
-        IF position(one.old IN was) = 0 THEN
-            RAISE EXCEPTION 'the function % is not that of the version before', one.name;
-        END IF;
-        EXECUTE replace(was, one.old, one.new);
-    END LOOP;
+$$);
+    PERFORM amend('queue_settle', $$            PERFORM bury(now_at, array_agg(g.n)$$,
+        $$            again := again OR EXISTS (SELECT 1 FROM tasks AS t WHERE t.id = ANY (ends) AND t.flags & 64 <> 0);
+            PERFORM bury(now_at, array_agg(g.n)$$);
+    PERFORM amend('queue_cancel', $$            PERFORM bury($$,
+        $$            again := again OR EXISTS (SELECT 1 FROM callbacks AS c WHERE c.item = wanted);
+            PERFORM bury($$);
 END $do$;

@@ -31,18 +31,16 @@ INSERT INTO counts (state, items)
 -- Additions are refused as `full` where their caller says that too much is kept; one that was heard is answered as before.
 DO $do$
 DECLARE
-    was text := pg_get_functiondef('job_add'::regproc);
-    old text := '    INSERT INTO job_calls (job, token, items) VALUES (here.job, its_token, many);';
+    was text;
 BEGIN
-    IF position(old IN was) = 0 THEN
-        RAISE EXCEPTION 'the function job_add is not that of the version before';
-    END IF;
-    DROP FUNCTION job_add;
-    was := replace(was, 'its_fence bigint)', 'its_fence bigint, is_full boolean DEFAULT false)');
-    EXECUTE replace(was, old, '    IF is_full AND many > 0 THEN
-        outcome := ''full'';
+    PERFORM amend('job_add', $$    INSERT INTO job_calls (job, token, items) VALUES (here.job, its_token, many);$$,
+        $$    IF is_full AND many > 0 THEN
+        outcome := 'full';
         RETURN NEXT;
         RETURN;
     END IF;
-' || old);
+    INSERT INTO job_calls (job, token, items) VALUES (here.job, its_token, many);$$);
+    was := pg_get_functiondef('job_add'::regproc);
+    DROP FUNCTION job_add;
+    EXECUTE replace(was, 'its_fence bigint)', 'its_fence bigint, is_full boolean DEFAULT false)');
 END $do$;
