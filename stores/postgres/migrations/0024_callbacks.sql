@@ -60,7 +60,8 @@ BEGIN
 END $$;
 
 -- Replaces what stands in a function of the versions before. Raises where it does not.
-CREATE FUNCTION amend(name text, old text, new text) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION amend(name text, old text, new text) RETURNS void LANGUAGE plpgsql
+SET search_path FROM CURRENT SET jit TO off AS $$
 DECLARE
     was text := pg_get_functiondef(name::regproc);
 BEGIN
