@@ -38,7 +38,7 @@ from tailrace.wire.v1 import delay_pb2, gateway_pb2, scheduler_pb2, stores_pb2
 ANY = "127.0.0.1:0"
 CASES, SEED = int(os.environ.get("TAILRACE_FUZZ_CASES", "1000")), int(os.environ.get("TAILRACE_FUZZ_SEED", "1"))
 #: Calls under way at once, and seconds that one may take.
-AT_ONCE, PATIENCE = 64, 1.0
+AT_ONCE, PATIENCE = 300, 0.5
 #: Calls that wait by design.
 WAITS = {"Watch", "Record", "Submissions"}
 FILES = {"gateway": gateway_pb2, "scheduler": scheduler_pb2, "store": stores_pb2, "delay": delay_pb2}
