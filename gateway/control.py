@@ -331,11 +331,19 @@ class ControlDesk:
             self._changed = asyncio.Event()
 
     async def _follow(self) -> None:
+        away = False
         while True:
             try:
                 if self._until_end() <= 0:
                     await self._control.end_gates()
                 snapshot = await self._control.wait(self._snapshot.version, min(WAIT, max(PAUSE, self._until_end())))
+                away = False
+            except Unavailable as error:
+                if not away:
+                    _LOG.warning("the control store cannot be read: %s; trying again", error)
+                away = True
+                await asyncio.sleep(PAUSE)
+                continue
             except Exception:
                 _LOG.exception("reading the control store failed; trying again")
                 await asyncio.sleep(PAUSE)

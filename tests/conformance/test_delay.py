@@ -82,7 +82,7 @@ class Parcels(Ladder):
 
 class Queue(Ladder):
     queue = "sqlite"
-    again = LEASE + 1.0  # it is over once the writer is sure, by its real clock, that no renewal waits: 1 ms was too soon
+    again = LEASE + 1.0  # the writer has to be sure, by its real clock, that no renewal waits: 1 ms was too soon
 
     async def open(self) -> None:
         await super().open()
