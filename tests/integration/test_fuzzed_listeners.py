@@ -119,7 +119,7 @@ def operator_calls(fuzz: Fuzz) -> bytes:
 async def told(channel: Any, method: Any, cases: list[bytes]) -> None:
     """Calls a method with these bytes; whatever it answers is well."""
     path = f"/{method.containing_service.full_name}/{method.name}"
-    with suppress(grpc.aio.AioRpcError, asyncio.TimeoutError, TailraceError):
+    with suppress(grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.TimeoutError, TailraceError):
         async with asyncio.timeout(PATIENCE):
             if not method.client_streaming:
                 call = channel.unary_stream if method.server_streaming else channel.unary_unary
