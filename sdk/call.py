@@ -144,7 +144,7 @@ class Call:
         if created_by:
             self.headers = (*self.headers, (CREATED_BY, _text("created_by", created_by)))
         self.headers = headers_of_a_call(self.headers)
-        self.on_done = _text("on_done", called_by(on_done, "on_done"), LONGEST_URL) if on_done != "" else ""
+        self.on_done = _text("on_done", called_by(on_done, "on_done"), LONGEST_URL)
         self.expires_after = None if expires_after is None else duration("expires_after", expires_after)
 
     def __repr__(self) -> str:
@@ -159,7 +159,7 @@ def called_by(function: Function[..., Any] | str, what: str) -> str:
             f"cannot make {what} of {function!r:.200}: expected a function declared with @tailrace.function, or its "
             "name"
         )
-    return found
+    return str.__str__(found)  # of a subclass its text, whatever it says of itself
 
 
 def shown_as_call(method: Callable[..., Any], wrapper: W) -> W:

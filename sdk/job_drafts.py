@@ -85,7 +85,7 @@ class Draft:
     ) -> None:
         self._events = _events(events)
         self.id = job_calls.new_id()
-        self._on_done = _plain(called_by(on_done, "on_done"))
+        self._on_done = called_by(on_done, "on_done")
         self.made = False
         self._type, self._key, self._policy, self._most_failed = _plain(type), _plain(key), _plain(policy), most_failed
         self._jobs: list[JobSpec] = []

@@ -21,6 +21,21 @@ async def send_email(to: str, body: str, copies: int = 1, *, delay: int = 0) -> 
 async def raw(data: bytes) -> None: ...
 
 
+class Denying(str):
+    """A text that says of itself that it is another, and equals everything."""
+
+    __hash__ = str.__hash__
+
+    def __str__(self) -> str:
+        return "another"
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
 def test_arguments_by_place_and_by_name_become_one_json_object() -> None:
     call = tailrace.Call(send_email, "ann@example.org", body="hi", copies=2)
     assert json.loads(call.payload) == {"to": "ann@example.org", "body": "hi", "copies": 2}
@@ -81,6 +96,7 @@ def test_who_is_told_of_the_end_is_a_function_or_an_address() -> None:
     address = "https://example.org/" + "x" * 300
     for given, said in ((send_email, "send_email"), ("tell", "tell"), (address, address), ("", "")):
         assert tailrace.Call("tick", on_done=given).on_done == said
+    assert tailrace.Call("tick", on_done=Denying("tell")).on_done == "tell"
 
 
 def test_headers_are_pairs_of_text() -> None:
