@@ -87,14 +87,18 @@ class Adoptions:
     def show(self, tailer: TailerSession, key: RowKey, epoch: int, version: int) -> None:
         """An owner shows its row: what waits in limbo goes to whom it belongs."""
         known = self._known_to_show(tailer, key)
-        former = 0 if known is None else known.row.epoch
-        if known is None or not known.row.show(epoch, version):
-            if known is not None and known.row.epoch == epoch:
+        if known is None:
+            return
+        former, known.idle_since = known.row.epoch, None
+        if not known.row.show(epoch, version):
+            if known.row.version and known.row.epoch == epoch:
                 known.owners.add(tailer)  # it may have two sessions here, its own and a side
                 if known.row.barred:
                     tailer.barred[key] = known.row.asked
                     self._returns.speaking.add(tailer)
             return
+        self._rows[key] = known
+        self._unshown.discard(key)
         same = known.owners if epoch == former else ()
         known.owners = {tailer, *(each for each in same if self._alive(each))}
         tailer.rows.add(key)
@@ -122,26 +126,31 @@ class Adoptions:
         """Leases in limbo end like all others; a limbo that nobody can empty any more goes, and so do rows that nobody
         showed or, when many are known, that nobody comes for."""
         crowded = len(self._rows) > ROWS // 2
-        for key, known in list(self._rows.items()) if crowded or self._unshown else self._rows.items():
+        gone = []
+        for key, known in self._rows.items():
             limbo = known.limbo
             if limbo is None:
-                if crowded or not known.row.version:
-                    self._may_forget(key, known, now)
+                if (crowded or not known.row.version) and self._idle_for_long(known, now):
+                    gone.append(key)
                 continue
             self._recall.lapse(limbo, now)
             known.told = {tailer for tailer in known.told if self._alive(tailer)}
             if not known.told and not limbo.held.flights and now >= known.kept_until:
                 known.limbo = None
                 known.origins.clear()
+        for key in gone:
+            del self._rows[key]
+            self._unshown.discard(key)
 
-    def _may_forget(self, key: RowKey, known: KnownRow, now: float) -> None:
+    def _idle_for_long(self, known: KnownRow, now: float) -> bool:
+        """Whether nobody was there for a row for so long that it may be forgotten."""
         if any(self._alive(each) for each in known.owners):
             known.idle_since = None
         elif known.idle_since is None:
             known.idle_since = now
-        elif forgettable(now - known.idle_since, self._keep):
-            del self._rows[key]
-            self._unshown.discard(key)
+        else:
+            return forgettable(now - known.idle_since, self._keep)
+        return False
 
     # ---- asking
 
@@ -303,12 +312,10 @@ class Adoptions:
         return told
 
     def _known_to_show(self, tailer: TailerSession, key: RowKey) -> KnownRow | None:
+        """A row that somebody shows; a new one is kept once it was shown. None: there is no room for another."""
         known = self._rows.get(key)
         if known is None and len(self._rows) < ROWS and len(tailer.rows) < SESSION_ROWS:
-            known = self._rows[key] = KnownRow()
-        if known is not None:
-            known.idle_since = None
-            self._unshown.discard(key)
+            return KnownRow()
         return known
 
     def _known_to_ask(self, key: RowKey) -> KnownRow | None:

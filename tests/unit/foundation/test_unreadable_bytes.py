@@ -1,4 +1,5 @@
-"""Bytes that a library cannot read are a line of the log; what a handler fails at keeps its traceback."""
+"""Bytes that a library cannot read are a line of the log, and callers that have gone are none; what a handler fails at
+keeps its traceback."""
 
 import logging
 
@@ -20,6 +21,23 @@ def test_a_handler_that_cannot_read_something_keeps_its_traceback(caplog: pytest
     [record] = caplog.records
     assert record.exc_info and record.levelno == logging.ERROR
     assert record.getMessage() == "Unexpected [DecodeError] raised by servicer method [/x]"
+
+
+class ExecuteBatchError(Exception):
+    """By its name gRPC's own."""
+
+
+def test_an_answer_whose_caller_has_gone_is_nothing_to_log(caplog: pytest.LogCaptureFixture) -> None:
+    # Given what gRPC says when it cannot send an answer, for its call is over
+    plainly()
+    log = logging.getLogger("grpc._cython.cygrpc")
+    try:
+        raise ExecuteBatchError
+    except ExecuteBatchError:
+        log.exception("Failed sending error status from server")
+        log.exception("ExecuteBatchError raised in core by servicer method [/x]")
+    # Then the log has nothing of it
+    assert not caplog.records
 
 
 def test_other_records_pass_as_they_are(caplog: pytest.LogCaptureFixture) -> None:

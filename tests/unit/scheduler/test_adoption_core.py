@@ -386,3 +386,17 @@ def test_rows_that_nobody_comes_for_are_forgotten_but_not_before_their_lease() -
         assert not rows[ROW].row.allows(1)
     bench.core.adoptions.tick(KEPT + 1 + 2 * SIZES.source)
     assert ROW not in rows
+
+
+def test_a_row_without_a_version_is_not_shown() -> None:
+    # Given a row that somebody asked about, and a session that shows it and another one in no version
+    bench = Bench()
+    asked, liar = ("asked", ""), bench.session("liar")
+    assert not bench.core.adoptions.set_aside(asked, 1, 5, KEPT, WALL).refused
+    for key in (ROW, asked):
+        bench.core.adoptions.show(liar, key, 0, 0)
+    # Then the one is not known, and the other is forgotten as if nobody had shown it
+    assert list(bench.core.adoptions._rows) == [asked]
+    for moment in (KEPT, KEPT + 1, KEPT + 1 + 2 * SIZES.source):
+        bench.core.adoptions.tick(moment)
+    assert not bench.core.adoptions._rows
