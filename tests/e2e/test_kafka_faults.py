@@ -39,7 +39,7 @@ def test_twenty_restarts_twenty_kills_ten_dead_brokers_and_a_minute_of_failure(t
     assert figures["start_max_ms_poison"] - figures["start_max_ms_healthy"] < 1000
 
 
-@pytest.mark.long(minutes=10)
+@pytest.mark.long(minutes=5)
 def test_three_brokers_of_which_each_is_killed(tmp_path: Path) -> None:
     figures = streams_broken(
         "kafka_faults", tmp_path, 1700, "--items", "3000", "--faults", "21", "--brokers", "3", "--seed", "7"

@@ -82,7 +82,7 @@ async def test_a_second_crash_at_any_point_after_any_first_loses_nothing(
 @pytest.mark.parametrize(
     "story",
     [
-        pytest.param(JobsStory, marks=pytest.mark.long(minutes=2.5)),
+        pytest.param(JobsStory, marks=pytest.mark.long(minutes=5)),
         pytest.param(LivesStory, marks=pytest.mark.long(minutes=0.5)),
     ],
     ids=lambda story: story.__name__,
