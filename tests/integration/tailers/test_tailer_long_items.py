@@ -17,6 +17,9 @@ LONG, SHORT, PAYLOAD = 1000, 20_000, 200
 #: Of them, those before the first look at the memory (which fill what the log keeps of its last records), and the bytes
 #: that each of the others may add to it: its payload alone is two hundred.
 EARLY, GROWTH = 12_000, 10
+#: Seconds: leases of seven. A start anew, where the machine stands for a whole lease, leaves its error and with it the
+#: tailer before it in the captured log, which is no memory of the tailer's.
+HEARTBEAT = 1.0
 
 
 async def test_a_thousand_long_items_hold_up_nobody_and_memory_stays_flat(
@@ -42,7 +45,7 @@ async def test_a_thousand_long_items_hold_up_nobody_and_memory_stays_flat(
     tracemalloc.start()
     try:
         await fill(EARLY)
-        tailer = await start(source=SOURCE, function="f", window=window)
+        tailer = await start(HEARTBEAT, source=SOURCE, function="f", window=window)
         await eventually(lambda: tailer.overview().settled == EARLY, 60)
         await passed(LONG + EARLY)
         gc.collect()
@@ -62,7 +65,7 @@ async def test_a_thousand_long_items_hold_up_nobody_and_memory_stays_flat(
     # When the tailer is followed by another one, where nobody says that they run, they are to run again, as copies
     await tailer.stop()
     scheduler.flights.clear()
-    again = await start(source=SOURCE, function="f", window=window)
+    again = await start(HEARTBEAT, source=SOURCE, function="f", window=window)
     await eventually(lambda: again.overview().parked == LONG, 60)
     assert sorted(item.position for item in parking.items[LONG:]) == list(range(LONG))
     assert not scheduler.flights
