@@ -139,6 +139,11 @@ class Platform:
         return self._ports["scheduler"]
 
     @property
+    def direct_address(self) -> str:
+        """Where they attach without gRPC, on this machine; empty: nowhere."""
+        return self._ports["direct"]
+
+    @property
     def store_address(self) -> str:
         """Where the embedded stores are served to other processes."""
         return self._ports["store"]

@@ -1,16 +1,14 @@
-"""Bytes at a listener that a library cannot read: one plain line of the log each, in place of the library's traceback.
+"""Others' mistakes at a listener, as its library logs them: bytes that it cannot read are one plain line, in place of a
+traceback, and an answer whose caller has gone meanwhile is none.
 
-gRPC and aiohttp log such bytes as errors of this process with all their frames, though it did nothing wrong: whoever
-sent them is told so. gRPC does the same for an answer whose caller has gone meanwhile: of that the log has nothing. An
-error of a handler keeps its traceback, also when it is of the same kind.
+aiohttp logs such bytes as an error of this process with all its frames, though it did nothing wrong: whoever sent them
+is told so. gRPC does the same for an answer that nobody waits for any more. (Bytes for gRPC's methods are read in
+`wire/reading.py`.) An error of a handler keeps its traceback, also when it is of the same kind.
 """
 
 from __future__ import annotations
 
 import logging
-import traceback
-from collections.abc import Callable
-from types import TracebackType
 from typing import Final
 
 #: The longest text of a library's words, which may quote the bytes.
@@ -30,40 +28,23 @@ def words(error: BaseException) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
-def _of_call(error: BaseException, frames: TracebackType) -> bool:
-    """Whether gRPC could not read a request: the bytes were handed to nobody yet. (By their names: what only reads a
-    log imports neither library.)"""
-    names = [frame.f_code.co_name for frame, _ in traceback.walk_tb(frames)]
-    return type(error).__name__ == "DecodeError" and names[-1].endswith(".deserialize")
+def _of_http(record: logging.LogRecord) -> bool:
+    """Takes the traceback away from what aiohttp's parser could not read. (By its name: what only reads a log imports
+    neither library.)"""
+    _, error, _ = record.exc_info or (None, None, None)
+    if error is not None and any(kind.__name__ == "HttpProcessingError" for kind in type(error).__mro__):
+        record.msg, record.args = f"bytes that cannot be read: {record.getMessage()}: {words(error)}", ()
+        record.exc_info = record.exc_text = None
+        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+    return True
 
 
-def _unsent(error: BaseException) -> bool:
-    """Whether gRPC could not send an answer: the call is over, by its caller or its deadline. Only gRPC's core raises
-    this, so no error of a handler is taken for one."""
-    return type(error).__name__ == "ExecuteBatchError"
-
-
-def _of_http(error: BaseException, frames: TracebackType) -> bool:
-    """Whether aiohttp's parser could not read a request."""
-    return any(kind.__name__ == "HttpProcessingError" for kind in type(error).__mro__)
-
-
-def _rule(unread: Callable[[BaseException, TracebackType], bool]) -> Callable[[logging.LogRecord], bool]:
-    def rule(record: logging.LogRecord) -> bool:
-        """Takes the traceback away from what is no more than unreadable. Every other record passes as it is, but those
-        of callers that have gone."""
-        _, error, frames = record.exc_info or (None, None, None)
-        if error is not None and _unsent(error):
-            return False
-        if error is not None and frames is not None and unread(error, frames):
-            said = record.getMessage().partition("raised by servicer method ")[2].strip("[]") or record.getMessage()
-            record.msg, record.args = f"bytes that cannot be read: {said}: {words(error)}", ()
-            record.exc_info = record.exc_text = None
-            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
-        return True
-
-    return rule
+def _of_calls(record: logging.LogRecord) -> bool:
+    """Drops what gRPC says of an answer that it could not send, for the call is over, by its caller or its deadline.
+    Only gRPC's core raises this, so no error of a handler is taken for one."""
+    _, error, _ = record.exc_info or (None, None, None)
+    return type(error).__name__ != "ExecuteBatchError"
 
 
 #: The loggers of the libraries that listen, each with its own rule.
-_RULES: Final = {"grpc._cython.cygrpc": _rule(_of_call), "aiohttp.server": _rule(_of_http)}
+_RULES: Final = {"grpc._cython.cygrpc": _of_calls, "aiohttp.server": _of_http}

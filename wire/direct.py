@@ -15,18 +15,17 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from grpc import StatusCode
 from grpc.aio import AioRpcError
 
 from ..foundation.lifecycle import end_all
-from ..foundation.unreadable import words
 from ..model.address import parse_address
-from ..model.errors import InvalidRequest, TailraceError
+from ..model.errors import TailraceError
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
 from .entry import CallerCheck, Proof, shown_to
+from .reading import NoMessage, reader
 from .statuses import CallStatus, error_of_status, refused, status_of
 from .stream import StreamClosed, StreamHandler, StreamMethod
 
@@ -239,8 +238,7 @@ class _ServedStream:
 
     def __init__(self, wire: Wire, method: StreamMethod) -> None:
         self._wire = wire
-        self._path = method.path
-        self._parse = method.request.FromString
+        self._read = reader(method.request, method.path)
 
     async def send(self, message: Any, /) -> None:
         await self._wire.room()
@@ -253,12 +251,10 @@ class _ServedStream:
         frame = await self._wire.read()
         if frame is None or frame[0] != MESSAGE:
             return None
-        try:
-            return self._parse(frame[1])
-        except DecodeError as error:
-            said = f"bytes that cannot be read: {self._path}: {words(error)}"
-            _LOG.warning(said)
-            raise InvalidRequest(said) from None
+        message = self._read(frame[1])
+        if message.__class__ is NoMessage:
+            raise message
+        return message
 
 
 def named_socket(name: str, use: Callable[[socket.socket, str], None]) -> socket.socket:

@@ -10,6 +10,7 @@ import grpc.aio
 
 from ..model.errors import TailraceError
 from .channel import abort, error_of
+from .reading import NoMessage
 from .secured import meaning
 from .stream import StreamClosed, StreamHandler, StreamMethod
 
@@ -55,6 +56,8 @@ class GrpcStream:
             message = await self._call.read()
         except _OVER as error:
             raise StreamClosed(_why(error, self._peer), _raised(error, self._peer)) from None
+        if message.__class__ is NoMessage:
+            raise message
         return None if message is grpc.aio.EOF else message
 
     def cancel(self) -> Any:

@@ -10,6 +10,7 @@ import grpc.aio
 
 from .callers import FleetCheck
 from .entry import OPEN, CallerCheck
+from .reading import reading
 from .statuses import refused
 from .unread import STRANGER, UnreadAnswers
 
@@ -67,7 +68,7 @@ class _Asked(grpc.GenericRpcHandler):
             if found is not None and self._fleet is not None:
                 found = self._fleet.guarded(found, details.method)
             if found is not None:
-                self._found[details.method] = found
+                found = self._found[details.method] = reading(found, details.method)
         entry = self._entry
         if found is None or entry is None or entry.admits_call(details.method, details.invocation_metadata):
             return found

@@ -1,26 +1,10 @@
-"""Bytes that a library cannot read are a line of the log, and callers that have gone are none; what a handler fails at
-keeps its traceback."""
+"""Callers that have gone are no line of the log; everything else that a library says is logged as it is."""
 
 import logging
 
 import pytest
-from google.protobuf.message import DecodeError
 
 from tailrace.foundation.unreadable import LONGEST, plainly, words
-from tailrace.wire.v1 import scheduler_pb2
-
-
-def test_a_handler_that_cannot_read_something_keeps_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    # Given a handler of gRPC's that reads what it was given, when it cannot
-    plainly()
-    try:
-        scheduler_pb2.ExplainRequest.FromString(b"\xff\xff\xff")
-    except DecodeError:
-        logging.getLogger("grpc._cython.cygrpc").exception("Unexpected [DecodeError] raised by servicer method [/x]")
-    # Then the log says where
-    [record] = caplog.records
-    assert record.exc_info and record.levelno == logging.ERROR
-    assert record.getMessage() == "Unexpected [DecodeError] raised by servicer method [/x]"
 
 
 class ExecuteBatchError(Exception):
