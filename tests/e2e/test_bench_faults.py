@@ -31,6 +31,7 @@ def bench(tmp_path: Path, seconds: float, *options: str, alone: bool = False) ->
     return figures
 
 
+@pytest.mark.long(minutes=1.2)  # test_faults.py has one of most kinds in `make test`
 @pytest.mark.timeout(300)
 def test_eight_faults_under_load_lose_nothing_and_run_nothing_twice_at_once(tmp_path: Path) -> None:
     figures = bench(tmp_path, 280, "--scenario", "faults", "--items", "2000", "--faults", "8", "--seed", "2")

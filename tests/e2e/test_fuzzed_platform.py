@@ -19,11 +19,12 @@ from tailrace.assembly.platform import Platform
 from tailrace.bench.process import free_ports
 
 CASES, SEED = int(os.environ.get("TAILRACE_FUZZ_CASES", "20000")), int(os.environ.get("TAILRACE_FUZZ_SEED", "1"))
+MINUTES = CASES / 13_000
 TESTS = Path(__file__).parent.parent
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 
 
-@pytest.mark.long(minutes=1.5)
+@pytest.mark.long(minutes=MINUTES)
 async def test_processes_that_are_told_nonsense_live_and_go_on_working(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
