@@ -16,13 +16,10 @@ from ...model.claim import Leased
 from ...model.demand import Cell, Demand
 from ...model.linger import HAND_OVER
 from ...model.workload import Kind
+from ..turns import PUSHED, WAITS_AGAIN
 from .gates import ShutLanes
 from .queue import NewItem
 
-#: Turns of the event loop in which who was brought something pushes it and waits again.
-TURNS = 6
-#: Turns until its frame is written: whoever submitted is told behind that, since telling takes as long as a hop.
-PUSH_TURNS = 4
 #: Items of a submission that takes a lease along: more are work for a claim of their own, and their submitters wait.
 MOST = 64
 
@@ -95,7 +92,7 @@ class Takers:
     @staticmethod
     async def pushed() -> None:
         """Lets who was brought something push it, before whoever submitted it is told."""
-        for _ in range(PUSH_TURNS):
+        for _ in range(PUSHED):
             await asyncio.sleep(0)
 
     async def ready(self, items: Sequence[NewItem]) -> None:
@@ -113,7 +110,7 @@ class Takers:
             await self._turns(True)
 
     async def _turns(self, some: bool) -> None:
-        for _ in range(TURNS if some else 0):
+        for _ in range(WAITS_AGAIN if some else 0):
             if any(taker.open and taker.coming is None for taker in self._takers):
                 return
             await asyncio.sleep(0)

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Job = Callable[[sqlite3.Connection], Any]
+from ..turns import PUSHED
 
-#: Turns of the event loop from an answered lease to the frame that pushes what was leased.
-HAND_OUT_TURNS = 4
+Job = Callable[[sqlite3.Connection], Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +42,7 @@ def resolve(answers: list[Answer]) -> None:
     standing = [answer for answer in answers if answer[0].deadline is not None]
     if standing and len(standing) < len(answers):
         _tell(standing)
-        _tell_later([answer for answer in answers if answer[0].deadline is None], HAND_OUT_TURNS)
+        _tell_later([answer for answer in answers if answer[0].deadline is None], PUSHED)
     else:
         _tell(answers)
 

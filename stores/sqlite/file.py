@@ -140,11 +140,15 @@ class SqliteFile:
             raise NotConnected(f"the {self.name} store is closed")
         if len(self._pending) >= MAX_PENDING:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
-        future: asyncio.Future[Any] = self._loop.create_future()
+        write = Write(fn, self._loop.create_future(), deadline, committed, self._monotonic())
+        self._put(write, heavy)
+        return await write.future
+
+    def _put(self, write: Write, heavy: bool) -> None:
+        """Gives it to the writer."""
         with self._condition:
-            self._pending.add(Write(fn, future, deadline, committed, self._monotonic()), heavy=heavy)
+            self._pending.add(write, heavy=heavy)
             self._condition.notify()
-        return await future
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `fn` on the reading connection, in another thread; it sees everything committed so far."""

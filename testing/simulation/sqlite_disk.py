@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from ...model.errors import NotConnected, Overloaded
+from ...model.errors import NotConnected
 from ...stores.sqlite.answers import Write
-from ...stores.sqlite.file import MAX_GROUP, MAX_PENDING, SqliteFile
+from ...stores.sqlite.file import MAX_GROUP, SqliteFile
 from .host import Host, WriterEnded, here
 from .torn import torn
 
@@ -149,17 +149,11 @@ class InlineFile(SqliteFile):
             self._died = False
         self._closing, self._wanted = False, True
 
-    async def _queue(
-        self, fn: Any, deadline: float | None, committed: Callable[[Any], None] | None = None, *, heavy: bool = False
-    ) -> Any:
-        if self._loop is None or self._closing or self._connection is None:
+    def _put(self, write: Write, heavy: bool) -> None:
+        if self._connection is None:
             raise NotConnected(f"the {self.name} store is closed")
-        if len(self._pending) >= MAX_PENDING:
-            raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._pending.add(Write(fn, future, deadline, committed, self._monotonic()), heavy=heavy)
+        self._pending.add(write, heavy=heavy)
         self._soon()
-        return await future
 
     def _soon(self) -> None:
         if not self._turn_set and self._loop is not None:
