@@ -14,6 +14,8 @@ from .reading import NoMessage
 from .secured import meaning
 from .stream import StreamClosed, StreamHandler, StreamMethod
 
+#: What gRPC says to whoever sends into a call whose end came, and is not read yet. It forgets how the call ended then.
+_ENDED_MEANWHILE = "Internal error from Core"
 #: What grpc.aio raises once a call is over; a CancelledError too, unless the task that waits was cancelled itself.
 _OVER = (grpc.RpcError, asyncio.InvalidStateError, asyncio.CancelledError)
 
@@ -84,9 +86,13 @@ def _why(error: BaseException, peer: str) -> str:
     if not isinstance(error, grpc.aio.AioRpcError):
         return str(error)
     details = error.details() or ""
+    if details == _ENDED_MEANWHILE:
+        return "the other side ended the connection while something was sent"
     return meaning(details, peer) or details or str(error)
 
 
 def _raised(error: BaseException, peer: str) -> TailraceError | None:
     """The error of the tree that a call ended with, if it was told one."""
-    return error_of(error, peer) if isinstance(error, grpc.aio.AioRpcError) else None
+    if not isinstance(error, grpc.aio.AioRpcError) or error.details() == _ENDED_MEANWHILE:
+        return None
+    return error_of(error, peer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,21 @@ async def scheduler(fleet: Fleet) -> AsyncIterator[SchedulerServer]:
     await server.stop()
 
 
+class Forgotten(Exception):
+    """A connection is over, and this side does not know why."""
+
+
 async def hello(
     address: str, session: str, *, resume: bool = False, tailer: bool = False, functions: tuple[str, ...] = ()
 ) -> Any:
-    """The answer to a connection's first frame. Raises what it is refused with."""
+    """The answer to a connection's first frame. Raises what it is refused with: where that comes while the frame is
+    sent, gRPC forgets it, and the next connection hears it."""
+    while True:
+        with contextlib.suppress(Forgotten):
+            return await first(address, session, resume, tailer, functions)
+
+
+async def first(address: str, session: str, resume: bool, tailer: bool, functions: tuple[str, ...]) -> Any:
     sessions = SchedulerSessions(address)
     stream = sessions.attach_tailer() if tailer else sessions.attach_worker()
     specs = [function_to_wire(FunctionSpec(name)) for name in functions]
@@ -50,8 +62,7 @@ async def hello(
             await stream.send(pb.TailerFrame(hello=said) if tailer else pb.WorkerFrame(hello=said))
             return (await stream.receive()).welcome
     except StreamClosed as closed:
-        assert closed.error is not None
-        raise closed.error from None
+        raise closed.error or Forgotten from None
     finally:
         await sessions.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import grpc
@@ -238,3 +239,27 @@ async def test_nobody_there_is_not_connected(scheme: str) -> None:
         await channel.close()
     assert isinstance(closed.value.error, NotConnected)
     assert address in str(closed.value.error)
+
+
+async def test_who_sends_into_a_stream_that_was_just_refused_is_told_why(serving: Serving) -> None:
+    # Given a stream whose end is on the way
+    refused = asyncio.Event()
+
+    async def refuse(stream: Stream) -> None:
+        await stream.receive()
+        refused.set()
+        raise InvalidRequest("not you")
+
+    stream = (await serving(refuse))()
+    await stream.send(message(b"a"))
+    await refused.wait()
+    time.sleep(0.1)  # noqa: ASYNC251  it comes while this event loop does something else
+    # When something is sent before the end was read
+    with pytest.raises(StreamClosed) as closed:
+        async with asyncio.timeout(10):
+            while True:
+                await stream.send(message(b"b"))
+                await asyncio.sleep(0)
+    # Then the sender is told why, or that it is over
+    error = closed.value.error
+    assert error is None or (type(error), str(error)[-7:]) == (InvalidRequest, "not you"), repr(error)
