@@ -32,7 +32,7 @@ def reader(kind: Any, path: str) -> Callable[[bytes], Any]:
 
 def reading(handler: Any, path: str) -> Any:
     """The handler of a method that is given nothing but messages. Of a call with two streams its own stream sees to
-    that (`grpc_stream.py`)."""
+    that (`grpc_stream.py`). One that answers with many writes them; none is a generator, nor takes a stream alone."""
     read = handler.request_deserializer and _never_failing(handler.request_deserializer, path)
     if handler.request_streaming:
         return grpc.stream_stream_rpc_method_handler(handler.stream_stream, read, handler.response_serializer)
