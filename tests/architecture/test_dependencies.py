@@ -1,5 +1,6 @@
 """The audit of dependencies that needs no network: what is installed is what the locks pin, each by version and hash,
-and nothing comes from elsewhere. Known vulnerabilities are `make audit`, which asks their database."""
+and nothing comes from elsewhere. Known vulnerabilities are looked for by `make check`, which asks their database
+(tests/known_vulnerabilities.py)."""
 
 from __future__ import annotations
 
