@@ -95,6 +95,7 @@ class Running:
     def __init__(self, host: Host, folder: Path, certificates: Path | None, arguments: tuple[str, ...]) -> None:
         self.text = ""
         self._more = threading.Condition()
+        self._over = False
         self.process = subprocess.Popen(
             [*host.within, *TAILRACE, *arguments],
             cwd=folder,
@@ -112,11 +113,14 @@ class Running:
                 with self._more:
                     self.text += line
                     self._more.notify_all()
+        with self._more:
+            self._over = True
+            self._more.notify_all()
 
     def said(self, text: str) -> None:
         with self._more:
-            found = self._more.wait_for(lambda: text in self.text, timeout=PATIENCE)
-        assert found, f"never said {text!r}: {self.text}"
+            self._more.wait_for(lambda: text in self.text or self._over, timeout=PATIENCE)
+        assert text in self.text, f"never said {text!r}: {self.text}"
 
     def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)

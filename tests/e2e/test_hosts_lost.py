@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -39,17 +41,21 @@ async def note_it(ctx: tailrace.Context, n: int, seconds: float) -> None:
     note("end", n, ctx.fence)
 """
 )
+#: Submits what it is told, in one second at most as many as that.
 FEED = """
-import asyncio, sys
+import asyncio, sys, time
 import tailrace
 
-async def main(gateway, count, seconds):
+async def main(gateway, first, count, seconds, rate):
+    began = time.monotonic()
     async with tailrace.AsyncClient(gateway, timeout=60) as client:
-        for begin in range(0, count, 500):
-            some = range(begin, min(count, begin + 500))
+        at_once = max(1, min(500, int(rate / 5)))
+        for begin in range(0, count, at_once):
+            await asyncio.sleep(began + begin / rate - time.monotonic())
+            some = range(first + begin, first + min(count, begin + at_once))
             await client.submit_many([tailrace.Call("note_it", n=n, seconds=seconds) for n in some])
 
-asyncio.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
+asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:4]), *map(float, sys.argv[4:])))
 """
 
 
@@ -88,33 +94,66 @@ def worker(site: Site, host: Host, slots: int, functions: str = JOURNALED) -> No
     site.start(host, "worker", *words).said("ready")
 
 
-def feed(site: Site, count: int, seconds: float) -> None:
+@contextmanager
+def feeding(site: Site, first: int, count: int, seconds: float, rate: float) -> Iterator[None]:
+    """While items are submitted that take so long, numbered from the first one, so many a second."""
     (site.folder / "feed.py").write_text(FEED)
-    subprocess.run(
-        [*site.one.within, sys.executable, "feed.py", site.gateway, str(count), str(seconds)],
+    words = (site.gateway, first, count, seconds, rate)
+    process = subprocess.Popen(
+        [*site.one.within, sys.executable, "feed.py", *map(str, words)],
         cwd=site.folder,
         env=environment(site.one, site.folder, site.folder / "fleet" / "client") | {"PATH": os.environ["PATH"]},
-        check=True,
-        timeout=120,
     )
+    try:
+        yield
+        assert process.wait(timeout=120) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
-def test_a_surge_is_followed_by_workers_of_another_host(site: Site) -> None:
-    # Given a worker that is busy with a tenth of what waits
-    worker(site, site.one, slots=5)
-    feed(site, 4000, 0.1)
-    until(site, "end", 50)
-    # When workers on another host come
-    worker(site, site.two, slots=100)
-    came = time.monotonic()
-    # Then ten seconds later what is done a second is what all of them can do, or nearly
-    time.sleep(max(0.0, came + 12 - time.monotonic()))
-    window = [line for line in lines(site) if line[0] == "end" and came + 2 <= line[3] < came + 12]
-    rates = [sum(came + at <= line[3] < came + at + 2 for line in window) / 2 for at in range(2, 12, 2)]
-    print(f"items a second in steps of 2 s after they came: {rates}; all slots: {105 / 0.1:.0f}")
-    until(site, "end", 4000)
-    last = max(line[3] for line in lines(site) if line[0] == "end")
-    assert last - came < 10 + 4000 / (0.5 * 105 / 0.1)
+def feed(site: Site, count: int, seconds: float) -> None:
+    with feeding(site, 0, count, seconds, rate=100_000):
+        pass
+
+
+#: A worker's slots before the surge; an item takes a second, so as many start in one, and those of the other host.
+BEFORE, ADDED = 25, 225
+
+
+@pytest.mark.parametrize("declares", ["", 'downstreams=["bank"], '], ids=["at once", "slow start of a downstream"])
+def test_a_surge_of_ten_times_is_followed_by_workers_of_another_host(site: Site, declares: str) -> None:
+    # Given a worker that does what comes
+    functions = JOURNALED.replace("function(retry", f"function({declares}retry")
+    worker(site, site.one, slots=BEFORE, functions=functions)
+    with feeding(site, 0, 4 * BEFORE, seconds=1.0, rate=BEFORE):
+        until(site, "end", 2 * BEFORE)
+    # When ten times as much comes for twenty seconds, and workers for it on another host
+    count = 20 * (BEFORE + ADDED)
+    with feeding(site, 4 * BEFORE, count, seconds=1.0, rate=BEFORE + ADDED):
+        until(site, "start", 6 * BEFORE)
+        started = time.monotonic()
+        worker(site, site.two, slots=ADDED, functions=functions)
+        ready = time.monotonic()
+        until(site, "end", 4 * BEFORE + count)
+    # Then within ten seconds as many end in each second as all of them can do, but a tenth
+    ends = [line[3] for line in lines(site) if line[0] == "end"]
+    rates = [sum(ready + at <= end < ready + at + 1 for end in ends) for at in range(20)]
+    followed = next(
+        (at / 10 for at in range(200) if rate_from(ends, ready + at / 10) >= 0.9 * (BEFORE + ADDED)), float("inf")
+    )
+    print(
+        f"the workers were ready {ready - started:.1f} s after their start, and did what they can in the second that "
+        f"began {followed:.1f} s later; ends in each second since they were ready: {rates}"
+    )
+    assert followed <= 10
+    # And each ran once
+    assert len(ends) == len({line[1] for line in lines(site) if line[0] == "end"}) == 4 * BEFORE + count
+
+
+def rate_from(ends: list[float], at: float) -> int:
+    """How many ended in the second from then."""
+    return sum(at <= end < at + 1 for end in ends)
 
 
 def test_what_ran_on_a_lost_host_starts_elsewhere_once_its_lease_is_over(site: Site) -> None:
