@@ -30,7 +30,7 @@ class LeaseSizes:
         r = self.round_trip * (1 + self.rho)
         k = self.kill_margin * (1 + self.rho)
         for name, least in (
-            ("worker", 3 * self.heartbeat + r),
+            ("worker", self.drift * (3 * self.heartbeat + r) + self.kill_margin * self.rho),
             ("scheduler", self.drift * self.worker + k + self.heartbeat + r),
             ("source", self.drift * self.scheduler + self.heartbeat + r),
         ):
@@ -46,6 +46,12 @@ class LeaseSizes:
         """D: what one host measures as a second may be this many on another."""
         return (1 + self.rho) / (1 - self.rho)
 
+    @property
+    def granted_to_worker(self) -> float:
+        """The longest grant to a worker: whoever waits for it is done `worker + kill_margin` later by its own clock, so
+        the stretch of `wait_for_worker` is taken off here. Items of a lost host start elsewhere by then."""
+        return (self.worker - self.kill_margin * self.rho) / self.drift
+
     @classmethod
     def of_heartbeat(cls, heartbeat: float) -> LeaseSizes:
         """The default proportions scaled to another heartbeat: 0.5 s gives leases of 1.8, 2.8 and 3.6 s."""
@@ -60,7 +66,7 @@ def grant_to_scheduler(sizes: LeaseSizes, still_held: float) -> float:
 
 def grant_to_worker(sizes: LeaseSizes, still_held: float) -> float:
     """What a scheduler that holds a session for `still_held` more seconds may grant a worker (0: nothing)."""
-    return max(0.0, min(sizes.worker, (still_held - sizes.kill_margin * (1 + sizes.rho)) / sizes.drift))
+    return max(0.0, min(sizes.granted_to_worker, (still_held - sizes.kill_margin * (1 + sizes.rho)) / sizes.drift))
 
 
 def wait_for_scheduler(sizes: LeaseSizes, granted: float) -> float:

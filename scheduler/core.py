@@ -293,7 +293,7 @@ class Core:
     def tick(self, now: float, wall: float) -> None:
         """Time has passed: leases end, sessions are given up, graces run out, items expire."""
         for worker in list(self.workers.values()):
-            if not worker.connected and now >= max(worker.granted.over, worker.away_since + self.sizes.heartbeat):
+            if now >= worker.lost_at(self.sizes):
                 self.forget_worker(worker, now)
             else:
                 self._see_freshness(worker, now)

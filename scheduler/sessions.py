@@ -3,6 +3,7 @@ the rules do, and core.py applies them."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -137,6 +138,10 @@ class WorkerSession:
     def able(self) -> bool:
         """Whether it takes new items at all."""
         return self.connected and not self.draining
+
+    def lost_at(self, sizes: LeaseSizes) -> float:
+        """When what it was assigned is lost, unless it comes back: after its leases; inf: it is connected."""
+        return math.inf if self.connected else max(self.granted.over, self.away_since + sizes.heartbeat)
 
     def grants(self, sizes: LeaseSizes, now: float) -> list[tuple[int, float]]:
         """(group, seconds) for each group of which it has items that their sessions still hold."""

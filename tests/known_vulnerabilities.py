@@ -25,8 +25,8 @@ INSTALL, ANSWER = 180.0, 180.0
 
 
 class Audit(NamedTuple):
-    """What the database says of a lock: lines for people of what is known of it, how many packages it told of, and
-    those it does not know."""
+    """Answers of the database for a lock: lines for people of what is known, how many packages it told of, and those
+    that it does not know."""
 
     found: Sequence[str]
     told: int

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from scenes.scheduler_place import SEND, Place
+from scenes.scheduler_place import SEND, SIZES, Place
 
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended
@@ -68,6 +70,49 @@ async def test_a_worker_that_stays_away_is_answered_lost_after_its_lease(place: 
     await worker.dialer.close()
     (ended,) = await tailer.ended(refs)
     assert ended is not None and ended.outcome == Outcome.LOST and ended.reason.startswith("worker_lost")
+
+
+async def test_what_a_lost_worker_ran_waits_for_no_later_tick(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a worker that runs something, and when each tick of the scheduler was due
+    worker = await place.worker("send", hold=True)
+    tailer = await place.tailer("send")
+    refs = tailer.push(SEND)
+    await worker.until(lambda: worker.open)
+    (session,) = place.server.core.workers.values()
+    due: list[float] = []
+    tick = place.server.core.tick
+
+    def noting(now: float, wall: float) -> None:
+        due.append(place.server._tick_at)
+        tick(now, wall)
+
+    monkeypatch.setattr(place.server.core, "tick", noting)
+    # When it goes for good
+    await worker.dialer.close()
+    await tailer.ended(refs)
+    # Then one was due just when the worker was lost
+    assert not session.connected and session.lost_at(SIZES) in due
+
+
+async def test_a_timer_that_comes_a_moment_early_is_not_the_last_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a scheduler where nothing happens, on a loop that calls two milliseconds too early
+    ticks: asyncio.Queue[float] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    class Early:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(loop, name)
+
+        def call_later(self, delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+            return loop.call_later(max(0.0, delay - 0.002), call)
+
+    monkeypatch.setattr(place.server, "_loop", Early())
+    monkeypatch.setattr(place.server.core, "tick", lambda now, wall: ticks.put_nowait(now))
+    # Then it ticks all the same, again and again
+    for _ in range(4):
+        await ticks.get()
 
 
 async def test_waiting_items_come_back_when_the_last_worker_has_gone(place: Place) -> None:

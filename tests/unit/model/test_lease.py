@@ -69,7 +69,15 @@ def test_a_drift_must_make_sense(rho: float) -> None:
 def test_full_leases_can_be_granted_on_from_full_leases() -> None:
     # After a heartbeat and a round trip have passed, what is left still carries the next lease in full
     assert grant_to_scheduler(SIZES, SIZES.source - SIZES.heartbeat - SIZES.round_trip) == SIZES.scheduler
-    assert grant_to_worker(SIZES, SIZES.scheduler - SIZES.heartbeat - SIZES.round_trip) == SIZES.worker
+    assert grant_to_worker(SIZES, SIZES.scheduler - SIZES.heartbeat - SIZES.round_trip) == SIZES.granted_to_worker
+
+
+def test_what_a_lost_worker_ran_is_free_a_kill_margin_after_its_lease() -> None:
+    for heartbeat in (0.5, 1.0, 5.0, 60.0):
+        sizes = LeaseSizes.of_heartbeat(heartbeat)
+        assert wait_for_worker(sizes, grant_to_worker(sizes, 1e9)) == pytest.approx(sizes.worker + sizes.kill_margin)
+        # And three heartbeats may fail all the same, by clocks that part
+        assert sizes.granted_to_worker >= 3 * sizes.heartbeat + sizes.round_trip * (1 + sizes.rho)
 
 
 def test_nothing_held_is_nothing_granted() -> None:

@@ -130,7 +130,7 @@ def test_renewals_of_what_was_adopted_come_from_the_taker() -> None:
     bench.core.adoptions.show(taker, ROW, 2, 2)
     bench.now = 20.0
     bench.renew(taker, [flight.number for flight in answer.flights])
-    assert bench.grants() == {first.group: SIZES.worker}, "the worker knows the group by its first number"
+    assert bench.grants() == {first.group: SIZES.granted_to_worker}, "the worker knows the group by its first number"
     bench.now = 60.0
     bench.core.tick(bench.now, WALL)
     assert bench.worker.revoked, "nobody renewed it since"
@@ -155,7 +155,7 @@ def test_until_a_newer_version_is_shown_nothing_of_the_old_epoch_counts() -> Non
     # Until it shows that it still owns the row: then what ran is its again, under the number it knew
     bench.core.adoptions.show(first, ROW, 1, 2)
     bench.renew(first, [1])
-    assert bench.grants() == {first.group: SIZES.worker}
+    assert bench.grants() == {first.group: SIZES.granted_to_worker}
     bench.end(Outcomes(list(running)))
     assert first.succeeded == [ref(1, 0)]
 
