@@ -4,6 +4,7 @@ may; an item is out at one of them, and its lease outlasts its request."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from typing import Any
@@ -70,7 +71,7 @@ class _CheckedResolver(AbstractResolver):
         for *_, address in found:
             literal = address_of(str(address[0]))
             if literal is None or not may_go_to(literal, self._allowed):
-                raise OSError(refused(host, address[0]))
+                raise OSError(errno.EACCES, refused(host, address[0]))  # aiohttp shows its strerror
         return [
             ResolveResult(
                 hostname=host, host=str(address[0]), port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST

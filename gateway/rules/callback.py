@@ -65,7 +65,9 @@ def check_url(text: str, allowed: Sequence[Network]) -> None:
 
 
 def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a host is, if it is one."""
+    """The address that a host is, if it is one; that of this machine for the name that always means it (RFC 6761)."""
+    if f".{host.rstrip('.').lower()}".endswith(".localhost"):
+        return ipaddress.IPv4Address("127.0.0.1")
     try:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

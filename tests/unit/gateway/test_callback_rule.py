@@ -57,6 +57,14 @@ def test_an_address_that_is_not_public_is_refused_unless_its_network_is_named(te
     assert may_go_to(address, [ipaddress.ip_network(plain)])
 
 
+@pytest.mark.parametrize("host", ["localhost", "LocalHost", "localhost.", "app.localhost"])
+def test_the_name_of_this_machine_is_no_public_address(host: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"is 127\.0\.0\.1, which is no public address"):
+        check_url(f"https://{host}:8443/done", [])
+    check_url(f"https://{host}:8443/done", [ipaddress.ip_network("127.0.0.0/8")])
+    check_url("https://notlocalhost/done", [])
+
+
 def test_a_functions_name_is_no_address() -> None:
     assert not any(is_url(name) for name in ("hear", "shop:hear", "shop/hear", "shop://hear", "https"))
     assert is_url("HTTPS://example.com/")
