@@ -112,7 +112,7 @@ class Epoch:
                 await self._pause(self._sizes.heartbeat / LOOKS)
                 continue
             if wait > 0:
-                self.waiting_for = f"waiting {wait:.0f} s for the lease of the previous owner, {seen.holder}"
+                self.waiting_for = _why(wait, seen, self.standing_by)
                 self.adopted = adopt is not None and row is not None and await adopt(row)
                 if not self.adopted:
                     await self._pause(min(wait, self._sizes.heartbeat / LOOKS))
@@ -251,3 +251,11 @@ class Epoch:
 
     def _fails(self, why: str) -> None:
         self.failing = why
+
+
+def _why(wait: float, seen: SeenRow, renewed: bool) -> str:
+    """Why a source is not taken yet, for people; `renewed`: its owner renewed the row since it was first read."""
+    if renewed:
+        process = seen.holder.rpartition(":")[0] or seen.holder
+        return f"standing by for {process}, which has the source"
+    return f"waiting {wait:.0f} s for the lease of the previous owner, {seen.holder}"

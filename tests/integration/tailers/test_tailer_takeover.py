@@ -90,6 +90,7 @@ async def test_an_owner_that_lives_is_never_taken_from_and_one_that_leaves_is_fo
         await eventually(lambda seen=seen: len(watched.log) > seen + LOOKS)
         await stores.ownership.renew("t", "", ghost.epoch, [])
     assert {name for name, *_ in watched.log} == {"read"} and not scheduler.flights
+    assert tailer.overview().detail == "standing by for ghost, which has the source"
     await stores.ownership.release("t", "", ghost.epoch)
     looks = len(watched.log)
     await settled(eventually, tailer, 3)
