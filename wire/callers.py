@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-import inspect
 import logging
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
@@ -257,15 +256,10 @@ class FleetCheck:
                 else grpc.unary_unary_rpc_method_handler
             )
         inner = handler.stream_stream or handler.stream_unary or handler.unary_stream or handler.unary_unary
-        one = not handler.request_streaming
-        method = (
-            self._generating(inner, path, one)
-            if inspect.isasyncgenfunction(inner)
-            else self._answering(inner, path, one)
-        )
+        method = self._answering(inner, path, one=not handler.request_streaming)
         return make(method, handler.request_deserializer, handler.response_serializer)
 
-    def _answering(self, inner: Callable[[Any, Any], Any], path: str, one: bool) -> Callable[[Any, Any], Any]:
+    def _answering(self, inner: Callable[[Any, Any], Any], path: str, *, one: bool) -> Callable[[Any, Any], Any]:
         async def method(request: Any, context: Any) -> Any:
             admitted = await self._admitted(context, path, request if one else None)
             CALLER.set(admitted.caller)
@@ -280,18 +274,6 @@ class FleetCheck:
                 task.uncancel()
                 await context.abort(*refused(why))
                 raise
-            finally:
-                self.over(task)
-
-        return method
-
-    def _generating(self, inner: Callable[[Any, Any], Any], path: str, one: bool) -> Callable[[Any, Any], Any]:
-        async def method(request: Any, context: Any) -> Any:
-            admitted = await self._admitted(context, path, request if one else None)
-            task = self.lasts(admitted, path)
-            try:
-                async for reply in inner(request, context):
-                    yield reply
             finally:
                 self.over(task)
 
