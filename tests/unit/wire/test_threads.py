@@ -10,7 +10,8 @@ import sys
 
 from tailrace.wire.threads import MEASURED
 
-#: Sends 100 messages there and back; prints how often threads of the event engine were woken for them.
+#: Sends 100 messages there and back, five times; prints how often threads of the event engine were woken for them at
+#: the least: they are woken by time too, which a busy machine makes long.
 ROUND_TRIPS = """
 import asyncio, json, os
 from tailrace.wire.threads import few_threads
@@ -38,11 +39,14 @@ async def main():
         call = channel.stream_stream("/t.T/Echo")()
         await call.write(b"ready")
         await call.read()
-        before = woken()
-        for _ in range(100):
-            await call.write(b"x")
-            await call.read()
-        print(json.dumps({"woken": woken() - before, "left": os.environ.get("GRPC_EXPERIMENTS")}))
+        least = 1_000_000
+        for _ in range(5):
+            before = woken()
+            for _ in range(100):
+                await call.write(b"x")
+                await call.read()
+            least = min(least, woken() - before)
+        print(json.dumps({"woken": least, "left": os.environ.get("GRPC_EXPERIMENTS")}))
         call.cancel()
     await server.stop(None)
 
