@@ -11,11 +11,13 @@ from typing import Protocol
 
 class Clock(Protocol):
     """The clocks of one host. `monotonic` orders and measures within this host; `wall` is what people and stores write
-    down. Seconds."""
+    down; `processor` is what this process used of processors. Seconds."""
 
     def monotonic(self) -> float: ...
 
     def wall(self) -> float: ...
+
+    def processor(self) -> float: ...
 
 
 class SystemClock:
@@ -26,6 +28,9 @@ class SystemClock:
 
     def wall(self) -> float:
         return time.time()
+
+    def processor(self) -> float:
+        return time.process_time()
 
 
 SYSTEM_CLOCK = SystemClock()

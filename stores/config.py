@@ -69,6 +69,13 @@ class StoresConfig(BaseModel):
         "usually it has 8 MB, and after one very large write some hundred",
     )
     low_share: float = Field(0.05, ge=0, le=0.5, description="share of each lease that lower priorities are sure of")
+    busy_share: float = Field(
+        0.6,
+        gt=0,
+        le=1,
+        description="the part of a processor that the node may be busy with while more urgent items are submitted a "
+        "few at a time, beyond which claims of less urgent ones rest, up to 0.1 s; 1: never. Of the embedded queue",
+    )
 
     @field_validator("delay_log")
     @classmethod

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 
 class ManualClock:
-    """A Clock for tests: both its times move by `advance`, and the wall clock by `jump`. Seconds."""
+    """A Clock for tests: both its times move by `advance`, and the wall clock by `jump`; `used` is what processors did
+    for this process. Seconds."""
 
     def __init__(self, wall: float = 1_700_000_000.0, monotonic: float = 1000.0) -> None:
         self._wall = wall
         self._monotonic = monotonic
+        self.used = 0.0
 
     def monotonic(self) -> float:
         return self._monotonic
 
     def wall(self) -> float:
         return self._wall
+
+    def processor(self) -> float:
+        return self.used
 
     def advance(self, seconds: float) -> None:
         """Lets so many seconds pass on both clocks."""

@@ -35,6 +35,9 @@ class MachineClock:
     def wall(self) -> float:
         return EPOCH + self.moment.now + self.ahead
 
+    def processor(self) -> float:
+        return 0.0  # what a simulated process calculates takes no time
+
     def jump(self, seconds: float) -> None:
         """The wall clock jumps; the monotonic one does not."""
         self.ahead += seconds

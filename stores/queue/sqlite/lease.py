@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
@@ -64,6 +64,7 @@ def claim(
     share: float,
     now: int,
     monotonic: int,
+    processor: Callable[[], float],
     behind: int = 0,
 ) -> Leased | float:
     """Claims what is due within the demand; else seconds until something may be, at the latest. `now` is µs by the wall
@@ -75,6 +76,10 @@ def claim(
     heads.at_gates(demand.closed)
     ready, shut, bound = _ready(connection, memory, demand, gates, now)
     look = min(look, bound)
+    if way := memory.way.made((each.priority for each in ready), now / 1e6, processor):
+        ready = [each for each in ready if each.priority <= way.urgent]
+        shut = {each.lane: shut[each.lane] for each in ready}
+        look = min(look, now + int(way.rest * 1e6))
     if not ready:
         end_turns(connection, memory, now)
         return max(0.0, (look - now) / 1e6)

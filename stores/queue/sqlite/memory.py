@@ -16,6 +16,7 @@ from ....model.height import Height
 from ...jobs.sqlite.memory import JobMemory
 from ...sqlite.identity import identity
 from ..ids import Ids
+from ..making_way import MakingWay
 from .dedupe import stems
 from .floods import Watch, has_index
 from .heads import Heads
@@ -96,7 +97,7 @@ class Memory:
     noted_changes  what the connection had changed in all when the wall clock was last noted
     """
 
-    def __init__(self) -> None:
+    def __init__(self, way: MakingWay | None = None) -> None:
         self.kinds = SqliteKinds()
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
@@ -116,6 +117,7 @@ class Memory:
         self.fence = 0
         self.name = ""
         self.stored = self.submitted = 0
+        self.way = way or MakingWay()
         self.keyed = self.callbacks = 0
         self.runs: set[tuple[str, str]] = set()
         self.turn = 0
@@ -210,6 +212,13 @@ class Memory:
             if passed is not None and passed[0] <= shut:
                 return passed[1]
         return self.earliest.get(lane, BLOCKED)
+
+    def comes(self, priorities: Collection[int], items: int, now: int, *, born: bool) -> None:
+        """So many items of these priorities are stored; `born`: nobody submits them, they come of others that ended."""
+        self.stored = now
+        if not born:
+            self.submitted = now
+            self.way.submitted(priorities, items, now / 1e6)
 
     def just_submitted(self, connection: sqlite3.Connection) -> Fresh | None:
         """What was submitted by the last writes, if nothing else was written since. It is told once."""

@@ -35,6 +35,7 @@ from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
+from ..making_way import MakingWay
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import kinds_of, span
 from .ageing import ages
@@ -77,7 +78,7 @@ class SqliteQueue:
         self._boot = boot()
         self._config = config or StoresConfig()
         self._clock = clock
-        self._memory = Memory()
+        self._memory = Memory(MakingWay(self._config.busy_share))
         self._keeps_time = False  # the file's lease clock is this run's
         self._swept = 0
         self._tallying = asyncio.Lock()
@@ -190,8 +191,8 @@ class SqliteQueue:
             self._collect(connection)
             if memory.jobs.due:
                 advance(connection, memory, now)
-            behind = int(self._file.behind * 1e6)
-            found = claim(connection, memory, demand, gates, seconds, share, now, monotonic, behind)
+            used, behind = self._clock.processor, int(self._file.behind * 1e6)
+            found = claim(connection, memory, demand, gates, seconds, share, now, monotonic, used, behind)
             ended = bool(memory.jobs.due)
             if ended:  # with leases that were over
                 advance(connection, memory, now)
