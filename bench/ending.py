@@ -8,6 +8,8 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from ..foundation.loop import say_where_it_ends
+
 T = TypeVar("T")
 
 #: What a shell knows a program by that was ended by SIGTERM.
@@ -18,6 +20,7 @@ def until_told(run: Callable[[Coroutine[Any, Any, T]], T], work: Coroutine[Any, 
     """What `work` returns, run by `run` (as `asyncio.run` is). SIGTERM cancels it, as ^C does; when it has cleaned up,
     SystemExit is raised. A second SIGTERM changes nothing."""
     told = False
+    say_where_it_ends()
 
     async def main() -> T:
         mine = asyncio.current_task()

@@ -31,14 +31,14 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         main.close()
         raise
     if factory is not None:
-        _say_where_it_ends()
+        say_where_it_ends()
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(main)
 
 
-def _say_where_it_ends() -> None:
-    """libuv ends a process by SIGABRT without a word when somebody closed a descriptor under it: then the log has where
-    each thread was."""
+def say_where_it_ends() -> None:
+    """libuv and gRPC end a process by SIGABRT without a word, as where somebody closed a descriptor under it: then the
+    log has where each thread was."""
     if not faulthandler.is_enabled():
         with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):  # there is no file behind stderr
             faulthandler.enable()
