@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-#: Seconds after a submission in which the next one is likely to come.
-SOON = 0.1
+from .beside import SOON
+
 #: Items of one submission that are lone ones. More are work for claims of many items, and share those by priorities.
 FEW = 64
 #: Seconds: the longest rest. 64 items in each are some 600 a second: more than the share that lower priorities are sure

@@ -213,7 +213,7 @@ class Memory:
                 return passed[1]
         return self.earliest.get(lane, BLOCKED)
 
-    def comes(self, priorities: Collection[int], items: int, now: int, *, born: bool) -> None:
+    def comes(self, priorities: Iterable[int], items: int, now: int, *, born: bool) -> None:
         """So many items of these priorities are stored; `born`: nobody submits them, they come of others that ended."""
         self.stored = now
         if not born:

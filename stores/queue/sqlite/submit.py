@@ -37,7 +37,7 @@ def submit(
     live = sum(memory.counts[state] for state in WAITING | LEASED)
     if live + len(items) > max_waiting:
         raise Overloaded(f"the queue holds {live} workloads and takes at most {max_waiting}; try again later", 5.0)
-    memory.comes({item.kind.priority for item in items}, len(items), now, born=born)
+    memory.comes((item.kind.priority for item in items), len(items), now, born=born)
     fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
     numbers = memory.ids.take(len(items), now // 1000)
     known = note(connection, memory.runs, items, numbers)
