@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from ...stores.remote import RemoteCheckpoints
@@ -16,12 +16,12 @@ async def checkpoints(store: str, tailers: Sequence[str]) -> AsyncIterator[Ask[J
     """Asks the store at an address, for sources whose positions are far apart."""
     client = RemoteCheckpoints(store)
 
-    async def ask() -> Mapping[str, JournaledProgress]:
-        return {
-            f"{tailer}/{partition}": JournaledProgress(mark.position, settled_ahead(mark.position, mark.ahead))
+    async def ask() -> Sequence[tuple[str, JournaledProgress]]:
+        return [
+            (f"{tailer}/{partition}", JournaledProgress(mark.position, settled_ahead(mark.position, mark.ahead)))
             for tailer in tailers
             for partition, mark in (await client.load(tailer)).items()
-        }
+        ]
 
     try:
         yield ask

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from ...stores.kafka.options import KafkaOptions
 from ...stores.log.kafka import KafkaLog
 from ..kafka_nodes import KafkaCluster
 from .fed import Fed, FedLog
-from .kafka_offsets import group_offsets
+from .group_commits import GroupCommits
 from .kafka_plan import GROUP, PARTITIONS, TOPIC, brokers_of
 from .looks import Connect
 from .passed import JournaledProgress
@@ -72,4 +71,4 @@ class KafkaWorld(StreamsWorld):
         return FedLog(KafkaLog(options, prefix=""), TOPIC, places)
 
     def asked(self) -> Connect[JournaledProgress]:
-        return partial(group_offsets, self._cluster.bootstrap, GROUP, _PLACE)
+        return GroupCommits(self._cluster.bootstrap, GROUP, TOPIC, _PLACE).asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, TypeVar
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 #: Seconds between two questions.
 EVERY = 0.25
 
-#: What is known of each stream, by its place.
-Ask = Callable[[], Awaitable[Mapping[str, T]]]
+#: What came to be known since, or what is known now, of each stream by its place, in order.
+Ask = Callable[[], Awaitable[Iterable[tuple[str, T]]]]
 #: A connection to ask on.
 Connect = Callable[[], AbstractAsyncContextManager[Ask[T]]]
 
@@ -51,10 +51,10 @@ class Looks(Generic[T]):
                         await asyncio.sleep(EVERY)
             await asyncio.sleep(EVERY)
 
-    def _take(self, answer: Mapping[str, T]) -> None:
+    def _take(self, answer: Iterable[tuple[str, T]]) -> None:
         now = time.monotonic()
         self.answers += 1
-        for place, what in answer.items():
+        for place, what in answer:
             if self.known.get(place) != what:
                 self.known[place] = what
                 self.seen.append((now, place, what))

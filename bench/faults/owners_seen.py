@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ async def owners(store: str) -> AsyncIterator[Ask[SeenOwner]]:
     """Asks the store at an address. A row that was released tells nothing new: nothing of it is running."""
     client = RemoteOwnership(store)
 
-    async def ask() -> Mapping[str, SeenOwner]:
+    async def ask() -> Iterable[tuple[str, SeenOwner]]:
         found: dict[str, SeenOwner] = {}
         after = ("", "")
         while True:
@@ -36,7 +36,7 @@ async def owners(store: str) -> AsyncIterator[Ask[SeenOwner]]:
                 if len(host_pid) == 3:
                     found[f"{row.source}/{row.partition}"] = SeenOwner(row.owner.epoch, int(host_pid[1]))
             if len(rows) < PAGE:
-                return found
+                return found.items()
             after = rows[-1].source, rows[-1].partition
 
     try:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ class PowerWorld(FaultWorld):
         """Asks the gateway which submissions have ended, page by page, those that were not known to have."""
         async with GatewayClient(self.ports["gateway"]) as client:
 
-            async def ask() -> Mapping[str, str]:
+            async def ask() -> Iterable[tuple[str, str]]:
                 feed = self._feed
                 expected = {} if feed is None else feed.expected
                 open_ones = [id for id, item in expected.items() if item.source == QUEUE and id not in self._known]
@@ -83,7 +83,7 @@ class PowerWorld(FaultWorld):
                     for id, status in zip(page, await client.status(page), strict=True):
                         if status is not None and status.ended:
                             found[id] = status.state
-                return found
+                return found.items()
 
             yield ask
 
