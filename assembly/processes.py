@@ -25,6 +25,8 @@ from .running import GRACE
 
 #: A part that is not ready by then has failed, seconds.
 READY_TIMEOUT = 60.0
+#: What a part that gave up its start gets to end, seconds.
+ENDS_WITHIN = 2.0
 #: What a worker's guard gets to end what that leaves, seconds.
 GUARD_TIMEOUT = 10.0
 #: A part that ran this long starts its back-off afresh, seconds.
@@ -89,6 +91,9 @@ async def spawn(
     finally:
         os.close(ready)
     if not line:
+        with contextlib.suppress(TimeoutError):  # it is about to end, by itself: killed, it would have another status
+            async with asyncio.timeout(ENDS_WITHIN):
+                await _reaped(child)
         await stop(child, 0)
         raise PartFailed(name, process.returncode)
     child.ready = json.loads(line)
