@@ -10,7 +10,7 @@ from ...stores.kafka.options import KafkaOptions
 from ...stores.log.kafka import KafkaLog
 from ..kafka_nodes import KafkaCluster
 from .fed import Fed, FedLog
-from .group_commits import GroupCommits
+from .kafka_commits import GroupCommits
 from .kafka_plan import GROUP, PARTITIONS, TOPIC, brokers_of
 from .looks import Connect
 from .passed import JournaledProgress

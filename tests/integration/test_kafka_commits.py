@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.structs import OffsetAndMetadata
 
-from tailrace.bench.faults.group_commits import GroupCommits
+from tailrace.bench.faults.kafka_commits import GroupCommits
 from tailrace.bench.faults.passed import JournaledProgress
 
 
