@@ -2,7 +2,9 @@
 
 While one batch is written the next one gathers, so writes grow under load and a lone item is settled at once. Where
 items end one by one in a steady flow, plain successes gather for a moment behind each write (`rules/gathering.py`).
-Results and dead letters are durable before the queue hears that their items are over (law 3).
+Results and dead letters are durable before the queue hears that their items are over (law 3). What becomes a dead
+letter goes in a line of its own: a letter takes a look at the queue and a write elsewhere first, and where either is
+slow or away, what else ended is settled all the same.
 """
 
 from __future__ import annotations
@@ -52,11 +54,37 @@ class _Batch:
     size: int = 0
 
 
+@dataclass(slots=True)
+class _Line:
+    """Batches by fence, one after the other. Invariant: an item that was put in line is in `pending`, in `under_way`
+    (being written), or settled."""
+
+    pending: dict[int, _Batch] = field(default_factory=dict)
+    under_way: dict[int, _Batch] = field(default_factory=dict)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def batch(self, fence: int) -> _Batch:
+        """The one that gathers, to be added to at once."""
+        self.wake.set()
+        return self.pending.setdefault(fence, _Batch())
+
+    def begin(self) -> None:
+        """What gathered is being written from now on."""
+        self.under_way, self.pending = self.pending, {}
+
+    def end(self) -> tuple[int, int]:
+        """It is durable: items and bytes of the window."""
+        batches, self.under_way = self.under_way.values(), {}
+        return sum(batch.items for batch in batches), sum(batch.size for batch in batches)
+
+
 class QueueSettlements:
     """The settlements of one queue tailer. `settled` hears (items, bytes, dead letters) of each durable batch,
-    `failing` why a store refuses ("" when it does not). Set `wake` after adding.
+    `failing` why a store refuses ("" when it does not).
 
-    Invariant: an item that ended is in `_pending`, in `_under_way` (being written), or settled.
+    letters_failing  why letters cannot be written, "" when they can
+
+    Invariant: an item that ended is in one of the two lines, or settled; a letter in `_letters` is of one in `_dying`.
     """
 
     def __init__(
@@ -66,7 +94,7 @@ class QueueSettlements:
         settled: Callable[[int, int, int], None],
         failing: Callable[[str], None],
     ) -> None:
-        self.wake = asyncio.Event()
+        self.letters_failing = ""
         self._tailer = setup.config.name
         self._environment = setup.environment
         self._clock: Clock = setup.clock
@@ -74,8 +102,7 @@ class QueueSettlements:
         self._settled = settled
         self._failing = failing
         self._pauses = STORE.within(setup.sizes.heartbeat)
-        self._pending: dict[int, _Batch] = {}
-        self._under_way: dict[int, _Batch] = {}
+        self._ending, self._dying = _Line(), _Line()
         self._letters: list[DeadLetter] = []
         self._results: dict[str, bytes] = {}
         self._throttles: dict[str, int] = {}
@@ -87,15 +114,16 @@ class QueueSettlements:
     @property
     def busy(self) -> bool:
         """Whether something is on its way into a store."""
-        return bool(self._under_way or self._pending)
+        return any(line.under_way or line.pending for line in (self._ending, self._dying))
 
     def unsettled(self) -> dict[int, list[str]]:
         """By fence, what ended and is not settled yet: it is out until it is, or somebody would run it once more."""
         found: dict[int, list[str]] = {}
-        for fence, batch in (*self._under_way.items(), *self._pending.items()):
-            ids = found.setdefault(fence, [])
-            ids += batch.succeeded
-            ids += [each.id for each in batch.others]
+        for line in (self._ending, self._dying):
+            for fence, batch in (*line.under_way.items(), *line.pending.items()):
+                ids = found.setdefault(fence, [])
+                ids += batch.succeeded
+                ids += [each.id for each in batch.others]
         return found
 
     def succeed(
@@ -110,7 +138,7 @@ class QueueSettlements:
     ) -> None:
         """Items that need only be acknowledged; `items` and `size` count also those that are not ours any more.
         `awaited`: somebody waits for their end, such as the next one of a key."""
-        batch = self._batch(fence)
+        batch = self._ending.batch(fence)
         if self._gathering.add(items, self._clock.monotonic(), awaited=awaited or result is not None):
             self._hurry.set()
         batch.succeeded.extend(ids)
@@ -126,15 +154,14 @@ class QueueSettlements:
                 self._lost.pop(each, None)
         if self.hand_backs:
             self.hand_backs.over(ids)
-        self.wake.set()
 
     def succeed_of_job(self, fence: int, id_: str, size: int, result: bytes | None) -> None:
         """An item of a job, whose result is stored together with its end."""
         self.succeed(fence, [], 1, size, awaited=True)
         if result is None:
-            self._batch(fence).succeeded.append(id_)
+            self._ending.batch(fence).succeeded.append(id_)
         else:
-            self._batch(fence).others.append(Settle(id_, fence, State.SUCCESS, result=result))
+            self._ending.batch(fence).others.append(Settle(id_, fence, State.SUCCESS, result=result))
         for kept in (self._throttles, self._lost):
             kept.pop(id_, None)
         if self.hand_backs:
@@ -154,12 +181,13 @@ class QueueSettlements:
     def end(self, out: HandOut, index: int, settlement: Settlement, ended: Ended) -> None:
         """An item that did not plainly succeed."""
         flight = out.flight
-        batch = self._batch(flight.fence)
-        if self._gathering.add(1, self._clock.monotonic(), awaited=True):
+        dies = settlement.action is Action.DEAD
+        batch = (self._dying if dies else self._ending).batch(flight.fence)
+        if not dies and self._gathering.add(1, self._clock.monotonic(), awaited=True):
             self._hurry.set()
         batch.items += 1
         batch.size += len(flight.payloads[index])
-        if settlement.action is Action.DEAD:
+        if dies:
             self._letters.append(letter_of_queued(out, index, self._tailer, settlement, ended, self._clock.wall()))
         match settlement.action:
             case Action.DONE:
@@ -186,7 +214,6 @@ class QueueSettlements:
                 "" if ended.outcome == Outcome.HELD else Outcome(ended.outcome).name.lower(),
             )
         )
-        self.wake.set()
 
     def _goes_first(self, id_: str, settlement: Settlement, ended: Ended) -> bool:
         """Whether an item goes back before all that waits: it had its turn, and lost it."""
@@ -201,25 +228,36 @@ class QueueSettlements:
         return times <= FIRST_AGAIN and not settlement.delay
 
     async def run(self) -> None:
-        """Writes for ever. Raises what a store raises, other than that it is unavailable."""
+        """Settles for ever what does not die. Raises what a store raises, other than that it is unavailable."""
+        line = self._ending
         while True:
-            await self.wake.wait()
-            self.wake.clear()
-            while self._pending:
+            await line.wake.wait()
+            line.wake.clear()
+            while line.pending:
                 await self._gather()
                 self._hurry.clear()
                 self._gathering.written(self._clock.monotonic())
-                self._under_way, self._pending = self._pending, {}
-                letters, self._letters = self._letters, []
+                line.begin()
                 results, self._results = self._results, {}
                 if results:
                     await self._until_available(partial(self._environment.results.put, results))
+                await self._write(line)
+                self._settled(*line.end(), 0)
+
+    async def bury(self) -> None:
+        """Writes letters for ever, and settles what died. Raises as `run` does."""
+        line = self._dying
+        while True:
+            await line.wake.wait()
+            line.wake.clear()
+            while line.pending:
+                line.begin()
+                letters, self._letters = self._letters, []
                 if letters:
                     await self._tell_tries(letters)
-                    await self._until_available(partial(self._environment.dead_letters.add, letters))
-                await asyncio.gather(*(self._write(fence, batch) for fence, batch in self._under_way.items()))
-                batches, self._under_way = self._under_way.values(), {}
-                self._settled(sum(batch.items for batch in batches), sum(batch.size for batch in batches), len(letters))
+                    await self._until_kept(partial(self._environment.dead_letters.add, letters))
+                await self._write(line)
+                self._settled(*line.end(), len(letters))
 
     async def _gather(self) -> None:
         """Lets more come where the rule says so."""
@@ -232,19 +270,24 @@ class QueueSettlements:
     async def _tell_tries(self, letters: list[DeadLetter]) -> None:
         """The queue knows how the attempts before the last one went."""
         ids = [letter.id for letter in letters]
-        before = await self._until_available(partial(self._environment.queue.tries, ids))
+        before = await self._until_kept(partial(self._environment.queue.tries, ids))
         for letter in letters:
             letter.tries = added(before.get(letter.id, ()), letter.died_at, letter.outcome, letter.reason)
 
-    async def _write(self, fence: int, batch: _Batch) -> None:
-        if batch.succeeded or batch.others:
-            await self._until_available(partial(self._source.settle, fence, batch.succeeded, batch.others))
+    async def _write(self, line: _Line) -> None:
+        await asyncio.gather(
+            *(
+                self._until_available(partial(self._source.settle, fence, batch.succeeded, batch.others))
+                for fence, batch in line.under_way.items()
+                if batch.succeeded or batch.others
+            )
+        )
 
     async def _until_available(self, call: Callable[[], Awaitable[T]]) -> T:
         return await until_available(call, self._failing, self._pauses)
 
-    def _batch(self, fence: int) -> _Batch:
-        batch = self._pending.get(fence)
-        if batch is None:
-            batch = self._pending[fence] = _Batch()
-        return batch
+    async def _until_kept(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await until_available(call, self._letters_fail, self._pauses)
+
+    def _letters_fail(self, why: str) -> None:
+        self.letters_failing = why

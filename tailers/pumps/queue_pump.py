@@ -82,7 +82,7 @@ class QueuePump(Pump):
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that run side by side."""
-        return [self._lease(), self._settling.run(), self._heartbeat(), self._strand()]
+        return [self._lease(), self._settling.run(), self._settling.bury(), self._heartbeat(), self._strand()]
 
     # Read: claims by credit.
 
@@ -352,8 +352,8 @@ class QueuePump(Pump):
     @property
     def clogged(self) -> str:
         """Why nothing more is claimed although there may be more."""
-        if self._store_failing:
-            return self._store_failing
+        if failing := self._store_failing or self._settling.letters_failing:
+            return failing
         if not self.session.functions:
             return "no worker runs any function"
         return ""

@@ -231,6 +231,36 @@ async def test_a_full_disk_stops_claims_and_not_the_tailer(stores, scheduler, st
     assert len(scheduler.sessions) == sessions
 
 
+async def test_letters_that_cannot_be_written_hold_up_no_other(stores, scheduler, start, eventually, monkeypatch):
+    # Given a store of dead letters that has no room
+    add, room = stores.dead_letters.add, []
+
+    async def full(letters):
+        if not room:
+            raise StoreFull("dead letters: database or disk is full")
+        return await add(letters)
+
+    monkeypatch.setattr(stores.dead_letters, "add", full)
+    scheduler.decide = lambda flight, index: (
+        Ended(Outcome.FATAL, "broken") if flight.payloads[index] == b"0" else SUCCESS
+    )
+    scheduler.allow("f")
+    dying, *others = await submit(stores, 3)
+    tailer = await start(source=QUEUE)
+    # When one item dies among others, Then these are settled, and those that come later
+    await eventually(lambda: tailer.overview().settled == 2)
+    others += await submit(stores, 2, start=3)
+    await eventually(lambda: tailer.overview().settled == 4)
+    assert set(await states(stores, others)) == {State.SUCCESS}
+    # And the tailer says what the one waits for, which is settled once its letter is there
+    assert "dead letters: database or disk is full" in tailer.overview().detail
+    assert {*await states(stores, [dying])} <= {State.ENQUEUED, State.PROCESSING}
+    room.append("some")
+    await eventually(lambda: tailer.overview().dead == 1)
+    assert await states(stores, [dying]) == [State.FATAL_FAILURE]
+    assert tailer.overview().settled == 5
+
+
 async def test_what_was_lost_runs_before_what_waits(stores, scheduler, start, eventually):
     # Given credit for one item, one that is out, and a backlog
     scheduler.allow("f", limit=1)
