@@ -91,10 +91,13 @@ async def spawn(
     finally:
         os.close(ready)
     if not line:
-        with contextlib.suppress(TimeoutError):  # it is about to end, by itself: killed, it would have another status
-            async with asyncio.timeout(ENDS_WITHIN):
+        try:
+            async with asyncio.timeout(ENDS_WITHIN):  # it is about to end: killed, it would have another status
                 await _reaped(child)
-        await stop(child, 0)
+        except TimeoutError:
+            pass
+        finally:
+            await stop(child, 0)
         raise PartFailed(name, process.returncode)
     child.ready = json.loads(line)
     return child

@@ -84,13 +84,13 @@ class GroupCommits:
             consumer.assign(places)
             for place in places:
                 consumer.seek(place, self._next.get(place, 0))
-        found = []
-        while records := consumer.poll(_WAIT):
-            for place, some in records.items():
-                for record in some:
-                    self._next[place] = record.offset + 1
-                    commit = commit_of(record.key, record.value)
-                    if commit is not None and (commit.group, commit.topic) == self._of:
-                        where = self._place.format(partition=commit.partition)
-                        found.append((where, JournaledProgress(commit.offset)))
+        found, following = [], dict(self._next)
+        for place, records in consumer.poll(_WAIT).items():
+            for record in records:
+                following[place] = record.offset + 1
+                commit = commit_of(record.key, record.value)
+                if commit is not None and (commit.group, commit.topic) == self._of:
+                    where = self._place.format(partition=commit.partition)
+                    found.append((where, JournaledProgress(commit.offset)))
+        self._next = following  # not before: what failed half-way is read again by the next connection
         return found
