@@ -112,7 +112,7 @@ class ExecutorProcess:
         self.setup = setup
         self.live: set[int] = set()
         self.notes: dict[int, str] = {}
-        self.ready = False
+        self.ready = False  # it has loaded its functions
         self.retiring = False  # gets nothing more; ends when it is empty
         self.runs = 0
         self.covered = 0
@@ -333,7 +333,6 @@ class ExecutorProcess:
         if key in self.live:
             self.notes[key] = note
         self.close()
-        self.ready = False
         death = ProcessDeath(
             code,
             self.why,

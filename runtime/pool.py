@@ -23,13 +23,12 @@ from .frames import Done, ExecutorSetup, Failed, Notes, Ready, Release, RunTimes
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import PrefetchDepth
-from .rules.dispatch import SlotQueue, restart_pause, shares
-from .rules.suspicion import ProcessDeath, cause, explained, verdicts
+from .rules.dispatch import SlotQueue, shares
+from .rules.restarts import Restarts
+from .rules.suspicion import ProcessDeath, by_deadline, cause, explained, verdicts
 from .run_times import take
 
 LOG = logging.getLogger("tailrace.runtime")
-#: An executor that lived this long died of something new: the next one starts at once.
-LONG_LIFE = 5.0
 #: Seconds that a process of suspects stays when it has nothing to do: the next one may be on its way.
 LINGER = 5.0
 #: One in so many processes of suspects starts at a time, two at least (by default one per processor). Starting keeps a
@@ -95,7 +94,7 @@ class Pool:
         self._max_runs = max_runs
         self._fresh = fresh
         self._process = process
-        self._deaths = 0
+        self._restarts = Restarts(setup.slots)
         self._stopping = False
         self._ever_ready = False
         self._starting: set[asyncio.Task[None]] = set()
@@ -161,8 +160,7 @@ class Pool:
                 return
             self.executors.remove(executor)
             executor.close()
-            self._deaths += 1
-            self._loop.call_later(restart_pause(self._deaths + 1), self._spawn, 0.0)
+            self._loop.call_later(self._restarts.not_started(), self._spawn, 0.0)
         else:
             self._loop.call_later(self._load_limit, self._end_unready, executor)
 
@@ -187,10 +185,11 @@ class Pool:
         self._tell([], ends)
         if not self._stopping:
             lived = self._loop.time() - executor.started
-            meant = executor.retiring or (executor.why and death.code == -signal.SIGKILL)
+            ended = executor.retiring or by_deadline(death) or (executor.why and death.code == -signal.SIGKILL)
+            meant = bool(ended and executor.ready)  # one that could not load was ended too, and the next one cannot
             self.deaths += not meant
-            self._deaths = 0 if meant or lived >= LONG_LIFE else self._deaths + 1
-            if self._deaths >= 3 and not self._ever_ready:
+            pause = self._restarts.died(meant=meant, lived=lived, runs=executor.runs)
+            if self._restarts.in_a_row >= 3 and not self._ever_ready and not self.failure:
                 modules = ", ".join(self.setup.modules)
                 self.failure = f"pool {self.name!r}: its process {cause(death.code)} while it loaded {modules}"
             if not executor.retiring:
@@ -200,7 +199,7 @@ class Pool:
                     len(executor.was_running),
                 )
             if not self._fresh and not executor.retiring:
-                self._spawn(restart_pause(self._deaths))
+                self._spawn(pause)
             self.fill()
         self._changed.set()
 

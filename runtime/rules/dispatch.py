@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from ...model.backoff import doubled
 from ...model.priority import Priority
 
 T = TypeVar("T")
@@ -73,8 +72,3 @@ def shares(loads: Sequence[int], count: int) -> list[int]:
         if not left:
             break
     return given
-
-
-def restart_pause(deaths: int) -> float:
-    """Seconds before an executor is replaced after `deaths` short lives in a row: 0, 0.1, 0.2 … 5."""
-    return 0.0 if deaths <= 1 else doubled(0.1, 5.0, deaths - 2)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.runtime.rules.buffer import MOST_AHEAD, PrefetchDepth, limit
-from tailrace.runtime.rules.dispatch import SlotQueue, restart_pause, shares
+from tailrace.runtime.rules.dispatch import SlotQueue, shares
 
 
 @given(st.lists(st.one_of(st.integers(0, 5), st.none(), st.just("even")), max_size=60))
@@ -67,7 +67,3 @@ def test_a_fast_pool_buffers_fifty_milliseconds_and_an_idle_one_its_slots() -> N
     for turn in range(9, 30):
         depth.completed(0, turn * 0.25)
     assert depth.announced < 240
-
-
-def test_restarts_pause_longer_each_time() -> None:
-    assert [restart_pause(deaths) for deaths in (0, 1, 2, 3, 4, 20, 10_000)] == [0, 0, 0.1, 0.2, 0.4, 5.0, 5.0]

@@ -1,8 +1,10 @@
-"""A pool of suspects: few processes start at a time, and stay warm for those that follow."""
+"""A pool of suspects: few processes start at a time, and stay warm for those that follow. A pool of many: who replaces
+an executor that died, and how soon."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ import pytest
 from tailrace.model.workload import Ended, Extra, Flight, Kind
 from tailrace.runtime import pool as pools
 from tailrace.runtime.batch import AssignedFlight
-from tailrace.runtime.frames import Done, ExecutorSetup, Ready
+from tailrace.runtime.frames import Done, ExecutorSetup, Failed, Ready
 from tailrace.runtime.pool import Pool, Reports
+from tailrace.runtime.rules.suspicion import ProcessDeath
 
 SETUP = ExecutorSetup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
 
@@ -28,15 +31,28 @@ class FakeProcess:
         self.runs = self.covered = self.pid = 0
         self.timer = self.started = self.given = 0.0
         self.dead = asyncio.Event()
+        self.why = ""
+        self.was_running: set[int] = set()
+        self.was_waiting: set[int] = set()
         self._say = on_frame
+        self._told = on_death
 
-    async def start(self) -> None: ...
+    async def start(self) -> None:
+        self.started = asyncio.get_running_loop().time()
 
     def send(self, frame: Any) -> None: ...
 
     def quit(self) -> None: ...
 
-    def kill(self, why: str) -> None: ...
+    def kill(self, why: str) -> None:
+        self.why = why
+
+    def die(self, code: int, overdue: bool = False) -> None:
+        """It is reaped."""
+        self._told(self, ProcessDeath(code, self.why, overdue=overdue))
+
+    def say(self, frame: Any) -> None:
+        self._say(self, frame)
 
     def load(self) -> None:
         self._say(self, Ready())
@@ -46,11 +62,21 @@ class FakeProcess:
         self._say(self, Done(list(self.live), []))
 
 
-def suspects(size: int) -> Pool:
+def pool_of(size: int, *, fresh: bool = True) -> Pool:
     def ended(succeeded: list[int], ends: dict[int, Ended]) -> None: ...
 
     reports = Reports(lambda keys: 100.0, ended, lambda notes: None, lambda waits, goes_on: None, lambda: None)
-    return Pool("f (alone)", SETUP, size, reports, load_limit=60.0, fresh=True, process=FakeProcess)  # type: ignore[arg-type]
+    return Pool("f (alone)", SETUP, size, reports, load_limit=60.0, fresh=fresh, process=FakeProcess)  # type: ignore[arg-type]
+
+
+async def of_one() -> tuple[Pool, FakeProcess]:
+    """A pool of many items whose one process is ready."""
+    pool = pool_of(1, fresh=False)
+    starting = asyncio.ensure_future(pool.start())
+    [process] = await started(pool)
+    process.load()
+    await starting
+    return pool, process
 
 
 def place(pool: Pool, count: int) -> None:
@@ -72,7 +98,7 @@ async def started(pool: Pool) -> list[FakeProcess]:
 
 
 async def test_few_start_at_a_time_so_that_the_first_is_ready_soon() -> None:
-    pool = suspects(12)
+    pool = pool_of(12)
     place(pool, 20)
     assert len(await started(pool)) == 3
     for expected in (4, 5, 6):
@@ -89,7 +115,7 @@ async def test_few_start_at_a_time_so_that_the_first_is_ready_soon() -> None:
 
 async def test_one_that_ran_all_there_was_waits_for_the_next_and_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "LINGER", 0.05)
-    pool = suspects(4)
+    pool = pool_of(4)
     place(pool, 1)
     [process] = await started(pool)
     process.load()
@@ -105,3 +131,34 @@ async def test_one_that_ran_all_there_was_waits_for_the_next_and_then_ends(monke
     async with asyncio.timeout(5):
         while not process.retiring:
             await asyncio.sleep(0.01)
+
+
+async def test_one_whose_lease_was_over_is_replaced_at_once_however_often() -> None:
+    """Its tailer or its scheduler was away: the pool is not broken, and when they are back there is much to do."""
+    pool, process = await of_one()
+    for _ in range(8):
+        process.die(-signal.SIGKILL, overdue=True)
+        [process] = await started(pool)
+        process.load()
+    assert pool.deaths == 0
+
+
+async def test_one_that_dies_young_is_replaced_ever_more_slowly() -> None:
+    pool, process = await of_one()
+    process.die(3)
+    [process] = await started(pool)
+    process.load()
+    process.die(-signal.SIGSEGV)
+    assert await started(pool) == []
+    assert pool.deaths == 2
+
+
+async def test_one_that_can_no_longer_load_is_replaced_ever_more_slowly() -> None:
+    """Its module was replaced by a broken one while the worker ran: it is told so without taking a processor."""
+    pool, process = await of_one()
+    process.die(3)
+    [process] = await started(pool)
+    process.say(Failed("broken.py, line 1: no"))
+    process.die(-signal.SIGKILL)
+    assert await started(pool) == []
+    assert pool.failure == "broken.py, line 1: no"
