@@ -224,7 +224,8 @@ def row_of(key: int, ended: Ended) -> EndRow:
 
 def ended_of(row: EndRow) -> Ended:
     """The inverse of `row_of`."""
-    return Ended(row[1], row[2], row[3], row[4], False, row[5], None, row[6], row[7], row[8])
+    _, outcome, reason, after, result, progress, downstream, scope, used = row
+    return Ended(outcome, reason, after, result, False, progress, None, downstream, scope, used)
 
 
 def extra_row(extra: Extra) -> ExtraRow:

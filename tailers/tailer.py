@@ -17,6 +17,7 @@ from ..model.seek import Move, Seek
 from .config import TailerConfig
 from .counts import TailerCounts
 from .hurry import Hurry
+from .pump_status import PumpStatus
 from .pumps.due_pump import DuePump
 from .pumps.port import TailerPump
 from .pumps.queue_pump import QueuePump
@@ -28,7 +29,6 @@ from .resources import Resources, Setup
 from .rules.again import AfterEnd, Again
 from .rules.watchdog import Watchdog, WatchdogFacts, WatchdogVerdict
 from .seek.seeking import Seeking
-from .vitals import Vitals
 
 log = Logger("tailrace.tailer")
 
@@ -39,7 +39,7 @@ _PUMPS: Mapping[str, Callable[[Setup, TailerCounts, Any], TailerPump]] = {
     "relay": RelayPump,
 }
 #: Of a tailer that was not begun.
-_NO_VITALS = Vitals("failed", "", WatchdogFacts(0))
+_NO_PUMP = PumpStatus("failed", "", WatchdogFacts(0))
 
 
 class Tailer:
@@ -93,7 +93,7 @@ class Tailer:
         try:
             await asyncio.wait((drained, task), return_when=asyncio.FIRST_COMPLETED)
             if drained.done() and not drained.result():
-                log.warning("drain timed out", tailer=self.config.name, in_flight=pump.vitals().facts.in_flight)
+                log.warning("drain timed out", tailer=self.config.name, in_flight=pump.status().facts.in_flight)
         finally:
             await cancel(drained)
 
@@ -141,7 +141,7 @@ class Tailer:
             why = "is being moved already" if self._seeking else f"runs: pause it first (tailrace tailer pause {name})"
             raise InvalidRequest(f"the tailer {name!r} {why}")
         if not stopped and pump is not None and pump.busy:
-            out = pump.vitals().facts.in_flight
+            out = pump.status().facts.in_flight
             raise InvalidRequest(
                 f"{out} items of the tailer {name!r} are still out: wait until they ended, then seek again"
             )
@@ -174,15 +174,15 @@ class Tailer:
         if pump is not None and not pump.draining:
             over = self._task is None or self._task.done()
             failed = self._failure if over else ""
-            facts = pump.vitals().facts._replace(failed=failed, by_hand=self._mend)
+            facts = pump.status().facts._replace(failed=failed, by_hand=self._mend)
             self.verdict = self._watchdog.look(facts, self._setup.clock.monotonic())
         return self.verdict.healthy
 
     def overview(self) -> TailerOverview:
         """How it is, for people."""
         counts, verdict = self._counts, self.verdict
-        vitals = _NO_VITALS if self._pump is None else self._pump.vitals()
-        state, detail = vitals.state, vitals.detail
+        status = _NO_PUMP if self._pump is None else self._pump.status()
+        state, detail = status.state, status.detail
         if self._failure or self._pump is None:
             state, detail = "failed", self._failure
         elif self._mend:
@@ -199,13 +199,13 @@ class Tailer:
             dead=counts.dead,
             dropped=counts.dropped,
             lost=counts.lost,
-            in_flight=vitals.facts.in_flight,
-            held=vitals.facts.held,
-            lag=vitals.lag,
+            in_flight=status.facts.in_flight,
+            held=status.facts.held,
+            lag=status.lag,
             detail=detail,
-            unaccounted=vitals.unaccounted,
-            classes=dict(vitals.classes),
-            since=vitals.since,
+            unaccounted=status.unaccounted,
+            classes=dict(status.classes),
+            since=status.since,
             healthy=verdict.healthy,
             idle=verdict.idle,
             cause=verdict.cause.value,

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from ...stores.remote import RemoteCheckpoints
 from ...tailers.rules.sparse_frontier import settled_ahead
+from .known_too_soon import JournaledProgress
 from .looks import Ask
-from .passed import JournaledProgress
 
 
 @asynccontextmanager

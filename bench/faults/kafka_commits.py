@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from kafka import KafkaConsumer, TopicPartition
 
+from .known_too_soon import JournaledProgress
 from .looks import Ask
-from .passed import JournaledProgress
 
 #: Where coordinators write what groups commit.
 _COMMITS = "__consumer_offsets"

@@ -12,8 +12,8 @@ from ..kafka_nodes import KafkaCluster
 from .fed import Fed, FedLog
 from .kafka_commits import GroupCommits
 from .kafka_plan import GROUP, PARTITIONS, TOPIC, brokers_of
+from .known_too_soon import JournaledProgress
 from .looks import Connect
-from .passed import JournaledProgress
 from .proxy import FaultProxy
 from .server_part import OwnServer
 from .streams_plan import TAILERS

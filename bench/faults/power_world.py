@@ -19,8 +19,8 @@ from .checkpoints_seen import checkpoints
 from .disk import SmallDisk
 from .feed import FaultFeed
 from .journal import Line
+from .known_too_soon import JournaledProgress, KnownProgress, known_too_soon
 from .looks import Ask, Looks
-from .passed import JournaledProgress, KnownProgress, passed
 from .path import QUEUE
 from .settled import known_done, ran_again
 from .verdict import Expected, Finding
@@ -128,4 +128,4 @@ class PowerWorld(FaultWorld):
         assert self._states is not None
         told = [KnownProgress(*each) for each in self._marks.seen]
         known = known_done(expected, told) | {id: at for at, id, _ in self._states.seen}
-        return [*passed(expected, lines, told), *ran_again(lines, known)], {"known_as_settled": len(known)}
+        return [*known_too_soon(expected, lines, told), *ran_again(lines, known)], {"known_as_settled": len(known)}

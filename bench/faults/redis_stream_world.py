@@ -10,8 +10,8 @@ from pathlib import Path
 from ..redis_server import RedisNode
 from .checkpoints_seen import checkpoints
 from .fed import Fed
+from .known_too_soon import JournaledProgress
 from .looks import Connect
-from .passed import JournaledProgress
 from .proxy import FaultProxy
 from .redis_fed import RedisFed
 from .redis_stream_plan import FILES, SERVER, STREAMS, file_of

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from .journal import FATAL, START, SUCCESS, Line
-from .passed import KnownProgress
+from .known_too_soon import KnownProgress
 from .verdict import Finding
 
 

@@ -13,8 +13,8 @@ from ...sdk.async_client import AsyncClient
 from .fed import Fed
 from .feed import FaultFeed
 from .journal import Line
+from .known_too_soon import JournaledProgress, KnownProgress, known_too_soon
 from .looks import Connect, Looks
-from .passed import JournaledProgress, KnownProgress, passed
 from .server_part import OwnServer, ServerPart
 from .streams_plan import TAILERS
 from .verdict import Expected, Finding
@@ -102,4 +102,4 @@ class StreamsWorld(FaultWorld, ABC):
         assert self._looks is not None
         counts = (self._looks.answers, len(self._looks.seen))
         seen = [KnownProgress(*each) for each in self._looks.seen]
-        return passed(expected, lines, seen), dict(zip(self.looks_called, counts, strict=True))
+        return known_too_soon(expected, lines, seen), dict(zip(self.looks_called, counts, strict=True))

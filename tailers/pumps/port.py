@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...model.audit import Audit
-from ..vitals import Vitals
+from ..pump_status import PumpStatus
 
 
 class TailerPump(Protocol):
@@ -29,7 +29,7 @@ class TailerPump(Protocol):
     def pause(self, paused: bool) -> None:
         """Reads nothing more, or goes on; what is out goes on in any case. Either way it looks again at once."""
 
-    def vitals(self) -> Vitals:
+    def status(self) -> PumpStatus:
         """How it is."""
 
     @property

@@ -28,6 +28,7 @@ from ..greeting import Greeting
 from ..hand_out import HandOut
 from ..mapping.estimating import put_estimates
 from ..mapping.record_values import unit_sources
+from ..pump_status import PumpStatus, state_of
 from ..resources import Setup
 from ..rules.by_flight import by_flight
 from ..rules.clog import OnOutage, settle_in_outage
@@ -36,7 +37,6 @@ from ..rules.settlement import Action, Family, History, Settlement, settle
 from ..rules.watchdog import WatchdogFacts
 from ..session import Renewal, SchedulerSession
 from ..tracing import tracing_of
-from ..vitals import Vitals, state_of
 
 log = Logger("tailrace.tailer")
 
@@ -115,7 +115,7 @@ class Pump(ABC):
 
     # How it is.
 
-    def vitals(self) -> Vitals:
+    def status(self) -> PumpStatus:
         """How it is now. A tailer of many functions runs while one of them is clogged."""
         session, outages = self.session, self.outages
         held, why_held = self.held, self.held_because
@@ -132,7 +132,7 @@ class Pump(ABC):
         ]
         since = min((closed.since for closed in outages), default=0.0)
         state = state_of(states, outage or waiting)
-        return Vitals(*state, self._facts(), self.lag, self.unaccounted, self.classes, since)
+        return PumpStatus(*state, self._facts(), self.lag, self.unaccounted, self.classes, since)
 
     def _facts(self) -> WatchdogFacts:
         session, credit = self.session, self.session.credit

@@ -20,10 +20,10 @@ from ...stores.outbox.item import OutboxRow, item_of
 from ...stores.outbox.outbox import Outbox
 from ...stores.queue.queue import NewItem
 from ..counts import TailerCounts
+from ..pump_status import PumpStatus, state_of
 from ..resources import Setup
 from ..rules.relay import step, still_waiting
 from ..rules.watchdog import WatchdogFacts
-from ..vitals import Vitals, state_of
 
 #: Functions whose rows wait until somebody registers them, and are not looked at before; rows of any further one are
 #: set aside.
@@ -209,7 +209,7 @@ class RelayPump:
         """Whether a batch is in hand."""
         return self._in_hand > 0
 
-    def vitals(self) -> Vitals:
+    def status(self) -> PumpStatus:
         """How it is now."""
         waits = sorted(self._waiting)
         unserved = f"no worker runs {', '.join(waits[:3])}" if waits else ""
@@ -229,7 +229,7 @@ class RelayPump:
             paused=self._paused,
             no_worker=unserved,
         )
-        return Vitals(*state_of(states, waiting), facts, self._lag)
+        return PumpStatus(*state_of(states, waiting), facts, self._lag)
 
     def may_seek(self) -> None:
         """Raises InvalidRequest: rows have no positions."""

@@ -21,10 +21,10 @@ from ...model.spread import spread
 from ...sdk.source import SharedSource
 from ..counts import TailerCounts
 from ..hurry import Hurry
+from ..pump_status import PumpStatus, together
 from ..resources import Setup
 from ..rules.again import AfterEnd, Again
 from ..rules.reconnect import Reconnect
-from ..vitals import Vitals, together
 from .stream_pump import StreamPump
 
 log = Logger("tailrace.tailer")
@@ -222,10 +222,10 @@ class SharedPump:
         for pump in self.pumps.values():
             pump.pause(paused)
 
-    def vitals(self) -> Vitals:
+    def status(self) -> PumpStatus:
         """All partitions together, by the worst of them."""
-        vitals = {name: pump.vitals() for name, pump in self.pumps.items()}
-        return together(vitals, self.counts.completed, self._paused, self.source_unreachable)
+        partitions = {name: pump.status() for name, pump in self.pumps.items()}
+        return together(partitions, self.counts.completed, self._paused, self.source_unreachable)
 
     def may_seek(self) -> None:
         """Raises InvalidRequest: each partition has a checkpoint of its own, here or at another owner."""

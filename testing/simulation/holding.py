@@ -72,7 +72,7 @@ def _of_tailers(part: Tailers) -> Iterator[str]:
         if pump is None:
             continue
         if isinstance(pump, RelayPump):
-            if rows := pump.vitals().facts.in_flight:
+            if rows := pump.status().facts.in_flight:
                 yield f"{rows} rows of {tailer.config.name}"
             continue
         flights, credit = getattr(pump, "flights", {}), pump.session.credit

@@ -11,7 +11,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.structs import OffsetAndMetadata
 
 from tailrace.bench.faults.kafka_commits import GroupCommits
-from tailrace.bench.faults.passed import JournaledProgress
+from tailrace.bench.faults.known_too_soon import JournaledProgress
 
 
 def committed(bootstrap: str, group: str, topic: str, offsets: Sequence[tuple[int, int]]) -> None:

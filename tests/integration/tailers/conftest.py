@@ -253,7 +253,7 @@ async def start(environment: Environment, scheduler: FakeScheduler, parking: Fak
             tailer._pump, StreamPump | SharedPump
         ):  # law of every test: each position is in exactly one class
             assert [audit.verdict() for audit in tailer.audits() if not audit.good] == []
-            assert tailer._pump.vitals().unaccounted == 0
+            assert tailer._pump.status().unaccounted == 0
         await tailer.stop()
 
 

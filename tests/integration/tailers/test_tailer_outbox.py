@@ -234,12 +234,12 @@ async def test_while_the_queue_or_the_outbox_is_away_rows_wait(node: Node, busin
     relay = pump(node, None, business.keys, Full())
     with pytest.raises(Overloaded):
         await relay.turn()
-    assert relay.vitals()[:2] == ("clogged", "full") and relay.vitals().facts.store == "full"
+    assert relay.status()[:2] == ("clogged", "full") and relay.status().facts.store == "full"
     await relay.source.close()
     missing = pump(node, None, {**business.keys, "table": "nothing"})
     with pytest.raises(NotConnected, match="tailrace outbox create"):
         await missing.turn()
-    assert missing.vitals().state == "disconnected"
+    assert missing.status().state == "disconnected"
     await missing.source.close()
     await relayed(node, business)
     assert await arrived(node) == numbered(1)
@@ -251,7 +251,7 @@ async def test_a_relay_runs_pauses_and_drains_as_a_tailer(node: Node, business: 
     running = asyncio.create_task(relay.run())
     business.leave(1)
     await asyncio.sleep(0)
-    assert relay.vitals().state == "paused"
+    assert relay.status().state == "paused"
     relay.pause(False)
     async with asyncio.timeout(10):
         while relay.counts.settled < 1:
@@ -372,5 +372,5 @@ async def test_a_row_that_its_table_lets_nobody_set_aside_holds_up_no_other(node
     # Then the others have come and are gone, and the tailer says which one is left
     assert await arrived(node) == numbered(1, 3)
     assert business.run("SELECT place FROM OUTBOX") == [(2,)]
-    assert relay.vitals().state == "disconnected" and "row 2" in relay.vitals().detail
+    assert relay.status().state == "disconnected" and "row 2" in relay.status().detail
     await relay.source.close()

@@ -1,4 +1,4 @@
-"""Vitals of a tailer: one value from its pump for people, for the watchdog, and for whoever drains or moves it."""
+"""Status of a pump: one value for people, for the watchdog, and for whoever drains or moves its tailer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rules.watchdog import WatchdogFacts
 WORST = ("disconnected", "clogged", "starting", "draining", "paused", "running")
 
 
-class Vitals(NamedTuple):
+class PumpStatus(NamedTuple):
     """The state of a pump now.
 
     state        as people see it, one of `WORST`
@@ -40,21 +40,21 @@ def state_of(states: Iterable[tuple[str, str | bool]], otherwise: str) -> tuple[
     return name, why if isinstance(why, str) else ""
 
 
-def together(vitals: Mapping[str, Vitals], completions: int, paused: bool, source: str) -> Vitals:
+def together(partitions: Mapping[str, PumpStatus], completions: int, paused: bool, source: str) -> PumpStatus:
     """All partitions of a shared source, by the worst of them. `completions` is of all that there ever were, `source`
     why the source cannot be reached."""
-    parts = [vitals[name] for name in sorted(vitals)]
+    parts = [partitions[name] for name in sorted(partitions)]
     facts = [part.facts for part in parts]
 
     def first(field: str) -> str:
         return next((text for each in facts if (text := getattr(each, field))), "")
 
-    state, detail = _worst(vitals, paused, source)
+    state, detail = _worst(partitions, paused, source)
     lag = sum(part.lag for part in parts) if all(part.lag >= 0 for part in parts) else -1
     classes: Counter[str] = Counter()
     for part in parts:
         classes.update(part.classes)
-    return Vitals(
+    return PumpStatus(
         state,
         detail,
         WatchdogFacts(
@@ -80,12 +80,12 @@ def together(vitals: Mapping[str, Vitals], completions: int, paused: bool, sourc
     )
 
 
-def _worst(vitals: Mapping[str, Vitals], paused: bool, source: str) -> tuple[str, str]:
+def _worst(partitions: Mapping[str, PumpStatus], paused: bool, source: str) -> tuple[str, str]:
     if source:
         return "disconnected", source
-    if not vitals:
+    if not partitions:
         return ("paused", "") if paused else ("starting", "the group has given no partition to this member (yet)")
-    found = {name: (each.state, each.detail) for name, each in vitals.items()}
+    found = {name: (each.state, each.detail) for name, each in partitions.items()}
     name, (state, why) = min(found.items(), key=lambda one: (WORST.index(one[1][0]), one[0]))
     if not why or all(other == (state, why) for other in found.values()):
         return state, why

@@ -31,7 +31,7 @@ class KnownProgress(NamedTuple):
     done: JournaledProgress
 
 
-def passed(ids: Iterable[str], lines: Iterable[Line], seen: Sequence[KnownProgress]) -> list[Finding]:
+def known_too_soon(ids: Iterable[str], lines: Iterable[Line], seen: Sequence[KnownProgress]) -> list[Finding]:
     """Of the items in the streams, those that were known as done and, by the journal, were neither done nor had failed
     by then, each once. Also what was known and went back."""
     over: dict[str, float] = {}
