@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ..model.caller import Caller
 from ..model.job import JobSpec
 from ..model.rights import Need
 from ..model.token_calls import CALLS, need_of
@@ -53,9 +52,13 @@ class GuardedWorkloads:
         return pb.StatusReply(statuses=shown)
 
     async def result(self, request: pb.ResultRequest) -> pb.ResultReply:
-        """Of what the caller may read."""
+        """Of what the caller may read. Of an item of a stream only the result is kept, and not of which function it is:
+        it is for who may read all."""
         await self._require_of("read", [request.id])
-        return await self._inner.result(request)
+        reply = await self._inner.result(request)
+        if reply.status.known:
+            require([need_of("read", reply.status)])
+        return reply
 
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
         """Of what the caller may operate."""
@@ -116,8 +119,9 @@ class GuardedSchedules:
         self.list = inner.list
 
     async def put(self, request: pb.PutScheduleRequest) -> pb.ScheduleState:
-        """Of a function that the caller may operate, and submit for."""
+        """Of a function that the caller may operate, and submit for; so is the one whose place it takes."""
         require([need_of("operate", request.schedule), need_of("submit", request.schedule)])
+        request.schedule.created_by = signed(request.schedule.created_by)
         state: pb.ScheduleState = await self._inner.put(request)
         return state
 
@@ -128,17 +132,21 @@ class GuardedSchedules:
         return state
 
 
+def signed(who: str) -> str:
+    """Who says so: of a caller from beyond this machine, what it says and who it is."""
+    caller = CALLER.get()
+    return who if caller is None else f"{who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
+
+
 def _sign(request: Any) -> None:
-    """Who says so is, of a caller from beyond this machine, what it says and who it is."""
-    if (caller := CALLER.get()) is not None:
-        request.who = f"{request.who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
+    request.who = signed(request.who)
 
 
 def check_operation(port: str, method: str, arguments: dict[str, Any]) -> None:
-    """Raises InvalidRequest where an operator lacks the right to what a call is about. Who says so is, of a caller from
-    beyond this machine, what it says and who it is."""
-    if (caller := CALLER.get()) is not None:
-        arguments |= {name: _signed(value, caller) for name, value in arguments.items() if hasattr(value, "who")}
+    """Raises InvalidRequest where an operator lacks the right to what a call is about. Its arguments are signed."""
+    arguments |= {name: _signed(value) for name, value in arguments.items() if hasattr(value, "who")}
+    if port == "jobs" and "who" in arguments:
+        arguments["who"] = signed(arguments["who"])
     call = CALLS.get(f"Operators/Call {port}.{method}")
     if RIGHTS.get() is None or call is None or not call.scoped or port in ASKED_THERE:
         return
@@ -146,8 +154,8 @@ def check_operation(port: str, method: str, arguments: dict[str, Any]) -> None:
     require([need_of(call.action, subject)])
 
 
-def _signed(value: Any, caller: Caller) -> Any:
-    who = f"{value.who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
+def _signed(value: Any) -> Any:
+    who = signed(value.who)
     return value._replace(who=who) if hasattr(value, "_replace") else replace(value, who=who)
 
 

@@ -9,9 +9,9 @@ from typing import Protocol
 from ..model.job import JobHolder, JobItem, JobSpec, ResultPage, TreeSpec, TreeStatus
 from ..model.rights import Need
 from ..model.token_calls import need_of
-from ..wire.callers import CALLER, RIGHTS, require
+from ..wire.callers import RIGHTS, require
 from ..wire.ports.jobs import JobAuditPort, JobPort
-from .guarded import WHO_LENGTH, needs_of
+from .guarded import needs_of, signed
 from .rules.callback import is_function
 
 
@@ -29,7 +29,7 @@ class GuardedJobs:
         """Of functions that the caller may submit for; also that which is told of the end."""
         told = [JobSpec("on_done", tree.on_done)] if is_function(tree.on_done) else []
         require(needs_of("submit", [*tree.jobs, *told]))
-        return await self._inner.create_job(replace(tree, created_by=_signed(tree.created_by)))
+        return await self._inner.create_job(replace(tree, created_by=signed(tree.created_by)))
 
     async def add_to_job(
         self, tree: str, job: str, token: str, items: list[JobItem], holder: JobHolder | None = None
@@ -67,12 +67,12 @@ class GuardedJobs:
     async def change_job(self, tree: str, what: str, who: str = "") -> str:
         """Of functions that the caller may operate."""
         await self._require("operate", tree)
-        return await self._inner.change_job(tree, what, _signed(who))
+        return await self._inner.change_job(tree, what, who)
 
     async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
         """Of functions that the caller may operate."""
         await self._require("operate", tree)
-        return await self._inner.retry_job(tree, id, _signed(who))
+        return await self._inner.retry_job(tree, id, who)
 
     async def audit_job(self, tree: str) -> list[str]:
         """Of a tree whose first job the caller may read."""
@@ -84,9 +84,3 @@ class GuardedJobs:
             found = await self._inner.job(tree, item=item)
             needs: list[Need] = needs_of(action, found.jobs[:1] if first else found.jobs)
             require(needs)
-
-
-def _signed(who: str) -> str:
-    """Who says so is, of a caller from beyond this machine, what it says and who it is."""
-    caller = CALLER.get()
-    return who if caller is None else f"{who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()

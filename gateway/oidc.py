@@ -134,7 +134,7 @@ class IssuedTokens:
         except errors.InvalidKeyIdError:
             self._unknown.set()
             raise InvalidRequest(f"the token is signed by a key that {self._config.keys} does not have") from None
-        except (errors.JoseError, ValueError, TypeError, KeyError) as error:
+        except (errors.JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidRequest(f"the token's signature is not right ({plain(error, 100).strip(': ')})") from None
 
     async def _keep(self) -> None:
@@ -168,9 +168,11 @@ class IssuedTokens:
     def _read(self) -> bytes:
         try:
             with Path(self._config.keys).open("rb") as file:
-                return _bounded(file.read(KEYS_BYTES + 1), self._config.keys)
+                found = file.read(KEYS_BYTES + 1)
         except OSError as error:
             raise ConfigError(f"{self._config.keys}: {error.strerror}; expected the issuer's keys (JWKS)") from None
+        _bounded(found, self._config.keys)
+        return found
 
     async def _fetched(self) -> bytes:
         import aiohttp
@@ -184,15 +186,18 @@ class IssuedTokens:
             ):
                 if answer.status != 200:
                     raise ConfigError(f"{where} answers {answer.status}; expected the issuer's keys (JWKS)")
-                return _bounded(await answer.content.read(KEYS_BYTES + 1), where)
+                found = bytearray()
+                async for piece in answer.content.iter_any():  # a read gives what has come, not all that comes
+                    found += piece
+                    _bounded(found, where)
+                return bytes(found)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ConfigError(f"{where} does not answer: {plain(error, 200) or type(error).__name__}") from None
 
 
-def _bounded(found: bytes, where: str) -> bytes:
+def _bounded(found: bytes | bytearray, where: str) -> None:
     if len(found) > KEYS_BYTES:
         raise ConfigError(f"{where}: larger than {KEYS_BYTES} bytes; keys are never that large")
-    return found
 
 
 def _key_set(told: bytes, where: str) -> Any:
@@ -204,5 +209,5 @@ def _key_set(told: bytes, where: str) -> Any:
         keys: Sequence[Any] = json.loads(told)["keys"]
         public = [key for key in keys if key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"]
         return KeySet.import_key_set({"keys": public})
-    except (errors.JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (errors.JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{where}: no keys of an issuer (JWKS): {plain(error, 200)}") from None

@@ -13,9 +13,11 @@ from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.errors import Conflict, InvalidPayload, InvalidRequest, TailraceError, Unavailable
 from ..model.schedule import MOST_SCHEDULES, Origin, Schedule, ScheduledRun, ScheduleRow, check_schedule
+from ..model.token_calls import need_of
 from ..stores.schedules import firing
 from ..stores.schedules.schedules import Schedules
 from ..stores.schedules.timetable import check_timetable
+from ..wire.callers import require
 from ..wire.schedule_messages import schedule_from_wire, state_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
@@ -97,6 +99,7 @@ class ScheduleDesk:
                 if not row.next_at:
                     raise InvalidRequest(f"{wanted.name}: it would never run: see cron, at, starts and until")
             else:
+                require([need_of("operate", before.schedule)])
                 if before.schedule.same_as(wanted):
                     return await self._state(before)
                 if before.schedule.origin is Origin.FILE:

@@ -27,6 +27,7 @@ from ..model.role_calls import refusal
 from ..model.token import Token
 from ..model.token_calls import CALLS
 from .entry import AUTHORIZATION, BEARER, OPEN
+from .reading import NoMessage
 from .statuses import CallStatus, refused, status_of
 
 #: Seconds between looks at calls that last.
@@ -138,7 +139,8 @@ class FleetCheck:
         self._refused = 0
 
     def admit(self, context: Any, path: str, request: Any) -> Admitted:
-        """Who makes a call. Raises InvalidRequest for one that may not be made."""
+        """Who makes a call. Raises InvalidRequest for one that may not be made. One that cannot be read is refused
+        behind this check, whatever it would be about."""
         if (shown := _shown(context.invocation_metadata())) is not None:
             return self._with_token(shown, path, request)
         found = self._peer(context)
@@ -150,7 +152,7 @@ class FleetCheck:
             raise InvalidRequest(
                 f"{found.caller} is of another fleet: this is {mine}. Each fleet has certificates of its own"
             )
-        if path.startswith(FOR_ALL):
+        if path.startswith(FOR_ALL) or request.__class__ is NoMessage:
             return admitted
         name = call_name(path, request)
         if why := refusal(found.caller, name):
@@ -181,7 +183,7 @@ class FleetCheck:
             raise InvalidRequest("no token is taken here, only certificates: ask the gateway")
         token = self._tokens.shown(secret, self._clock.wall())
         granted = GrantedRights(f"the token {token.name}", token.rights)
-        if not path.startswith(FOR_ALL):
+        if not path.startswith(FOR_ALL) and request.__class__ is not NoMessage:
             _check(granted, call_name(path, request))
         mine = self._certificates.now().caller
         caller = Caller("" if mine is None else mine.fleet, "client", token.name)

@@ -63,16 +63,19 @@ class _Asked(grpc.GenericRpcHandler):
         found = self._found.get(details.method)
         if found is None:
             found = self._inner.service(details)
-            if found is not None and found.unary_unary is not None:
-                found = self._unread.counted(found, STRANGER if details.method == OPEN else 0)
-            if found is not None and self._fleet is not None:
-                found = self._fleet.guarded(found, details.method)
             if found is not None:
-                found = self._found[details.method] = reading(found, details.method)
+                found = self._found[details.method] = self._checked(found, details.method)
         entry = self._entry
         if found is None or entry is None or entry.admits_call(details.method, details.invocation_metadata):
             return found
         return refusing(entry, found, self._unread)
+
+    def _checked(self, handler: Any, path: str) -> Any:
+        """The handler behind what each call meets: who asks, how much it has not read, and whether it can be read."""
+        handler = reading(handler, path, lambda context: self._unread.hold(context, STRANGER))
+        if handler.unary_unary is not None:
+            handler = self._unread.counted(handler, STRANGER if path == OPEN else 0)
+        return handler if self._fleet is None else self._fleet.guarded(handler, path)
 
 
 def refusing(entry: CallerCheck, handler: Any, unread: UnreadAnswers) -> Any:

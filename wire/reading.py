@@ -27,19 +27,25 @@ class NoMessage(InvalidRequest):
 
 def reader(kind: Any, path: str) -> Callable[[bytes], Any]:
     """Reads messages of a protobuf class for a method; for bytes that are none NoMessage, and the log has a line."""
-    return _never_failing(kind.FromString, path)
+    return _logged(_never_failing(kind.FromString, path))
 
 
-def reading(handler: Any, path: str) -> Any:
+def reading(handler: Any, path: str, hold: Callable[[Any], None]) -> Any:
     """The handler of a method that is given nothing but messages. Of a call with two streams its own stream sees to
-    that (`grpc_stream.py`). One that answers with many writes them; none is a generator, nor takes a stream alone."""
+    that (`grpc_stream.py`). One that answers with many writes them; none is a generator, nor takes a stream alone.
+    `hold` is told of each call that is refused. It stands behind the check of callers, which is given what cannot be
+    read as well: a stranger is told that it is one, and writes no lines to the log."""
     read = handler.request_deserializer and _never_failing(handler.request_deserializer, path)
     if handler.request_streaming:
-        return grpc.stream_stream_rpc_method_handler(handler.stream_stream, read, handler.response_serializer)
+        return grpc.stream_stream_rpc_method_handler(
+            handler.stream_stream, read and _logged(read), handler.response_serializer
+        )
     answer = handler.unary_stream or handler.unary_unary
 
     async def method(request: Any, context: Any) -> Any:
         if request.__class__ is NoMessage:
+            _LOG.warning("%s", request)
+            hold(context)
             await context.abort(*status_of(request))
         return await answer(request, context)
 
@@ -52,8 +58,16 @@ def _never_failing(read: Callable[[bytes], Any], path: str) -> Callable[[bytes],
         try:
             return read(data)
         except DecodeError as error:
-            said = f"bytes that cannot be read: {path}: {words(error)}"
-            _LOG.warning(said)
-            return NoMessage(said)
+            return NoMessage(f"bytes that cannot be read: {path}: {words(error)}")
+
+    return message
+
+
+def _logged(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    def message(data: bytes) -> Any:
+        found = read(data)
+        if found.__class__ is NoMessage:
+            _LOG.warning("%s", found)
+        return found
 
     return message

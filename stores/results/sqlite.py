@@ -53,10 +53,10 @@ class SqliteResults:
         def keep(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM results WHERE id = ?", [(id,) for id in results])
             connection.executemany("INSERT INTO results (id, time, result) VALUES (?, ?, ?)", rows)
-            connection.execute(
-                "DELETE FROM results WHERE number IN"
-                " (SELECT number FROM results WHERE time < ? ORDER BY number LIMIT ?)",
-                (now - self._retention, SWEEP),
+            connection.execute(  # of the first rows, not of all: nothing but their number is in an index
+                "DELETE FROM results WHERE number IN (SELECT number FROM"
+                " (SELECT number, time FROM results ORDER BY number LIMIT ?) WHERE time < ?)",
+                (SWEEP, now - self._retention),
             )
             (size,) = connection.execute("SELECT bytes FROM results_size").fetchone()
             while size > self._max_bytes:

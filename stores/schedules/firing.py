@@ -16,6 +16,8 @@ from .timetable import instants_after
 LOOK_AT = 5000
 #: Runs of one firing.
 AT_ONCE = 1000
+#: Seconds that clocks of hosts may be apart. What was decided for a time further ahead was decided by a wrong clock.
+APART = 60.0
 
 
 def firing(row: ScheduleRow, now: float) -> Firing:
@@ -77,7 +79,7 @@ def resumed(row: ScheduleRow, now: float) -> ScheduleRow:
     """It fires again, but for what fell into the pause: that is passed over (counted up to LOOK_AT)."""
     fell = takewhile(lambda instant: instant <= now, instants_after(row.schedule, row.decided))
     passed = sum(1 for _ in islice(fell, LOOK_AT))
-    after = row._replace(paused=False, decided=max(row.decided, now), passed_over=row.passed_over + passed)
+    after = row._replace(paused=False, decided=_decided(row, now), passed_over=row.passed_over + passed)
     return after._replace(next_at=next_at(after, after.decided))
 
 
@@ -89,8 +91,22 @@ def begun(schedule: Schedule, now: float) -> ScheduleRow:
 
 def replaced(row: ScheduleRow, schedule: Schedule, now: float) -> ScheduleRow:
     """Another definition under the same name: it counts on, and what it would have been before is nobody's miss."""
-    after = row._replace(schedule=schedule, decided=max(row.decided, now))
+    after = row._replace(schedule=schedule, decided=_decided(row, now))
     return after if row.paused else after._replace(next_at=next_at(after, after.decided))
+
+
+def set_back(row: ScheduleRow, now: float) -> ScheduleRow | None:
+    """One that a clock has decided which was ahead: it goes on from now, and not first when that time comes. None: it
+    is not such a one. What has fired is not fired again, however often its instant is decided."""
+    if row.paused or row.decided <= now + APART:
+        return None
+    after = row._replace(decided=now)
+    return after._replace(next_at=next_at(after, now))
+
+
+def _decided(row: ScheduleRow, now: float) -> float:
+    """Up to where a row that goes on at `now` is decided."""
+    return now if row.decided > now + APART else max(row.decided, now)
 
 
 def due_at(schedule: Schedule, instant: float) -> float:

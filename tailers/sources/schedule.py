@@ -18,10 +18,10 @@ from ...foundation.clock import Clock
 from ...foundation.duties import Duties
 from ...foundation.logger import Logger
 from ...model.errors import ConfigError, NotConnected, TailraceError
-from ...model.schedule import KEEP, Overlap, Schedule, ScheduledRun, ScheduleRow
+from ...model.schedule import KEEP, MOST_SCHEDULES, Overlap, Schedule, ScheduledRun, ScheduleRow
 from ...model.workload import Headers
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
-from ...stores.schedules.firing import firing
+from ...stores.schedules.firing import firing, set_back
 from ...stores.schedules.schedules import Runs, Schedules
 from ..registry import Environment
 
@@ -29,6 +29,8 @@ from ..registry import Environment
 ONLY = "0"
 #: The ticker looks at least this often, seconds: what others change is found then.
 LOOK_EVERY = 1.0
+#: Seconds between two looks for schedules that a clock has decided which was ahead; the first is at the start.
+LOOK_BACK_EVERY = 300.0
 #: Schedules fired between two looks at the clock.
 AT_ONCE = 256
 #: Runs that wait for their turn in the stream. While there are so many nothing is fired; then the catch-up says.
@@ -55,12 +57,14 @@ class Ticker:
         self._clock = clock
         self._told: set[int] = set()
         self._away = ""
+        self._looked_back = -LOOK_BACK_EVERY
 
     async def run(self) -> None:
         """For ever. A store that is away is looked at again; what was missed meanwhile is caught up with. What else it
         fails with is raised."""
         while True:
             try:
+                await self.look_back()
                 following = await self.look()
                 self._away = ""
             except TailraceError as error:
@@ -82,6 +86,21 @@ class Ticker:
             if not any(fired):
                 return due.next_at
             await asyncio.sleep(0)
+
+    async def look_back(self) -> None:
+        """Has schedules go on from now that were decided up to a time far ahead, by a clock that has been set since or
+        by another host's. By themselves they would be silent until then."""
+        if self._clock.monotonic() < self._looked_back + LOOK_BACK_EVERY:
+            return
+        now = self._clock.wall()
+        for row in await self._schedules.list(MOST_SCHEDULES):
+            if (after := set_back(row, now)) is not None and await self._schedules.put(after, row.version):
+                log.warning(
+                    "a schedule was decided up to a time ahead, by a wrong clock; it goes on from now",
+                    schedule=row.schedule.name,
+                    ahead=round(row.decided - now),
+                )
+        self._looked_back = self._clock.monotonic()
 
     async def _fire(self, row: ScheduleRow, now: float) -> bool:
         """Whether there may be more to do for it at once."""

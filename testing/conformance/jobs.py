@@ -221,6 +221,18 @@ class JobsLaws:
         with pytest.raises(InvalidRequest, match="no item of the job 'again' failed"):
             await engine.jobs.retry("again", "more", "ann")
 
+    async def test_failed_items_are_not_put_into_somebody_elses_tree(self, engine: JobsEngine) -> None:
+        # Given a tree of which all items failed, and another one that is still filled
+        tree, other = await make(engine, tree_of(job("a"))), await make(engine, tree_of(job("a"), id="other"))
+        await fill(engine, tree, b"1")
+        await engine.jobs.seal(tree.id, "")
+        await work(engine, tree, lambda name, payload: None)
+        # When they are tried again in a tree of the other one's id, then nothing becomes of it
+        with pytest.raises(Conflict, match="there is a job 'other' already, and it is another one"):
+            await engine.jobs.retry(tree.id, other.id, "ann")
+        found = await shown(engine, other)
+        assert (found.pending, found.jobs[0].sealed) == (0, False)
+
     async def test_an_item_that_failed_behind_another_job_is_tried_again_there(self, engine: JobsEngine) -> None:
         tree = await make(engine, tree_of(job("a"), job("b", "a")))
         await fill(engine, tree, b"1", b"2", b"3")

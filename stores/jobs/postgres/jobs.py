@@ -222,6 +222,8 @@ class PostgresJobs:
                 raise refusals.not_over(tree)
             if outcome == "none":
                 raise refusals.none_failed(tree)
+            if outcome == "other":
+                raise refusals.another(id)
             self._queue.changed()
         await self.advance()
         return int(count)

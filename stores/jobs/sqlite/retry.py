@@ -34,9 +34,10 @@ def go_on(
     connection: sqlite3.Connection, memory: Memory, ids: tuple[str, str], who: str, max_waiting: int, now: int
 ) -> tuple[int, bool]:
     """Takes some items along; how many there are by now, and whether there may be more."""
-    former, (tree, new) = _former(connection, ids[0]), _tree(connection, ids[1])
+    former, tree = _former(connection, ids[0]), _tree(connection, ids)
+    new = tree is None
     if tree is None:
-        tree, new = _copy(connection, memory, former, ids, who, now), True
+        tree = _copy(connection, memory, former, ids, who, now)
     sealed, root = connection.execute("SELECT sealed, job FROM jobs WHERE tree = ? AND place = 0", (tree,)).fetchone()
     more = False
     if new or not sealed:
@@ -67,9 +68,20 @@ def _former(connection: sqlite3.Connection, id: str) -> int:
     return int(row[0])
 
 
-def _tree(connection: sqlite3.Connection, id: str) -> tuple[int | None, bool]:
-    row = connection.execute("SELECT tree FROM job_trees WHERE id = ?", (id,)).fetchone()
-    return (None if row is None else int(row[0])), False
+def _tree(connection: sqlite3.Connection, ids: tuple[str, str]) -> int | None:
+    """The tree that was begun for these; None: none was. Raises Conflict where the id is another tree's."""
+    row = connection.execute("SELECT tree, definition FROM job_trees WHERE id = ?", (ids[1],)).fetchone()
+    if row is None:
+        return None
+    tree, definition = row
+    if definition != _definition(ids[0]):
+        raise refusals.another(ids[1])
+    return int(tree)
+
+
+def _definition(former: str) -> str:
+    """What a tree of failed items is made of, by which it is known when it is asked for again."""
+    return f"failed items of {former}"
 
 
 def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tuple[str, str], who: str, now: int) -> int:
@@ -77,7 +89,7 @@ def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tupl
     (tree,) = connection.execute(
         "INSERT INTO job_trees (id, type, key, policy, most_failed, created_by, created_at, definition)"
         " SELECT ?, type, '', policy, most_failed, ?, ?, ? FROM job_trees WHERE tree = ? RETURNING tree",
-        (ids[1], who, now, f"failed items of {ids[0]}", former),
+        (ids[1], who, now, _definition(ids[0]), former),
     ).fetchone()
     connection.execute(
         f"INSERT INTO jobs (tree, {_COPIED}) SELECT ?, {_COPIED} FROM jobs WHERE tree = ?", (tree, former)

@@ -19,7 +19,7 @@ from .callbacks import tell
 from .clocks import grant
 from .memory import Memory
 from .rows import CANCEL, IDS, JOB, json_text
-from .settle import release_keys
+from .settle import release_keys, remember
 
 _decode = msgspec.json.Decoder().decode
 
@@ -119,6 +119,7 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
         ended = json_text(cancelled)
         connection.execute(f"UPDATE tasks SET state = 12, ended = ?, fence = fence + 1 WHERE id IN {IDS}", (now, ended))
         connection.execute(f"UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id IN {IDS}", (ended,))
+        remember(connection, ended, "+")
         release_keys(connection, memory, ended)
         tell(connection, memory, dict.fromkeys(cancelled, (State.CANCELLED, "cancelled")), now)
     note_ends(connection, memory, ends, now)

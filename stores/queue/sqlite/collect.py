@@ -28,6 +28,8 @@ from .submit import submit
 MOST, MOST_BYTES = 256, 4 << 20
 #: Rows that fail only when they are stored, of one step: after each the memory is read anew.
 MOST_FAILING = 4
+#: Seconds between two looks while the queue is full: each reads and checks what it cannot move.
+FULL_PAUSE = 1.0
 
 _OLDEST = (
     "(SELECT * FROM (SELECT *, sum(length(payload)) OVER (ORDER BY place) - length(payload) AS before"
@@ -54,6 +56,7 @@ class SqliteCollecting:
         self._max_payload = max_payload
         self._seen: int | None = None  # the data_version at which nothing was left; None: look
         self._looked = 0.0
+        self._full = False  # the queue had no room at the last look: the next one is later, and says nothing
 
     def again(self, connection: sqlite3.Connection) -> None:
         """Something was rolled back, perhaps what was moved."""
@@ -62,6 +65,8 @@ class SqliteCollecting:
     def collect(self, connection: sqlite3.Connection, memory: Memory, monotonic: float, now: int) -> bool:
         """Moves committed rows, the oldest first; whether it looked and there may be more. `now` is µs since 1970."""
         if self._seen is not None and OUTBOX_LOOKS.rest(self._looked, monotonic) > 0:
+            return False
+        if self._full and monotonic < self._looked + FULL_PAUSE:
             return False
         self._looked = monotonic
         (version,) = connection.execute("PRAGMA data_version").fetchone()
@@ -84,8 +89,11 @@ class SqliteCollecting:
         try:
             self._store(connection, memory, items, refused, now)
         except Overloaded as error:
-            _LOG.warning("%s; what transactions enqueued waits in the outbox", error)
+            if not self._full:
+                _LOG.warning("%s; what transactions enqueued waits in the outbox", error)
+            self._full = True
             return False
+        self._full = False
         if refused:
             first, reason = next(iter(refused.items()))
             _LOG.warning("%d rows of the outbox were set aside; row %d: %s", len(refused), first, reason)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scenes.fleet import Fleet
+from scenes.token_door import Door
 
 from tailrace.gateway.server import GatewayServer
 from tailrace.model.function_spec import FunctionSpec
@@ -43,6 +45,16 @@ async def gateway(stores: Any) -> AsyncIterator[GatewayServer]:
     await running.start()
     yield running
     await running.stop()
+
+
+@pytest.fixture
+async def door(stores: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
+    fleet = Fleet(tmp_path / "fleet", monkeypatch)
+    with fleet.as_(fleet.issue("gateway")):
+        server = stores.gateway(listen="tls:127.0.0.1:0", token_listen="127.0.0.1:0")
+        await server.start()
+    yield Door(fleet=fleet, server=server, stores=stores)
+    await server.stop()
 
 
 @pytest.fixture

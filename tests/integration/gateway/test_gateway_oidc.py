@@ -8,7 +8,8 @@ import hmac
 import json
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,38 @@ async def test_new_keys_are_taken_and_old_ones_are_not(start: Start, tmp_path: P
         await submitted(server, signed(first), tmp_path)
 
 
+@asynccontextmanager
+async def serving(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """An issuer's server; the address of its keys."""
+    app = web.Application()
+    app.router.add_get("/keys", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    assert site._server is not None
+    try:
+        yield f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}/keys"  # type: ignore[attr-defined]
+    finally:
+        await runner.cleanup()
+
+
+async def test_keys_that_come_in_pieces_are_read_whole(start: Start, tmp_path: Path) -> None:
+    known = made("a")
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for letter in told(known):
+            await response.write(letter.encode())
+            await asyncio.sleep(0)
+        return response
+
+    async with serving(answer) as address:
+        server = await start(address)
+        await until_taken(server, signed(known), tmp_path)
+
+
 async def test_keys_come_from_an_address_once_until_another_one_is_shown(start: Start, tmp_path: Path) -> None:
     first, second = made("a"), made("b")
     known, asked = [first], 0
@@ -164,24 +197,14 @@ async def test_keys_come_from_an_address_once_until_another_one_is_shown(start: 
         asked += 1
         return web.Response(text=told(*known)) if known else web.Response(status=503)
 
-    app = web.Application()
-    app.router.add_get("/keys", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    assert site._server is not None
-    port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-    try:
-        server = await start(f"http://127.0.0.1:{port}/keys")
+    async with serving(answer) as address:
+        server = await start(address)
         for _ in range(5):
             await submitted(server, signed(first), tmp_path)
         assert asked == 1
         known.append(second)
         await until_taken(server, signed(second), tmp_path)
         assert 2 <= asked <= 4
-    finally:
-        await runner.cleanup()
     # When the issuer is away, the keys stay
     assert await submitted(server, signed(first), tmp_path)
 

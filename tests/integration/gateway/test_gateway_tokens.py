@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from scenes.fleet import Fleet
+from scenes.token_door import DAY, Door
 
 import tailrace
 from tailrace.foundation.clock import SYSTEM_CLOCK
-from tailrace.foundation.shown_token import VARIABLE
-from tailrace.gateway.server import GatewayServer
 from tailrace.model.dead_letter import LetterFilter
 from tailrace.model.errors import ConfigError, Conflict, InvalidRequest, NotConnected
 from tailrace.model.gate import Gate
@@ -27,49 +22,6 @@ from tailrace.model.token import Token, hash_of
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.ports.tokens import TokenOrder
-
-DAY = 86_400.0
-
-
-class Door(SimpleNamespace):
-    """A gateway that takes certificates, and at a second address tokens."""
-
-    fleet: Fleet
-    server: GatewayServer
-    stores: Any
-
-    @contextmanager
-    def as_(self, secret: str) -> Iterator[str]:
-        """As who has this token; its address."""
-        bare = self.fleet.folder / "bare"
-        bare.mkdir(exist_ok=True)
-        shutil.copy(self.fleet.folder / "ca.crt", bare)
-        with self.fleet.as_(bare):
-            os.environ[VARIABLE] = secret
-            try:
-                yield self.server.token_address
-            finally:
-                del os.environ[VARIABLE]
-
-    async def made(self, *rights: str, lasts: float = DAY, name: str = "ci") -> str:
-        with self.fleet.as_(self.fleet.issue("operator")):
-            async with GatewayClient(self.server.address) as operator:
-                return (await operator.create_token(TokenOrder(name, rights, lasts))).secret
-
-    async def revoke(self, name: str = "ci") -> None:
-        with self.fleet.as_(self.fleet.issue("operator")):
-            async with GatewayClient(self.server.address) as operator:
-                await operator.revoke_token(name)
-
-
-@pytest.fixture
-async def door(stores: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
-    fleet = Fleet(tmp_path / "fleet", monkeypatch)
-    with fleet.as_(fleet.issue("gateway")):
-        server = stores.gateway(listen="tls:127.0.0.1:0", token_listen="127.0.0.1:0")
-        await server.start()
-    yield Door(fleet=fleet, server=server, stores=stores)
-    await server.stop()
 
 
 async def test_a_token_is_told_once_and_kept_as_a_hash(door: Door) -> None:

@@ -20,6 +20,7 @@ from tailrace.stores.schedules.firing import (
     paused,
     replaced,
     resumed,
+    set_back,
     upcoming,
 )
 from tailrace.stores.schedules.timetable import check_cron, instants_after
@@ -270,3 +271,20 @@ def test_jitter_is_the_same_for_all_who_ask_and_within_its_bound():
     row = begun(schedule, NOW)
     assert upcoming(row, NOW, 2) == [due_at(schedule, NOW + 10), due_at(schedule, NOW + 20)]
     assert next_at(row, NOW) == row.next_at == due_at(schedule, NOW + 10)
+
+
+def test_one_that_a_clock_decided_which_was_ahead_goes_on_from_now() -> None:
+    # Given a schedule whose runs of a month were passed over by a clock that was ahead
+    month = 30 * 86_400.0
+    row, _ = fired(begun(EVERY, NOW), NOW + month)
+    assert firing(row, NOW + 25).instants == ()
+    # When the clock is right again, then it goes on with what is to come
+    again = set_back(row, NOW + 25)
+    assert again is not None and again.next_at == NOW + 30
+    assert fired(again, NOW + 45)[1] == [NOW + 30, NOW + 40]
+    # And so does one that is resumed, or has another definition now
+    assert resumed(paused(row), NOW + 25).next_at == NOW + 30
+    assert replaced(row, replace(EVERY, every=20.0), NOW + 25).next_at == NOW + 40
+    # And none is set back that is paused, or was decided by a clock that is ahead a little
+    assert set_back(paused(row), NOW + 25) is None
+    assert set_back(begun(EVERY, NOW + 50), NOW) is None
