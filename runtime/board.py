@@ -39,8 +39,12 @@ class Board:
         else:
             with tempfile.TemporaryFile() as file:
                 fd = os.dup(file.fileno())
-        os.ftruncate(fd, _CELL * (slots + 1) + _NOTE.size + _TEXT)
-        return cls(fd, slots)
+        try:
+            os.ftruncate(fd, _CELL * (slots + 1) + _NOTE.size + _TEXT)
+            return cls(fd, slots)
+        except BaseException:
+            os.close(fd)
+            raise
 
     def running(self) -> set[int]:
         """Keys of what began last in each slot and does not wait: of what did not end yet, what runs."""

@@ -127,10 +127,11 @@ class Engine:
         self._spread()
 
     def _without_expired(self, items: list[Item]) -> list[Item]:
-        for item in items:
-            if is_late(item, self._clock.wall()):
-                self._end(item[0], LATE)
-        return [item for item in items if not is_late(item, self._clock.wall())]
+        now = self._clock.wall()  # one look for all: an item is late or it is not
+        late = {item[0] for item in items if is_late(item, now)}
+        for key in late:
+            self._end(key, LATE)
+        return [item for item in items if item[0] not in late]
 
     def stop_items(self, frame: StopItems) -> None:
         """Ends items: those that wait at once, `async def` by cancellation; `def` functions see `ctx.cancelled`."""
@@ -184,8 +185,8 @@ class Engine:
         place, and what it ran ends. The loop's handler is told why."""
         error = None if task.cancelled() else task.exception()
         if runner in self._runners:
+            key = runner.key
             self._parents.ended(runner)
-            key, runner.key = runner.key, 0
             self.hard.pop(key, None)
             self._replace(runner)
             if key:

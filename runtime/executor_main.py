@@ -194,22 +194,27 @@ class Executor:
         # The heartbeat comes once a BEAT: that much silence is no blocking.
         if now - self._board.last_beat() > setup.block_limit + BEAT:
             key = engine.culprit()
-            self._die(engine, "a function blocked the event loop", key, attempt.blocked(setup.block_limit))
+            if key:
+                self._die(engine, "a function blocked the event loop", key, attempt.blocked(setup.block_limit))
+            else:  # a callback, which is no task's: all that runs here are suspects
+                self._die(engine, "", 0, None, "had its event loop blocked")
 
-    def _die(self, engine: Engine, why: str, key: int, ended: Any) -> None:
+    def _die(self, engine: Engine, why: str, key: int, ended: Any, what: str = "") -> None:
         """Last words, then the end; on the loop if it still turns, so that nothing it is sending gets lost."""
         spoken = threading.Event()
         culprit = row_of(key, ended) if key else None
-        self._loop.call_soon_threadsafe(self._speak_and_end, engine, why, culprit, spoken)
+        self._loop.call_soon_threadsafe(self._speak_and_end, engine, why, culprit, spoken, what)
         if not spoken.wait(0.5):
-            self._speak_and_end(engine, why, culprit, spoken)
+            self._speak_and_end(engine, why, culprit, spoken, what)
 
-    def _speak_and_end(self, engine: Engine, why: str, culprit: EndRow | None, spoken: threading.Event) -> None:
+    def _speak_and_end(
+        self, engine: Engine, why: str, culprit: EndRow | None, spoken: threading.Event, what: str = ""
+    ) -> None:
         with self._dying:
             succeeded, rows = engine.unreported()
             with contextlib.suppress(OSError):
                 self._control.settimeout(2.0)
-                self._control.sendall(encode(Dying(why, culprit, list(succeeded), list(rows))))
+                self._control.sendall(encode(Dying(why, culprit, list(succeeded), list(rows), what)))
             spoken.set()
             end_process(CULPRIT)
 

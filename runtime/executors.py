@@ -146,6 +146,7 @@ class ExecutorProcess:
         self._lock = threading.Lock()
         self._dead = False
         self._overdue = False
+        self._what = ""  # what happened to it, in its own last words
 
     @property
     def pid(self) -> int:
@@ -188,7 +189,13 @@ class ExecutorProcess:
             self._ward.start = 0 if found is None else found.start
         self.started = self._loop.time()
         self._floor = peak_memory(resource.getrusage(resource.RUSAGE_SELF))
-        threading.Thread(target=self._reap, args=(self._process,), name="tailrace-reap", daemon=True).start()
+        try:
+            threading.Thread(target=self._reap, args=(self._process,), name="tailrace-reap", daemon=True).start()
+        except BaseException:  # the process has taken the last thread: nobody would reap it
+            for end in ours:
+                end.close()
+            self._unreaped(self._process)
+            raise
         self._sockets = list(ours)
         self._connecting = True
         try:
@@ -199,6 +206,15 @@ class ExecutorProcess:
             if self._death is not None:
                 self._reaped(*self._death)
         self.send(self.setup)
+
+    def _unreaped(self, process: subprocess.Popen[bytes]) -> None:
+        """Ends and reaps a process here that has no thread to reap it, and was set up with nothing yet."""
+        self._kill_group()
+        with self._lock:
+            process.wait()
+            self._dead = True
+        self._watch.free(self._page)
+        self._process = None
 
     async def _connect(self, end: socket.socket, kind: Any) -> None:
         end.setblocking(False)
@@ -286,7 +302,7 @@ class ExecutorProcess:
 
     def _accept(self, frame: Any) -> None:
         if isinstance(frame, Dying):
-            self.why = self.why or frame.why
+            self.why, self._what = self.why or frame.why, frame.what
             self._on_frame(self, Done(frame.succeeded, frame.ended))
             if frame.culprit is not None:
                 self.culprits[frame.culprit[0]] = ended_of(frame.culprit)
@@ -337,6 +353,7 @@ class ExecutorProcess:
             code,
             self.why,
             self.culprits or None,
+            self._what,
             alone=self.setup.slots + self.setup.threads <= 2,
             ran=when - self.given if self.given and self.live else 0.0,
             peak=peak,

@@ -130,13 +130,14 @@ class RunTimes(msgspec.Struct, array_like=True, tag="times"):
 
 
 class Dying(msgspec.Struct, array_like=True, tag="dying"):
-    """On control, the last words of a process that ends itself: why, whose doing it was (0: unknown), and what had
-    ended but was not yet reported."""
+    """On control, the last words of a process that ends itself: why, and which item's doing it was; or, where nobody
+    can tell whose it was, `what` happened to it. Also what had ended but was not yet reported."""
 
     why: str
     culprit: EndRow | None
     succeeded: list[int]
     ended: list[EndRow]
+    what: str = ""
 
 
 ToExecutor = ExecutorSetup | Assign | StopItems | Release | Quit | Timer
@@ -164,7 +165,7 @@ def _writable(frame: ToExecutor | ToSupervisor) -> ToExecutor | ToSupervisor:
         case Dying():
             culprit = [frame.culprit] if frame.culprit is not None else []
             row = next(iter(_writable_ends(culprit)), None)
-            return Dying(plain(frame.why, REASON_LENGTH), row, frame.succeeded, _writable_ends(frame.ended))
+            return Dying(plain(frame.why, REASON_LENGTH), row, frame.succeeded, _writable_ends(frame.ended), frame.what)
         case Failed():
             return Failed(plain(frame.message, REASON_LENGTH))
     return frame

@@ -118,7 +118,7 @@ class Guarding:
                     if not self._closed.is_set():
                         self._spawn()
                 return
-            except OSError as error:
+            except (OSError, RuntimeError, MemoryError) as error:
                 LOG.error("a worker's guard cannot be started again, and will be tried once more: %s", error)
             self._closed.wait(AGAIN)
 

@@ -32,7 +32,8 @@ class ParentKind(Protocol):
 
 
 class Holder(Protocol):
-    """The runner of an item: one of the loop's, or a thread's run. Invariant: `key` is the item's while it runs."""
+    """The runner of an item: one of the loop's, or a thread's run. Invariant: `key` is the item's while it runs, and
+    0 from its end on."""
 
     key: int
     cell: int
@@ -163,14 +164,15 @@ class Parents:
                     self._count(wait.holder, wait.key, -1)
 
     def ended(self, holder: Holder) -> None:
-        """A run has ended, whatever it left waiting."""
+        """A run has ended, whatever it left waiting. What it left behind waits for nobody any more."""
         with self._lock:
+            key, holder.key = holder.key, 0
             if holder.counted:
                 holder.counted = False
                 self._kin -= 1
-            if waits := self.open.pop(holder.key, None):
-                self._count(waits[0].holder, holder.key, -1)
-                self._changes.pop(holder.key, None)
+            if waits := self.open.pop(key, None):
+                self._count(waits[0].holder, key, -1)
+                self._changes.pop(key, None)
 
     def stop(self, key: int) -> None:
         """A run was told to end: what it waits for is given up."""

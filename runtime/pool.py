@@ -149,18 +149,24 @@ class Pool:
             await asyncio.sleep(pause)
         finally:
             self._unborn -= 1
-        executor = self._process(self.setup, on_frame=self._frame, on_death=self._died)
-        self.executors.append(executor)
+        executor = None
         try:
+            executor = self._process(self.setup, on_frame=self._frame, on_death=self._died)
+            self.executors.append(executor)
             await executor.start()
-        except OSError as error:  # no memory, no descriptors: like a process that died young
-            LOG.error("pool %s: an executor cannot be started: %s", self.name, error)
-            if executor.pid:  # it runs, and nobody can speak to it: its death is told once it was reaped
+        except (
+            OSError,
+            RuntimeError,
+            MemoryError,
+        ) as error:  # no memory, descriptor or thread: like one that died young
+            LOG.error("pool %s: an executor cannot be started: %s", self.name, error or type(error).__name__)
+            if executor is not None and executor.pid:  # it runs, and nobody can speak to it: its death is told later
                 executor.kill("")
                 return
-            self.executors.remove(executor)
-            executor.close()
-            self._loop.call_later(self._restarts.not_started(), self._spawn, 0.0)
+            if executor is not None:
+                self.executors.remove(executor)
+                executor.close()
+            self._spawn(self._restarts.not_started())
         else:
             self._loop.call_later(self._load_limit, self._end_unready, executor)
 
@@ -198,7 +204,8 @@ class Pool:
                     *(self.name, executor.pid, death.code, f", {why}" if (why := explained(death)) else "", len(ends)),
                     len(executor.was_running),
                 )
-            if not self._fresh and not executor.retiring:
+            wanted = not self._fresh or (not executor.ready and len(self.waiting))  # suspects wait for one that loads
+            if wanted and not executor.retiring:
                 self._spawn(pause)
             self.fill()
         self._changed.set()
@@ -275,6 +282,8 @@ class Pool:
                 executor.ready = self._ever_ready = True
                 self._changed.set()
                 self.fill()
+                if self._fresh and not executor.live:
+                    self._loop.call_later(LINGER, self._retire_idle, executor, executor.runs)
             case Failed():
                 self.failure = frame.message
                 LOG.error("pool %s: %s", self.name, frame.message)

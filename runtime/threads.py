@@ -165,9 +165,10 @@ class Threads:
     def _leave(self, place: int, error: BaseException) -> None:
         run, self._runs[place] = self._runs[place], None
         if run is not None:
+            key = run.key
             self._parents.ended(run)
-        if run is not None and not run.over:
-            self._ended.append((run.key, attempt.raised(error, run.stop)))
+            if not run.over:
+                self._ended.append((key, attempt.raised(error, run.stop)))
         with self._condition:
             self._free.append(place)
             self._rousing = False  # whoever was on its way may have been this one
@@ -192,16 +193,16 @@ class Threads:
                     finally:
                         self._idle -= 1
                     roused = True
-                runs[place] = run = ThreadRun(item[0], cell, self._parents, item[1])
+                key = item[0]
+                runs[place] = run = ThreadRun(key, cell, self._parents, item[1])
                 if roused:
                     roused = self._rousing = False
                 self._rouse()
-            cells[cell] = run.key
+            cells[cell] = key
             ended = self._run(item, run)
-            if run.counted:
-                self._parents.ended(run)
             run.over = True
-            self._ended.append((run.key, ended))
+            self._ended.append((key, ended))
+            self._parents.ended(run)
             runs[place] = None
             if not self._woken:
                 self._woken = True

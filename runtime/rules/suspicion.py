@@ -31,6 +31,7 @@ class ProcessDeath:
     code      its exit code; negative: the signal that ended it
     why       set when it was ended on purpose (its lease's timer, a timeout, a drain …); empty: nobody meant to
     culprits  items whose doing it was, with their end; only with `why`
+    what      what happened to it, where it said that itself and nobody can tell whose doing it was
     alone     the process ran one item at a time, so whatever ran is certainly what ended it
     ran       seconds since that item was given to it; 0: it ran several
     peak      most memory that it ever held, bytes, as the kernel counted until it was reaped; 0: not known
@@ -42,6 +43,7 @@ class ProcessDeath:
     code: int
     why: str = ""
     culprits: Mapping[int, Ended] | None = None
+    what: str = ""
     alone: bool = False
     ran: float = 0.0
     peak: int = 0
@@ -65,7 +67,7 @@ def epitaph(death: ProcessDeath, others: int = 0, note: str = "") -> str:
     words = (
         "the process ran out of memory "
         if death.bound and death.code == EXHAUSTED
-        else f"the process {cause(death.code)} "
+        else f"the process {death.what or cause(death.code)} "
     )
     words += f"after it ran {death.ran:.3g} s" if death.ran else "while it ran"
     if others:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from .bounds import LookBounds
 from .statements import ATTEMPTS, CRASHES, DUE_AT, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
+#: What stands in the place of headers at an item of a job, which has none: how often it may fail, if that is bounded.
+_mark_of_job = re.compile(r"\[(\d*)\]").fullmatch
 
 
 class Lanes(NamedTuple):
@@ -118,9 +121,9 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
     for index, row in enumerate(rows):
         crashes, key, headers = row[CRASHES], row[KEY], row[HEADERS]
         expires_at, progress = row[EXPIRES_AT], row[PROGRESS]
-        if headers and headers[1] != "[":  # no headers: the mark of an item of a job
+        if headers and headers[1] != "[" and (mark := _mark_of_job(headers)):
             jobs.append(index)
-            if most := headers[1:-1]:
+            if most := mark[1]:
                 max_failures[index] = int(most)
             headers = ""
         if crashes or key or headers or expires_at or progress:

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from scenes.enqueue_place import MAIL, Place, send_confirmation
+from scenes.enqueue_place import ANY, MAIL, Place, send_confirmation
 
 import tailrace
 from tailrace.model.errors import ConfigError, InvalidPayload, InvalidRequest
@@ -42,6 +42,33 @@ async def test_options_come_through(on_postgres: Place) -> None:
     # And the second of the key comes when the first is done
     await on_postgres.done([first])
     assert [item["payload"] for item in await on_postgres.arrived()] == [b'{"to":"second"}']
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ("[]", None),
+        ("[ ]", None),
+        ('[ ["a", "b"]]', (("a", "b"),)),
+        ('[\n  ["a",\n   "b"]\n]\n', (("a", "b"),)),
+        ('[["a","b"],["a","c"]]', (("a", "b"), ("a", "c"))),
+    ],
+)
+async def test_headers_may_be_written_as_json_may_be(on_postgres: Place, headers: str, expected: Any) -> None:
+    # Given a row whose headers somebody's own statement wrote, and another one behind it
+    with psycopg.connect(on_postgres.address) as connection:
+        connection.execute(
+            f"SELECT {on_postgres.schema}.enqueue(%s, %s, headers => %s)", (MAIL, b'{"to":"odd"}', headers)
+        )
+        tailrace.enqueue(connection, MAIL, arguments={"to": "next"}, schema=on_postgres.schema)
+    # When both are claimed
+    await on_postgres.queue.sweep()
+    leased = await on_postgres.queue.lease(ANY, 30, 0)
+    assert leased is not None
+    # Then the headers are what they say, and neither is taken for an item of a job
+    odd = leased.extras.get(leased.payloads.index(b'{"to":"odd"}'))
+    assert (odd.headers if odd else None) == expected
+    assert len(leased.ids) == 2 and list(leased.jobs) == []
 
 
 async def test_what_one_transaction_leaves_keeps_its_order(on_postgres: Place) -> None:

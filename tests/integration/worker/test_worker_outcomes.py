@@ -165,6 +165,17 @@ async def test_what_blocks_the_loop_is_the_culprit(start: Any, journal: Any, fun
     assert (other.outcome, other.crashed) == (Outcome.LOST, False)
 
 
+async def test_what_blocks_the_loop_outside_of_a_task_makes_all_that_runs_a_suspect(start: Any, journal: Any) -> None:
+    """Nobody can tell whose callback it is; counted as nobody's, it would come back and block for ever."""
+    scheduler, _ = await start(loop_block_limit=0.5)
+    neighbour = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    refs = scheduler.assign("blocks_in_callback", {"journal": journal.name})
+    for end in await scheduler.ended(*refs, *neighbour):
+        assert (end.outcome, end.crashed) == (Outcome.LOST, True)
+        assert end.reason.startswith("the process had its event loop blocked while it ran, with 1 others running")
+
+
 async def test_cancelled_by_its_owner(start: Any, journal: Any) -> None:
     scheduler, _ = await start(threads=1)
     refs = scheduler.assign("waits", {"journal": journal.name, "name": "a"})

@@ -281,6 +281,13 @@ async def becomes(journal: str) -> None:
 
 
 @function
+async def blocks_in_callback(journal: str) -> None:
+    """Blocks in what the loop calls for it, which is no task's."""
+    asyncio.get_running_loop().call_later(0.05, time.sleep, 600)
+    await asyncio.sleep(600)
+
+
+@function
 async def blocks_without_alarm(journal: str) -> None:
     """Takes SIGALRM and its timer for itself, as every decorator for time-outs does, and goes on without them."""
     signal.signal(signal.SIGALRM, signal.SIG_IGN)

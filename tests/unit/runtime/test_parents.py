@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -36,7 +37,11 @@ class Place:
         self.left: list[asyncio.Task[Any]] = []
         self.loop = asyncio.get_running_loop()
         self.board = Board.create(SLOTS + THREADS + 2 * WAITING)
-        methods = (self.parent, self.parent_plain, self.child, self.child_plain, self.leaves_one_waiting)
+        self.contexts: list[contextvars.Context] = []
+        methods = (
+            *(self.parent, self.parent_plain, self.child, self.child_plain),
+            *(self.leaves_one_waiting, self.leaves_its_context),
+        )
         declared = [_declared(method) for method in methods]
         self.engine = Engine(
             {one.name: one for one in declared},
@@ -136,6 +141,9 @@ class Place:
                 assert wait is None
 
         self.left.append(asyncio.create_task(later()))
+
+    def leaves_its_context(self, who: str) -> None:
+        self.contexts.append(contextvars.copy_context())
 
 
 def _declared(method: Callable[[str], Any]) -> Function[..., Any]:
@@ -240,4 +248,22 @@ async def test_a_task_that_a_run_left_behind_waits_for_nobody(place: Place) -> N
 async def test_outside_of_functions_nothing_is_counted() -> None:
     assert RUN.get() is None
     with waiting(blocking=True) as wait:
+        assert wait is None
+
+
+async def test_what_a_thread_s_run_left_to_another_loop_waits_for_nobody(place: Place) -> None:
+    # Given runs that have ended, and work of theirs that goes on elsewhere, in their contexts
+    for number in range(2 * WAITING):
+        ended = place.run("leaves_its_context", f"l{number}")
+        await place.until(lambda: place.ends.keys() >= set(ended))  # noqa: B023 - awaited at once
+        # When that waits for other work, then it is no run's
+        await asyncio.to_thread(place.contexts[-1].run, asyncio.run, _waits_for_nobody())
+    # And none of the function is kept from running by them
+    last = place.run("leaves_its_context", "last")
+    await place.until(lambda: place.ends.keys() >= set(last))
+    assert set(place.ends.values()) == {Outcome.SUCCESS}
+
+
+async def _waits_for_nobody() -> None:
+    with waiting(blocking=False) as wait:
         assert wait is None
