@@ -61,6 +61,7 @@ class Rung:
         self._trimmed_at = float("-inf")
         self._trim_items = max(1, min(TRIM_ITEMS, int(config.max_items * TRIM_SHARE)))
         self.moved_into = 0  # so many streams, the last time
+        self._appended: dict[str, int] = {}  # while one refuses: which streams have theirs, and below which position
         self._ahead: tuple[int, Records] | None = None  # read while a batch was appended: from where, and what
         self._said = self._heard = 0.0  # what the log's clock said with what was read last, and when (monotonic)
         self._log = log
@@ -97,16 +98,18 @@ class Rung:
         if not count:
             return self.position, sleep
         grouped: dict[str, list[Record]] = {}
-        for items, their in zip(inside[:count], tickets[:count], strict=True):
+        for at, items, their in zip(found.positions, inside[:count], tickets[:count], strict=False):
             for item, ticket in zip(items, their, strict=True):
-                grouped.setdefault(self._next(ticket, wall), []).append(item)
+                stream = self._next(ticket, wall)
+                if at >= self._appended.get(stream, 0):
+                    grouped.setdefault(stream, []).append(item)
         self.moved_into = len(grouped)
         position = found.positions[count - 1] + 1
         if count == len(found.positions):
-            _, more = await asyncio.gather(self._append_all(grouped), self._read(position))
+            _, more = await asyncio.gather(self._append_all(grouped, position), self._read(position))
             self._ahead = (position, more) if more.positions else None
         else:
-            await self._append_all(grouped)
+            await self._append_all(grouped, position)
         if self._tracing is not None:
             self._tracing.moved(self.stream, map(ours, found.times), inside[:count], self._clock.wall())
         return position, sleep
@@ -117,11 +120,15 @@ class Rung:
             return self._release(entered, 0, only.due)
         return max(entered if each is None else self._release(entered, 0, each.due) for each in tickets)
 
-    async def _append_all(self, grouped: dict[str, list[Record]]) -> None:
+    async def _append_all(self, grouped: dict[str, list[Record]], position: int) -> None:
+        """Appends what lies below `position`. Where some streams refuse, the others are not given theirs again."""
         records = {stream: self._records(stream, items) for stream, items in grouped.items()}
-        for error in await append_to_each(self._log, records):
-            if error is not None:
-                raise error
+        answers = dict(zip(records, await append_to_each(self._log, records), strict=True))
+        errors = [error for error in answers.values() if error is not None]
+        if errors:
+            self._appended |= {stream: position for stream, error in answers.items() if error is None}
+            raise errors[0]
+        self._appended = {}
 
     def _records(self, stream: str, items: list[Record]) -> list[Record]:
         parcels = not self._log.batches and rung_wait(stream) is not None

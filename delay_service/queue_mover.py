@@ -77,13 +77,20 @@ class QueueMover:
         leased = await self._queue.lease(self._demand, LEASE, look)
         if leased is None:
             return 0
-        try:
-            await asyncio.gather(*(self._log.append(stream, 0, of) for stream, of in _by_stream(leased).items()))
-        except Exception:
-            back = [Settle(id, leased.fence, State.NEW, STORE.first) for id in leased.ids]
-            await self._queue.settle(leased.fence, [], back)
-            raise
-        await self._queue.settle(leased.fence, leased.ids, [])
+        streams = _by_stream(leased)
+        appends = (self._log.append(stream, 0, records) for stream, (_, records) in streams.items())
+        answers = await asyncio.gather(*appends, return_exceptions=True)
+        moved: list[str] = []
+        back: list[Settle] = []
+        errors = [answer for answer in answers if isinstance(answer, BaseException)]
+        for (ids, _), answer in zip(streams.values(), answers, strict=True):
+            if isinstance(answer, BaseException):  # of this stream alone: the others have theirs
+                back += [Settle(id, leased.fence, State.NEW, STORE.first) for id in ids]
+            else:
+                moved += ids
+        await self._queue.settle(leased.fence, moved, back)
+        if errors:
+            raise errors[0]
         return len(leased.ids)
 
     async def _run(self) -> None:
@@ -117,14 +124,17 @@ class QueueMover:
         await self.duties.end()
 
 
-def _by_stream(leased: Leased) -> dict[str, list[Record]]:
-    grouped: dict[str, list[Record]] = {}
-    for index, payload in enumerate(leased.payloads):
+def _by_stream(leased: Leased) -> dict[str, tuple[list[str], list[Record]]]:
+    """The items by the stream that they go to: their ids, and what is appended."""
+    grouped: dict[str, tuple[list[str], list[Record]]] = {}
+    for index, (id, payload) in enumerate(zip(leased.ids, leased.payloads, strict=True)):
         headers = leased.extras.get(index, _NOTHING).headers
         ticket = ticket_of(headers)
         if ticket is None:
             _LOG.error("an item in %s is not a parked item; it is kept in the stream %s", QUEUE, UNREADABLE)
         stream = UNREADABLE if ticket is None else due_stream(ticket.function)
         key = "" if ticket is None else ticket.key
-        grouped.setdefault(stream, []).append(Record(payload, key, headers))
+        ids, records = grouped.setdefault(stream, ([], []))
+        ids.append(id)
+        records.append(Record(payload, key, headers))
     return grouped

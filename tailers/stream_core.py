@@ -39,6 +39,7 @@ from .partition import Partition
 from .reading import Reading
 from .resources import Setup
 from .rules.departure_steps import Way
+from .rules.pieces import PIECE_BYTES, pieces
 from .rules.window import FULL, ReadRoom, Window
 from .stream_policy import StreamPolicy
 from .surroundings import Decisions, Push, Surroundings
@@ -214,6 +215,15 @@ class StreamCore:
         if self.copies is not None:
             self.copies.begin(items, counts)
             return
+        sizes = [*map(len, items.batch.payloads)]
+        if sum(sizes) <= PIECE_BYTES:
+            self._push_flight(items, counts)
+            return
+        for piece in pieces(sizes):
+            some = items.chosen(piece)
+            self._push_flight(some, Counter(some.mapped.cells))
+
+    def _push_flight(self, items: Items, counts: Counter[Cell]) -> None:
         if items.partition.is_troubled(items.batch.positions):
             remember(items)
         self._hand_out(Push(items, counts))

@@ -37,7 +37,13 @@ def told(headers: Headers, value: bytes | None) -> Headers:
 
 
 def _plain(name: str) -> str:
-    return bytes.fromhex(name.removeprefix(HEX)).decode() if name.startswith(HEX) else name
+    """A name as it was given to us. One that others wrote, and that only begins as ours do, is itself."""
+    if not name.startswith(HEX):
+        return name
+    try:
+        return bytes.fromhex(name.removeprefix(HEX)).decode()
+    except ValueError:
+        return name
 
 
 def _safe(name: str) -> str:

@@ -27,12 +27,15 @@ from ..hand_out import HandOut
 from ..resources import Setup
 from ..rules.gathering import Gathering
 from ..rules.hand_back import HandBacks
+from ..rules.pieces import pieces
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
 from .durable import T, until_available
 from .letters import letter_of_queued
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.
 _REMEMBERED = 100_000
+#: Bytes that a letter and a settlement may have beside a payload or a result: reasons, tries and notes.
+LETTER_BYTES, SETTLE_BYTES = 4096, 2048
 #: Seconds: what goes back at once and has no right to be the first.
 LEAST_DELAY = 1e-6
 
@@ -238,9 +241,10 @@ class QueueSettlements:
                 self._hurry.clear()
                 self._gathering.written(self._clock.monotonic())
                 line.begin()
-                results, self._results = self._results, {}
-                if results:
-                    await self._until_available(partial(self._environment.results.put, results))
+                results, self._results = [*self._results.items()], {}
+                for piece in pieces(len(id) + len(result) for id, result in results):
+                    some = dict(results[piece.start : piece.stop])
+                    await self._until_available(partial(self._environment.results.put, some))
                 await self._write(line)
                 self._settled(*line.end(), 0)
 
@@ -253,9 +257,10 @@ class QueueSettlements:
             while line.pending:
                 line.begin()
                 letters, self._letters = self._letters, []
-                if letters:
-                    await self._tell_tries(letters)
-                    await self._until_kept(partial(self._environment.dead_letters.add, letters))
+                for piece in pieces(LETTER_BYTES + len(letter.payload) for letter in letters):
+                    some = letters[piece.start : piece.stop]
+                    await self._tell_tries(some)
+                    await self._until_kept(partial(self._environment.dead_letters.add, some))
                 await self._write(line)
                 self._settled(*line.end(), len(letters))
 
@@ -275,13 +280,17 @@ class QueueSettlements:
             letter.tries = added(before.get(letter.id, ()), letter.died_at, letter.outcome, letter.reason)
 
     async def _write(self, line: _Line) -> None:
-        await asyncio.gather(
-            *(
-                self._until_available(partial(self._source.settle, fence, batch.succeeded, batch.others))
-                for fence, batch in line.under_way.items()
-                if batch.succeeded or batch.others
-            )
-        )
+        await asyncio.gather(*(self._settle(fence, batch) for fence, batch in line.under_way.items()))
+
+    async def _settle(self, fence: int, batch: _Batch) -> None:
+        """What ended of one fence; where results of jobs make it large, in several calls."""
+        succeeded = batch.succeeded
+        for piece in pieces(SETTLE_BYTES + len(each.result or b"") for each in batch.others):
+            others = batch.others[piece.start : piece.stop]
+            await self._until_available(partial(self._source.settle, fence, succeeded, others))
+            succeeded = []
+        if succeeded:
+            await self._until_available(partial(self._source.settle, fence, succeeded, []))
 
     async def _until_available(self, call: Callable[[], Awaitable[T]]) -> T:
         return await until_available(call, self._failing, self._pauses)

@@ -29,6 +29,7 @@ from ..hand_out import HandOut
 from ..resources import Setup
 from ..rules.credit import Credit
 from ..rules.hand_back import spaced
+from ..rules.pieces import PIECE_BYTES
 from ..rules.settlement import Family, History
 from ..session import Renewal
 from .pump import Pump
@@ -113,7 +114,7 @@ class QueuePump(Pump):
             cells = {cell: left for cell, left in cells.items() if cell not in asked}
         if not cells:
             return False
-        demand = Demand(cells, credit.closed, total, room.bytes)
+        demand = Demand(cells, credit.closed, total, min(room.bytes, PIECE_BYTES))
         sent = self.clock.monotonic()
         task = asyncio.create_task(self._push_claimed(demand, sent))
         self._claims[task] = cells
@@ -350,9 +351,14 @@ class QueuePump(Pump):
         return self._settling.hand_backs.why
 
     @property
+    def store_failing(self) -> str:
+        """Why a store refuses, that of the dead letters too."""
+        return super().store_failing or self._settling.letters_failing
+
+    @property
     def clogged(self) -> str:
         """Why nothing more is claimed although there may be more."""
-        if failing := self._store_failing or self._settling.letters_failing:
+        if failing := self.store_failing:
             return failing
         if not self.session.functions:
             return "no worker runs any function"

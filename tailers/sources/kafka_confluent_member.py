@@ -25,6 +25,7 @@ class ConfluentMember:
 
     def __init__(self, options: MemberOptions, name: str) -> None:
         self._timeout = options.request_timeout
+        self._wrong: dict[Place, int] = {}  # partitions that were out of range in a poll that brought records too
         settings = consumer_settings(options) | {
             "client.id": name,
             "group.id": options.group,
@@ -68,7 +69,9 @@ class ConfluentMember:
     def poll(self, seconds: float) -> list[Polled]:
         messages: dict[Place, list[Any]] = {}
         through: dict[Place, int] = {}
-        wrong: dict[Place, int] = {}
+        wrong, self._wrong = self._wrong, {}
+        if wrong:
+            raise OutOfRange(wrong)
         for message in taken(self._consumer, POLL_RECORDS, seconds):
             place = (message.topic(), message.partition())
             error = message.error()
@@ -83,6 +86,7 @@ class ConfluentMember:
         self._look_down(bool(messages))
         if wrong and not messages:
             raise OutOfRange(wrong)
+        self._wrong = wrong  # the library says it once: it is raised when what came with it was taken
         polled = [
             Polled(
                 place,
