@@ -11,6 +11,8 @@ from ..model.status import SPOOLED, WorkloadStatus
 from ..stores.spool.spool import PREFIX, Spooled
 from .spooling import Spooler
 
+#: Of one whose end was asked for before it was in the queue.
+ENDS_THERE = "it is cancelled once the store answers"
 #: Seconds between looks at a spooled workload whose result somebody waits for.
 LOOK = 0.1
 
@@ -47,23 +49,22 @@ class SpooledIds:
             await asyncio.sleep(LOOK)
 
     async def cancel(self, ids: Sequence[str]) -> dict[str, str]:
-        """Ends those that wait in the spool; of each that did, or had ended there, how it is."""
+        """Asks for the end of those that wait in the spool; of each that did, or had ended there, how it is."""
         own = [id for id in ids if id.startswith(PREFIX)]
         if self._spooler is None or not own:
             return {}
         taken = dict(zip(own, await self._spooler.cancel(own), strict=True))
         _, statuses = await self.resolve(own)
         return {
-            id: "cancelled" if taken[id] else "ended" if status is not None else "unknown"
+            id: "requested" if taken[id] else "ended" if status is not None else "unknown"
             for id, status in statuses.items()
         }
 
 
 def _status(found: Spooled) -> WorkloadStatus:
-    if found.cancelled:
-        state = State.CANCELLED.label
-    else:
-        state = State.FATAL_FAILURE.label if found.reason else SPOOLED
-    return WorkloadStatus(
-        found.id, state, found.kind, created_at=found.created_at, due_at=found.due, reason=found.reason
-    )
+    state, reason = SPOOLED, found.reason
+    if reason:
+        state = State.CANCELLED.label if found.cancelled else State.FATAL_FAILURE.label
+    elif found.cancelled:
+        reason = ENDS_THERE
+    return WorkloadStatus(found.id, state, found.kind, created_at=found.created_at, due_at=found.due, reason=reason)

@@ -32,12 +32,18 @@ from .rules.spool import SpoolRule, SpoolState, SubmissionWay
 
 #: What the queue is given at once out of the spool, in workloads and bytes.
 BATCH_ITEMS, BATCH_BYTES = 500, 1 << 20
+#: What is cancelled in the spool is due in the queue so much later (seconds): until it is cancelled there, it does not
+#: start.
+PUT_OFF = 86_400.0
 
 _LOG = logging.getLogger("tailrace.gateway")
 
 
 class SpooledInto(QueueIntake, QueueItems, Protocol):
     """A queue, as far as a spool before it needs it."""
+
+    async def cancel(self, ids: Sequence[str]) -> list[str]:
+        """As QueueLookup's."""
 
 
 class Spooler:
@@ -169,17 +175,26 @@ class Spooler:
 
     async def _bring_batch(self, batch: Sequence[SpooledItem]) -> None:
         async with asyncio.timeout(self._patience):
-            stored = await self._queue.submit([each.item for each in batch])
+            stored = await self._queue.submit([self._sent(each) for each in batch])
             await self._move_those_there(batch, stored)
+            cancelled = [answer.id for each, answer in zip(batch, stored, strict=True) if each.cancelled]
+            if cancelled:
+                await self._queue.cancel(cancelled)
         await self._spool.became([each.id for each in batch], [each.id for each in stored])
         self._brought += len(batch)
+
+    def _sent(self, each: SpooledItem) -> NewItem:
+        """A cancelled one goes there too: by its dedupe key the queue finds what it has of it since a lost answer."""
+        if not each.cancelled:
+            return each.item
+        return replace(each.item, due=max(each.item.due, self._clock.wall()) + PUT_OFF, expires_at=0.0)
 
     async def _move_those_there(self, batch: Sequence[SpooledItem], stored: Sequence[Submitted]) -> None:
         """What the queue had already, from a try that was not answered, is as it was before it was changed here."""
         changes = [
             Reschedule(answer.id, each.item.due, each.item.kind.priority)
             for each, answer in zip(batch, stored, strict=True)
-            if each.moved and answer.duplicate
+            if each.moved and answer.duplicate and not each.cancelled
         ]
         if changes:
             await self._queue.reschedule(changes)
@@ -195,11 +210,9 @@ class Spooler:
         return await self._spool.find(ids)
 
     async def cancel(self, ids: Sequence[str]) -> list[bool]:
-        """Takes out of the spool what still waits there; of each id, whether it did."""
+        """Has what still waits in the spool cancelled in the queue, once it is there; of each id, whether it waits."""
         async with self._moving:
-            taken = await self._spool.cancel(ids)
-            await self._look()
-        return taken
+            return await self._spool.cancel(ids)
 
     async def reschedule(self, change: Reschedule) -> str:
         """Changes one that still waits in the spool; `unknown` where it does not."""

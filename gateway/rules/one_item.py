@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.claim import State
 from ...model.one_item import BEHIND, ENDED, EXPIRES, OUT, UNKNOWN
-from ...model.status import WorkloadStatus
+from ...model.status import SPOOLED, WorkloadStatus
 from ...model.units import duration_text
 
 
@@ -34,7 +34,8 @@ def why(outcome: str, status: WorkloadStatus | None, expires_at: float, now: flo
         )
     if outcome == ENDED:
         more = "`tailrace dead redrive` runs it again" if state == State.FATAL_FAILURE.label else "submit it anew"
-        return f"nothing was changed: it is over ({state or 'ended'}). To run it again, {more}"
+        over = "it was cancelled" if state == SPOOLED else f"it is over ({state or 'ended'})"
+        return f"nothing was changed: {over}. To run it again, {more}"
     if outcome == UNKNOWN:
         return "it was never submitted here, or ended long ago: `tailrace find` lists what the queue knows"
     return ""

@@ -21,11 +21,13 @@ PREFIX = "spool-"
 
 class SpooledItem(NamedTuple):
     """A spooled workload whose turn it is. Its item has a dedupe key, by which the queue knows it again. `moved`: it
-    was rescheduled here, so that the queue, where it has it already, has it as it was."""
+    was rescheduled here, so that the queue, where it has it already, has it as it was; `cancelled`: likewise, and the
+    queue's copy is to be cancelled."""
 
     id: str
     item: NewItem
     moved: bool = False
+    cancelled: bool = False
 
 
 class SpooledTotals(NamedTuple):
@@ -40,7 +42,8 @@ class Spooled:
     """One id of the spool, as far as it is known.
 
     became   its id in the queue, once it is there; empty: it is not
-    reason   why it ended without getting there (the queue refused it, or somebody cancelled it); empty: it did not
+    reason   why it ended without getting there (the queue refused it); empty: it did not
+    cancelled  somebody asked for its end here: while it waits it is to be cancelled in the queue, once that has it
     """
 
     id: str
@@ -66,10 +69,12 @@ class SpoolLine(Protocol):
         """The queue has them, under these ids. Those that are not in the spool any more are passed over."""
 
     async def refuse(self, id: str, reason: str) -> None:
-        """The queue will never take it: it is kept with the reason, out of the others' way."""
+        """The queue will never take it: it is kept with the reason, out of the others' way; one that is cancelled has
+        ended so."""
 
     async def cancel(self, ids: Sequence[str]) -> list[bool]:
-        """Takes out those that still wait; of each, whether it did."""
+        """Marks those that still wait; of each, whether it does. They go to the queue all the same, which may have them
+        already, though its answer was lost."""
 
     async def find(self, ids: Sequence[str]) -> list[Spooled | None]:
         """What is known of each id; None for unknown and forgotten ones."""
@@ -79,7 +84,8 @@ class SpooledContents(Protocol):
     """Single workloads that wait in a spool, looked at and changed."""
 
     async def reschedule(self, changes: Sequence[Reschedule]) -> list[str]:
-        """As `QueueItems.reschedule`; `unknown` where it does not wait here (any more)."""
+        """As `QueueItems.reschedule`; `unknown` where it does not wait here (any more), `ended` where it is
+        cancelled."""
 
     async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
         """What one that waits holds; None where it does not."""

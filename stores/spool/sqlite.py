@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ...model.one_item import CHANGED, EXPIRES, UNKNOWN
+from ...model.one_item import CHANGED, ENDED, EXPIRES, UNKNOWN
 from ...model.workload import Headers, Kind
 from ..queue.admission import check_changes
 from ..queue.ids import Ids, created_at, id_number, id_text
@@ -55,8 +55,13 @@ CREATE TABLE IF NOT EXISTS left_spool (
 CREATE INDEX IF NOT EXISTS left_spool_time ON left_spool (time);
 CREATE INDEX IF NOT EXISTS left_spool_refused ON left_spool (id) WHERE payload IS NOT NULL;
 CREATE TABLE IF NOT EXISTS moved_spool (id INTEGER PRIMARY KEY) STRICT; -- rescheduled in the spool
+CREATE TABLE IF NOT EXISTS cancelled_spool (id INTEGER PRIMARY KEY) STRICT; -- and not in the queue yet
 CREATE TABLE IF NOT EXISTS known_functions (name TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
 """
+
+#: Whether a row of `spooled` is among the marked ones.
+_MOVED = "EXISTS (SELECT 1 FROM moved_spool AS m WHERE m.id = spooled.id)"
+_CANCELLED = "EXISTS (SELECT 1 FROM cancelled_spool AS c WHERE c.id = spooled.id)"
 
 T = TypeVar("T")
 #: Given the items and bytes that are held and those that would come: raises where there is no room for them.
@@ -160,8 +165,7 @@ class SqliteSpool:
                     break
                 last = number
             found = connection.execute(
-                f"SELECT {_COLUMNS}, EXISTS (SELECT 1 FROM moved_spool AS m WHERE m.id = spooled.id) FROM spooled"
-                " WHERE id <= ? ORDER BY id",
+                f"SELECT {_COLUMNS}, {_MOVED}, {_CANCELLED} FROM spooled WHERE id <= ? ORDER BY id",
                 (last,),
             )
             return found.fetchall()
@@ -173,33 +177,32 @@ class SqliteSpool:
         pairs = [(_number(id), queue_id) for id, queue_id in zip(ids, queue_ids, strict=True)]
 
         def move(connection: sqlite3.Connection) -> None:
-            self._leave(connection, pairs, "", cancelled=False)
+            self._leave(connection, pairs, "")
 
         if pairs:
             await self._write(move)
 
     async def refuse(self, id: str, reason: str) -> None:
         def keep(connection: sqlite3.Connection) -> None:
-            self._leave(connection, [(_number(id), "")], reason, cancelled=False)
+            self._leave(connection, [(_number(id), "")], reason)
 
         await self._write(keep)
 
     async def cancel(self, ids: Sequence[str]) -> list[bool]:
         numbers = [_number(id) for id in ids]
 
-        def take_out(connection: sqlite3.Connection) -> list[bool]:
+        def mark(connection: sqlite3.Connection) -> list[bool]:
             text = json.dumps(numbers)
             there = {number for (number,) in connection.execute(f"SELECT id FROM spooled WHERE id IN {_IDS}", (text,))}
-            self._leave(connection, [(number, "") for number in there], "cancelled", cancelled=True)
+            connection.execute(
+                f"INSERT OR IGNORE INTO cancelled_spool SELECT id FROM spooled WHERE id IN {_IDS}", (text,)
+            )
             return [number in there for number in numbers]
 
-        return await self._write(take_out)
+        return await self._file.write(mark)
 
-    def _leave(
-        self, connection: sqlite3.Connection, pairs: Sequence[tuple[int, str]], reason: str, *, cancelled: bool
-    ) -> None:
+    def _leave(self, connection: sqlite3.Connection, pairs: Sequence[tuple[int, str]], reason: str) -> None:
         """Moves rows out of what waits, in one step for all."""
-        keep = "s.payload" if reason and not cancelled else "NULL"
         text = json.dumps(pairs)
         count, size = connection.execute(
             "SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled"
@@ -207,11 +210,13 @@ class SqliteSpool:
             (text,),
         ).fetchone()
         connection.execute(
-            "INSERT OR REPLACE INTO left_spool SELECT s.id, j.value ->> 1, ?, ?, ?, s.function, s.priority,"
-            f" s.collection, s.tenant, {keep} FROM json_each(?) AS j JOIN spooled AS s ON s.id = j.value ->> 0",
-            (reason, int(cancelled), self._clock.wall(), text),
+            "INSERT OR REPLACE INTO left_spool SELECT s.id, j.value ->> 1, ?, c.id IS NOT NULL, ?, s.function,"
+            " s.priority, s.collection, s.tenant, CASE WHEN ? <> '' AND c.id IS NULL THEN s.payload END"
+            " FROM json_each(?) AS j JOIN spooled AS s ON s.id = j.value ->> 0"
+            " LEFT JOIN cancelled_spool AS c ON c.id = s.id",
+            (reason, self._clock.wall(), reason, text),
         )
-        for table in ("spooled", "moved_spool"):
+        for table in ("spooled", "moved_spool", "cancelled_spool"):
             connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT value ->> 0 FROM json_each(?))", (text,))
         self._held = SpooledTotals(self._held.items - count, self._held.size - size)
         self._kept += count
@@ -236,7 +241,7 @@ class SqliteSpool:
         def load(connection: sqlite3.Connection) -> dict[int, Any]:
             text = json.dumps(numbers)
             rows = connection.execute(
-                "SELECT id, function, priority, collection, tenant, due, '', '', 0 FROM spooled"
+                f"SELECT id, function, priority, collection, tenant, due, '', '', {_CANCELLED} FROM spooled"
                 f" WHERE id IN {_IDS} UNION ALL"
                 " SELECT id, function, priority, collection, tenant, 0.0, became, reason, cancelled FROM left_spool"
                 f" WHERE id IN {_IDS}",
@@ -257,10 +262,14 @@ class SqliteSpool:
 
     def _change(self, connection: sqlite3.Connection, change: Reschedule) -> str:
         number, now = _number(change.id), self._clock.wall()
-        row = connection.execute("SELECT due, priority, expires_at FROM spooled WHERE id = ?", (number,)).fetchone()
+        row = connection.execute(
+            f"SELECT due, priority, expires_at, {_CANCELLED} FROM spooled WHERE id = ?", (number,)
+        ).fetchone()
         if row is None:
             return UNKNOWN
-        due, priority, expires_at = row
+        due, priority, expires_at, cancelled = row
+        if cancelled:
+            return ENDED
         if change.due == NOW:
             due = due if due <= now else NOW
         elif change.due is not None:
@@ -328,10 +337,10 @@ def _number(id: str) -> int:
 
 
 def _waiting(row: Any) -> SpooledItem:
-    number, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at, moved = row
+    number, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at, *marks = row
     kind = Kind(function, priority, collection, tenant)
     item = NewItem(kind, bytes(payload), due, key, _pairs(headers), dedupe_key, expires_at)
-    return SpooledItem(PREFIX + id_text(number), item, bool(moved))
+    return SpooledItem(PREFIX + id_text(number), item, *map(bool, marks))
 
 
 def _pairs(headers: str) -> Headers:

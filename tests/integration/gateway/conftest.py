@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 from scenes.fleet import Fleet
+from scenes.spool_door import Opened, SpoolDoor
 from scenes.token_door import Door
 
+from tailrace.gateway.rules import spool
 from tailrace.gateway.server import GatewayServer
+from tailrace.model.backoff import Pauses
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.wire.gateway import GatewayClient
@@ -55,6 +58,21 @@ async def door(stores: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         await server.start()
     yield Door(fleet=fleet, server=server, stores=stores)
     await server.stop()
+
+
+@pytest.fixture
+async def opened(stores: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opened]:
+    """Opens gateways with a spool, which look soon whether their store is back."""
+    monkeypatch.setattr(spool, "SPOOL", Pauses(0.005, 0.02))
+    doors: list[SpoolDoor] = []
+
+    async def door(**bounds: object) -> SpoolDoor:
+        doors.append(await SpoolDoor(stores, tmp_path / "spool", **bounds).open())
+        return doors[-1]
+
+    yield door
+    for each in doors:
+        await each.close()
 
 
 @pytest.fixture
