@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -70,13 +71,14 @@ def _run(part: Part, started: Callable[[], None]) -> int:
 
 
 def _sayer(as_json: bool) -> Callable[[str, str, str], None]:
-    """Tells people, or machines, what the parts do; on standard error, as logs are."""
+    """Tells people, or machines, what the parts do; on standard error, as logs are, for as long as that is read."""
 
     def say(part: str, event: str, detail: str) -> None:
         if as_json:
             text = json.dumps({"part": part, "event": event, "detail": detail})
         else:
             text = f"{part:>9}  {event}  {detail}".rstrip()
-        print(text, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
 
     return say

@@ -88,8 +88,8 @@ class Platform:
             self._ports[part] = address  # a part that is started again keeps its address
         self._on_event(child.name, "ready", f"pid {child.pid} {child.ready['address']}".rstrip())
 
-    def _died(self, name: str, status: int) -> None:
-        self._on_event(name, "died", f"exit status {status}")
+    def _died(self, name: str, why: str) -> None:
+        self._on_event(name, "died", why)
 
     def _node_settings(self) -> NodeSettings:
         return NodeSettings(

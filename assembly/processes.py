@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -32,13 +33,18 @@ GUARD_TIMEOUT = 10.0
 #: A part that ran this long starts its back-off afresh, seconds.
 SETTLED = 30.0
 
+_LOG = logging.getLogger("tailrace.parts")
+
 
 class PartFailed(TailraceError):
-    """A part did not start. `code` is its exit status; what it had to say is on its standard error."""
+    """A part did not start. `code` is its exit status; what it had to say is on its standard error. None: the system
+    did not start it at all, for this reason."""
 
-    def __init__(self, name: str, code: int | None) -> None:
-        super().__init__(f"the {name} did not start (exit status {code}); its own message is above")
+    def __init__(self, name: str, code: int | None, why: str = "") -> None:
+        did_not = f"did not start (exit status {code}); its own message is above"
+        super().__init__(f"the {name} {f'could not be started: {why}' if why else did_not}")
         self.code = code
+        self.why = f"it could not be started: {why}" if why else f"exit status {code}"
 
 
 @dataclass(slots=True)
@@ -63,26 +69,17 @@ async def spawn(
     grace: float = GRACE,
     within: Sequence[str] = (),
 ) -> Child:
-    """Starts a part and waits until it is ready. Raises PartFailed when it ends first or says nothing in time.
+    """Starts a part and waits until it is ready. Raises PartFailed when it ends first or says nothing in time, or
+    cannot be started.
 
     `stderr`: where it logs to; None: where this process does. `grace`: seconds that its drain may take; `within`: words
     before its command, which becomes it (`ip netns exec NAME`)."""
     name = settings.name
-    lifeline_read, lifeline = os.pipe()
-    ready, ready_write = os.pipe()
-    told = {"lifeline": lifeline_read, "ready": ready_write, "grace": grace, "settings": to_data(settings)}
-    text = json.dumps({"part": name, **told})
-    process = subprocess.Popen(  # noqa: ASYNC220 - spawning takes a millisecond; asyncio's watcher would reap for us
-        [*within, sys.executable, "-m", "tailrace.assembly.child", text],
-        pass_fds=(lifeline_read, ready_write),
-        stdin=subprocess.DEVNULL,
-        stderr=stderr,
-        env={**os.environ, **(environment or {})},
-        start_new_session=True,
-    )
-    os.close(lifeline_read)
-    os.close(ready_write)
-    child = Child(name, process, lifeline)
+    told = {"part": name, "grace": grace, "settings": to_data(settings)}
+    try:
+        child, ready = _launched(name, told, within, stderr, {**os.environ, **(environment or {})})
+    except OSError as error:  # no process, memory or descriptor left
+        raise PartFailed(name, None, str(error)) from error
     try:
         line = await _read_line(ready)
     except BaseException:  # whoever waited has given up: nobody would end the child
@@ -98,9 +95,33 @@ async def spawn(
             pass
         finally:
             await stop(child, 0)
-        raise PartFailed(name, process.returncode)
+        raise PartFailed(name, child.process.returncode)
     child.ready = json.loads(line)
     return child
+
+
+def _launched(
+    name: str, told: dict[str, Any], within: Sequence[str], stderr: IO[bytes] | None, environment: dict[str, str]
+) -> tuple[Child, int]:
+    """The child as it begins, and where it says that it is ready. Raises OSError, with every pipe closed."""
+    with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+        lifeline_read, lifeline = os.pipe()
+        theirs.callback(os.close, lifeline_read)
+        ours.callback(os.close, lifeline)
+        ready, ready_write = os.pipe()
+        theirs.callback(os.close, ready_write)
+        ours.callback(os.close, ready)
+        text = json.dumps({**told, "lifeline": lifeline_read, "ready": ready_write})
+        process = subprocess.Popen(
+            [*within, sys.executable, "-m", "tailrace.assembly.child", text],
+            pass_fds=(lifeline_read, ready_write),
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
+            env=environment,
+            start_new_session=True,
+        )
+        ours.pop_all()
+        return Child(name, process, lifeline), ready
 
 
 async def _read_line(descriptor: int) -> bytes:
@@ -175,7 +196,7 @@ class KeptProcess:
     """A part that is kept running: started again with back-off whenever it dies.
 
     `settings` is asked before every start, so that a part learns the addresses of the others as they are now.
-    `on_ready` and `on_death` are told of each start and end.
+    `on_ready` and `on_death` are told of each start, and of each end and why; what they raise is only logged.
     """
 
     def __init__(
@@ -185,7 +206,7 @@ class KeptProcess:
         environment: Mapping[str, str] | None = None,
         *,
         on_ready: Callable[[Child], None] = lambda child: None,
-        on_death: Callable[[str, int], None] = lambda name, status: None,
+        on_death: Callable[[str, str], None] = lambda name, why: None,
     ) -> None:
         self.name = name
         self.child: Child | None = None
@@ -198,7 +219,7 @@ class KeptProcess:
     async def start(self) -> None:
         """The first start; its failure is raised, later ones are tried again."""
         self.child = await spawn(self._settings(), self._environment)
-        self._on_ready(self.child)
+        self._tell(self._on_ready, self.child)
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
 
     async def _keep(self) -> None:
@@ -210,7 +231,7 @@ class KeptProcess:
                 started = loop.time()
                 await _reaped(child)
                 await stop(child, 0)
-                self._on_death(self.name, child.process.returncode)
+                self._tell(self._on_death, self.name, f"exit status {child.process.returncode}")
                 if loop.time() - started > SETTLED:
                     backoff.reset()
                 self.child = None
@@ -218,9 +239,19 @@ class KeptProcess:
             try:
                 self.child = await spawn(self._settings(), self._environment)
             except PartFailed as failed:
-                self._on_death(self.name, failed.code or 0)
+                self._tell(self._on_death, self.name, failed.why)
+            except Exception as error:
+                _LOG.exception("starting the %s failed; trying again", self.name)
+                self._tell(self._on_death, self.name, f"it could not be started: {error}")
             else:
-                self._on_ready(self.child)
+                self._tell(self._on_ready, self.child)
+
+    def _tell(self, whom: Callable[..., None], *what: object) -> None:
+        """Whoever hears of it, and fails in that, keeps no part from its next start."""
+        try:
+            whom(*what)
+        except Exception:
+            _LOG.exception("telling of the %s failed", self.name)
 
     async def drain(self, timeout: float) -> None:
         """Ends the part gracefully."""
