@@ -158,7 +158,7 @@ class EmbeddedStores:
                 await store.open()
         await self.heights.opened()
         if self._state_file is None:
-            await self._bind_logs()
+            await self._bind_logs(reads_log=self._reads_log)
         self.duties.begin(self._sweep(), "sweep-stores")
         if isinstance(self.jobs, AdvancingJobs):
             self.duties.begin(self.jobs.run(), "advance-jobs")
@@ -179,18 +179,18 @@ class EmbeddedStores:
         self._stamp.opened(self._marks, self._moved)
         _LOG.warning("%s", self.heights.tell(names, self._quiet))
 
-    async def _bind_logs(self) -> None:
+    async def _bind_logs(self, *, reads_log: bool) -> None:
         """The state elsewhere has positions of these logs: they are of one node, or nobody knows of which."""
         mine = [] if self._delay_file is None else ["delay_log"]
-        if self._reads_log or await self.log.streams():
+        if reads_log or await self.log.streams():
             mine.append("log")
         await bind(self.data_dir.path, self.state.ground, self._config.state, mine)
 
     async def reads_log_now(self) -> None:
         """A tailer of its log is new: the log is this node's from now on."""
         if not self._reads_log:
+            await self._bind_logs(reads_log=True)
             self._reads_log = True
-            await self._bind_logs()
 
     def _mark(self) -> None:
         """Gives each file another mark when it is opened."""
