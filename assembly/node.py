@@ -104,6 +104,7 @@ class Node:
             declare=self._declare,
             reconfigure=self._reconfigure,
             watch=watch,
+            check=self._check,
         )
         self._replays = ReplayOrders(stores.replays, progress, gateway_config.replays, running.wake)
         self._gateway = GatewayServer(
@@ -159,10 +160,14 @@ class Node:
     async def _declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
         await self._gateway.declare(before, now)
 
-    async def _reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
-        """Makes the tailers those of these files, beside the one of the queue."""
+    async def _check(self, configs: Sequence[TailerConfig]) -> None:
+        """Raises ConfigError where these tailers cannot be here, beside the one of the queue."""
+        self._tailers.check_names(with_the_queue(configs))
         if any(config.source["kind"] == "log" for config in configs):
             await self._stores.reads_log_now()
+
+    async def _reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
+        """Makes the tailers those of these files, beside the one of the queue."""
         return await self._tailers.reconfigure(with_the_queue(configs))
 
     async def _tell_health(self, tailer: str, well: bool) -> None:

@@ -1,7 +1,8 @@
 """Reloading: the files of a configuration directory, read again while everything runs.
 
 `quotas.yaml`, `schedules.yaml` and the files of tailers take effect at once; the others wait for a restart, as is said.
-All files are read before anything is changed: where one is broken the former ones stay in force.
+All files are read and checked before anything is changed: where one is broken the former ones stay in force. What could
+not be put in force for another reason is told, and tried again with the next reload.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..foundation.config import load
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..gateway.environment import DeclaredFiles
-from ..model.errors import ConfigError, TailraceError
+from ..model.errors import ConfigError, InvalidRequest, TailraceError, Unavailable, UserError
 from ..model.reopening import Trouble
 from ..tailers.config import TailerConfig
 from ..wire.ports.files import FileChange
@@ -37,6 +38,8 @@ Declare = Callable[[DeclaredFiles, DeclaredFiles], Awaitable[None]]
 #: Makes the tailers those of these files; answers name → why it is not as its file says ("": it is), for each that
 #: changed.
 Reconfigure = Callable[[Sequence[TailerConfig]], Awaitable[dict[str, str]]]
+#: Raises ConfigError where there cannot be these tailers together, or here; Unavailable where that cannot be known now.
+Check = Callable[[Sequence[TailerConfig]], Awaitable[None]]
 
 
 class Reloading:
@@ -51,6 +54,7 @@ class Reloading:
         declare: Declare | None,
         reconfigure: Reconfigure | None,
         watch: bool,
+        check: Check | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.duties = Duties("reload")
@@ -59,6 +63,8 @@ class Reloading:
         self._declare = declare
         self._reconfigure = reconfigure
         self._watch = watch
+        self._check = check
+        self._again = False  # what is in the files is not in force yet, for a reason that is not in them
         self._clock = clock
         self._busy = asyncio.Lock()
         self._work: set[asyncio.Task[list[FileChange]]] = set()
@@ -84,7 +90,7 @@ class Reloading:
             await cancel(work)
 
     def troubles(self) -> list[Trouble]:
-        """The mistakes of files that were changed and are not in force."""
+        """Why files that were changed are not in force."""
         return [] if self._broken is None else [self._broken]
 
     async def reload(self) -> list[FileChange]:
@@ -97,16 +103,36 @@ class Reloading:
     async def _reload(self) -> list[FileChange]:
         async with self._busy:
             self._seen = self._stamps()
+            found: list[FileChange] = []
             try:
                 settings, tailers = await asyncio.to_thread(self._read)
+                if self._check is not None:
+                    await self._check([config for _, config in tailers.values()])
             except ConfigError as error:
-                since = self._clock.wall() if self._broken is None else self._broken.since
-                self._broken = Trouble(
-                    "configuration", since, str(error), todo="put it right: until then the former files are in force"
-                )
+                self._again = False
+                self._ails(error, "put it right: until then the former files are in force")
                 raise
-            self._broken = None
-            return [*await self._new_settings(settings), *await self._new_tailers(tailers)]
+            except TailraceError as error:
+                raise self._half_way(error, found) from error
+            try:
+                found += await self._new_settings(settings)
+                found += await self._new_tailers(tailers)
+            except TailraceError as error:
+                raise self._half_way(error, found) from error
+            self._broken, self._again = None, False
+            return found
+
+    def _half_way(self, error: TailraceError, found: Sequence[FileChange]) -> TailraceError:
+        """What to raise where only some of what is new is in force."""
+        so_far = ", ".join(each.file for each in found) or "nothing new"
+        text = f"{error}; in force so far: {so_far}. Reload again to have the rest"
+        self._again = True
+        self._ails(error, f"reload again once it is mended; in force so far: {so_far}")
+        return InvalidRequest(text) if isinstance(error, UserError) else Unavailable(text)
+
+    def _ails(self, error: TailraceError, todo: str) -> None:
+        since = self._clock.wall() if self._broken is None else self._broken.since
+        self._broken = Trouble("configuration", since, str(error), todo=todo)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, tuple[str, TailerConfig]]]:
         """All files: settings by file name, and tailers by name, each with its file."""
@@ -139,10 +165,12 @@ class Reloading:
     async def _new_tailers(self, tailers: dict[str, tuple[str, TailerConfig]]) -> list[FileChange]:
         if self._reconfigure is None:
             return []
-        before, self._tailers = self._tailers, tailers
+        before = self._tailers
         if {name: each[1] for name, each in before.items()} == {name: each[1] for name, each in tailers.items()}:
+            self._tailers = tailers
             return []
         told = await self._reconfigure([config for _, config in tailers.values()])
+        self._tailers = tailers
         found = []
         for name in sorted({*before, *tailers}):
             file, was, now = (tailers.get(name) or before[name])[0], before.get(name), tailers.get(name)
@@ -158,15 +186,19 @@ class Reloading:
         return found
 
     async def _look(self) -> None:
+        said = ""
         while True:
             await asyncio.sleep(LOOK_EVERY)
-            if await asyncio.to_thread(self._stamps) == self._seen:
+            if not self._again and await asyncio.to_thread(self._stamps) == self._seen:
                 continue
             try:
                 for change in await self.reload():
                     _LOG.info("%s: %s, %s", *change)
+                said = ""
             except TailraceError as error:
-                _LOG.error("the files are not reloaded: %s", error)
+                if str(error) != said or not self._again:
+                    _LOG.error("the files are not reloaded: %s", error)
+                said = str(error)
 
     def _stamps(self) -> dict[str, tuple[int, int, int]]:
         """What tells one state of the files from another."""

@@ -165,7 +165,9 @@ class SeparateTailers:
         watch: bool = False,
     ) -> None:
         self.address = ""
-        self._reloading = Reloading(None, files, declare=None, reconfigure=self._reconfigure, watch=watch)
+        self._reloading = Reloading(
+            None, files, declare=None, reconfigure=self._reconfigure, watch=watch, check=self._check
+        )
         self._listen = listen
         self._health = Health(TAILERS)
         self._server: grpc.aio.Server | None = None
@@ -196,6 +198,10 @@ class SeparateTailers:
         await self._parts.start()
         if self._listen:
             self._server, self.address = await serve(self._listen, [self._health.register])
+
+    async def _check(self, configs: Sequence[TailerConfig]) -> None:
+        if self._tailers is not None:
+            self._tailers.check_names(configs)
 
     async def _reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
         return {} if self._tailers is None else await self._tailers.reconfigure(configs)

@@ -104,6 +104,10 @@ class Tailers:
             raise ConfigError("the tailer name 'schedules' is taken: it reads the runs of `tailrace schedule`")
         return self._environment.schedules
 
+    def check_names(self, configs: Sequence[TailerConfig]) -> None:
+        """Raises ConfigError for names that clash."""
+        self._checked(configs)
+
     async def reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
         """Makes the tailers those of these files: others than before are drained and begin anew from their
         checkpoints, those that are gone are drained and end. Answers, for each that changed, why it is not as its file

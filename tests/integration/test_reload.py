@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tailrace.assembly import reloading
 from tailrace.assembly.node import Node
-from tailrace.model.errors import ConfigError, InvalidRequest
+from tailrace.model.errors import ConfigError, InvalidRequest, Unavailable
 from tailrace.model.limits import Quota
+from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.supervisor import Tailers
 from tailrace.tailers.tailer import Tailer
 from tailrace.wire.gateway import GatewayClient
 
@@ -121,6 +123,50 @@ async def test_a_tailer_that_cannot_start_as_its_file_says_goes_on_as_it_was(
         assert [each.effect for each in await operator.reload()] == ["in force"]
 
 
+async def test_a_tailer_named_as_the_nodes_own_changes_nothing_and_is_told_until_it_is_another_name(
+    node: Node, config: Path
+) -> None:
+    async with GatewayClient(node.address) as operator:
+        # Given a file that is right, and a tailer with the name of the one that the node has by itself
+        (config / "quotas.yaml").write_text("functions:\n  charge: {concurrency: 9}\n")
+        (config / "tailers" / "bills.yaml").write_text(ORDERS.replace("name: orders", "name: queue"))
+        # When they are read again, and once more
+        for _ in range(2):
+            with pytest.raises(InvalidRequest, match=r"nothing was changed(.|\n)*two tailers are named 'queue'"):
+                await operator.reload()
+        # Then nothing was changed, and operators are told
+        assert await state(operator) == ({"charge": 2, "mail": 0}, ["orders", "queue"])
+        assert [each for each in (await operator.overview()).alerts if each.subject == "configuration"]
+        # And under another name all of it is in force
+        (config / "tailers" / "bills.yaml").write_text(ORDERS.replace("name: orders", "name: bills"))
+        assert [each.change for each in await operator.reload()] == ["changed", "tailer bills added"]
+        assert await state(operator) == ({"charge": 9}, ["bills", "orders", "queue"])
+
+
+async def test_what_was_not_done_since_something_is_away_is_told_and_done_with_the_next_reload(
+    node: Node, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with GatewayClient(node.address) as operator:
+        # Given files with another quota and another tailer, of which the tailer cannot be changed now
+        (config / "quotas.yaml").write_text("functions:\n  charge: {concurrency: 9}\n")
+        (config / "tailers" / "orders.yaml").write_text(ORDERS + "results: true\n")
+        monkeypatch.setattr(Tailers, "reconfigure", _away)
+        # When they are read again, Then it is told what is in force, and it is an alert
+        with pytest.raises(Unavailable, match=r"planted; in force so far: quotas\.yaml"):
+            await operator.reload()
+        assert (await state(operator))[0] == {"charge": 9}
+        [alert] = [each for each in (await operator.overview()).alerts if each.subject == "configuration"]
+        assert "planted" in alert.what
+        # And the next one does the rest
+        monkeypatch.undo()
+        assert [each.change for each in await operator.reload()] == ["tailer orders changed"]
+        assert not [each for each in (await operator.overview()).alerts if each.subject == "configuration"]
+
+
+async def _away(*_: object) -> dict[str, str]:
+    raise Unavailable("planted")
+
+
 async def test_who_waits_no_more_stops_nothing_half_way(node: Node, config: Path) -> None:
     async with GatewayClient(node.address) as operator:
         (config / "tailers" / "orders.yaml").write_text(ORDERS + "results: true\n")
@@ -149,3 +195,19 @@ async def test_files_that_are_watched_are_read_again_by_themselves(
             return (await state(operator))[0] == {"charge": 11}
 
         await until(applied)
+        # And what was not done is tried again without another change
+        reconfigure, failed = Tailers.reconfigure, asyncio.Event()
+
+        async def once(tailers: Tailers, configs: Sequence[TailerConfig]) -> dict[str, str]:
+            monkeypatch.setattr(Tailers, "reconfigure", reconfigure)
+            failed.set()
+            raise Unavailable("planted")
+
+        monkeypatch.setattr(Tailers, "reconfigure", once)
+        (config / "tailers" / "bills.yaml").write_text(ORDERS.replace("orders", "bills"))
+
+        async def added() -> bool:
+            return "bills" in (await state(operator))[1]
+
+        await until(added)
+        assert failed.is_set()
