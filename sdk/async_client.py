@@ -109,7 +109,7 @@ class AsyncClient(JobTrees[AsyncJob]):
         self._stubs: list[Any] = []
         self._near: list[Submissions] = []
         self._closed = False
-        self._together = SharedCalls(lambda calls: self._run(submitting.together(self._talk, calls)))
+        self._together = SharedCalls(lambda calls, tokens: self._run(submitting.together(self._talk, calls, tokens)))
 
     @_takes(Call)
     async def submit(self, call: Call) -> AsyncHandle:

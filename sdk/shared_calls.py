@@ -7,24 +7,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from ..foundation.lifecycle import end_all
 from ..model.errors import UserError
 from ..wire.gateway_messages import Accepted
 from .call import Call
+from .submitting import new_token
 
 #: Workloads and bytes of payload that share a call, but for a single larger one.
 MOST, BYTES = 256, 1 << 20
 
-#: One that waits, and whom to tell.
-_Waiting = tuple[Call, asyncio.Future[Accepted]]
+
+class _Waiting(NamedTuple):
+    """One that waits, and whom to tell. By its token it is known again, whether it goes with others or alone."""
+
+    call: Call
+    token: str
+    future: asyncio.Future[Accepted]
 
 
 class SharedCalls:
-    """The lone submissions of one turn. `submit` makes one call of several; it is durable, or none of them is known to
-    be, when that returns."""
+    """The lone submissions of one turn. `submit` makes one call of several, each under its token; it is durable, or
+    none of them is known to be, when that returns."""
 
-    def __init__(self, submit: Callable[[Sequence[Call]], Awaitable[list[Accepted]]]) -> None:
+    def __init__(self, submit: Callable[[Sequence[Call], Sequence[str]], Awaitable[list[Accepted]]]) -> None:
         self._submit = submit
         self._waiting: list[_Waiting] = []
         self._running: set[asyncio.Task[None]] = set()
@@ -36,7 +43,7 @@ class SharedCalls:
         future: asyncio.Future[Accepted] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._send)
-        self._waiting.append((call, future))
+        self._waiting.append(_Waiting(call, new_token(), future))
         return await future
 
     def _send(self) -> None:
@@ -44,13 +51,13 @@ class SharedCalls:
         group: list[_Waiting] = []
         size = 0
         for each in waiting:
-            if each[1].done():  # its caller left
+            if each.future.done():  # its caller left
                 continue
-            if group and (len(group) == MOST or size + len(each[0].payload) > BYTES):
+            if group and (len(group) == MOST or size + len(each.call.payload) > BYTES):
                 self._start(group)
                 group, size = [], 0
             group.append(each)
-            size += len(each[0].payload)
+            size += len(each.call.payload)
         if group:
             self._start(group)
 
@@ -61,23 +68,23 @@ class SharedCalls:
 
     async def _make(self, group: list[_Waiting]) -> None:
         try:
-            answers = await self._submit([call for call, _ in group])
+            answers = await self._submit([each.call for each in group], [each.token for each in group])
         except UserError as error:
             if len(group) == 1:
-                _tell(group[0][1], error)
+                _tell(group[0].future, error)
             else:  # all were refused for one of them: which one it is shows when each goes alone
                 await asyncio.gather(*(self._make([each]) for each in group))
         except Exception as error:
-            for _, future in group:
-                _tell(future, error)
+            for each in group:
+                _tell(each.future, error)
         except asyncio.CancelledError:
-            for _, future in group:
-                _tell(future, self._closed or asyncio.CancelledError())
+            for each in group:
+                _tell(each.future, self._closed or asyncio.CancelledError())
             raise
         else:
-            for (_, future), answer in zip(group, answers, strict=True):
-                if not future.done():
-                    future.set_result(answer)
+            for each, answer in zip(group, answers, strict=True):
+                if not each.future.done():
+                    each.future.set_result(answer)
 
     async def close(self, why: Exception) -> None:
         """Ends what is under way, of which it is not known whether it was heard: its callers are told why."""

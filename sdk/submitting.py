@@ -22,12 +22,17 @@ T = TypeVar("T")
 
 def submit(talk: Conversation, call: Call) -> Steps[Accepted]:
     """Submits one call."""
-    return (yield from together(talk, [call]))[0]
+    return (yield from together(talk, [call], [new_token()]))[0]
 
 
-def together(talk: Conversation, calls: Sequence[Call]) -> Steps[list[Accepted]]:
-    """Submits a few calls that are stored together, or not at all."""
-    workloads = [message(call, uuid.uuid4().hex) for call in calls]
+def new_token() -> str:
+    """A token of one submission, which it keeps however often it is made."""
+    return uuid.uuid4().hex
+
+
+def together(talk: Conversation, calls: Sequence[Call], tokens: Sequence[str]) -> Steps[list[Accepted]]:
+    """Submits a few calls that are stored together, or not at all, each under its token."""
+    workloads = [message(call, token) for call, token in zip(calls, tokens, strict=True)]
     reply = yield from talk.answered("Submit", pb.SubmitRequest(workloads=workloads))
     return accepted(reply)
 

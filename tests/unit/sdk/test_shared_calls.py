@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from tailrace.model.errors import InvalidPayload, InvalidRequest, Unavailable
+from tailrace.model.errors import InvalidPayload, InvalidRequest, Unavailable, UnknownFunction
+from tailrace.sdk.async_client import AsyncClient
 from tailrace.sdk.call import Call
+from tailrace.sdk.conversation import Ask, Steps
+from tailrace.sdk.handle import AsyncHandle
 from tailrace.sdk.shared_calls import MOST, SharedCalls
 from tailrace.wire.gateway_messages import Accepted
+from tailrace.wire.v1 import gateway_pb2 as pb
 
 
 class Gateway:
@@ -23,7 +28,7 @@ class Gateway:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def submit(self, calls: Sequence[Call]) -> list[Accepted]:
+    async def submit(self, calls: Sequence[Call], tokens: Sequence[str]) -> list[Accepted]:
         self.calls.append([call.function for call in calls])
         await self.may_answer.wait()
         if self.away:
@@ -61,6 +66,34 @@ async def test_one_that_is_refused_is_told_alone_and_takes_nobody_with_it() -> N
     answers = await asyncio.gather(*(gathering.submit(Call(name)) for name in names), return_exceptions=True)
     assert [type(answer) for answer in answers] == [Accepted, InvalidPayload, Accepted]
     assert sorted(map(len, gateway.calls)) == [1, 1, 1, 3]
+
+
+async def test_what_goes_again_alone_is_known_by_the_token_under_which_it_went_with_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given gateways of which one may have stored both, and did not answer, before another one refused one of them
+    requests: list[pb.SubmitRequest] = []
+
+    async def run(client: AsyncClient, steps: Steps[Any]) -> Any:
+        ask = next(steps)
+        assert isinstance(ask, Ask)
+        requests.append(ask.request)
+        if any(each.function == "new" for each in ask.request.workloads):
+            raise UnknownFunction("no function 'new' was ever registered")
+        with pytest.raises(StopIteration) as end:
+            steps.send(pb.SubmitReply(ids=["1"]))
+        return end.value.value
+
+    monkeypatch.setattr(AsyncClient, "_run", run)
+    async with AsyncClient("127.0.0.1:1") as client:
+        # When two are submitted at once
+        old, new = await asyncio.gather(client.submit("old"), client.submit("new"), return_exceptions=True)
+    # Then each went with the other and then alone, under one token of its own
+    assert (type(old), type(new)) == (AsyncHandle, UnknownFunction)
+    sent = [{each.function: each.submission_id for each in request.workloads} for request in requests]
+    together = sent[0]
+    assert sent[1:] == [{"old": together["old"]}, {"new": together["new"]}]
+    assert together["old"] != together["new"] and all(together.values())
 
 
 async def test_when_the_gateway_is_away_all_hear_of_it() -> None:
