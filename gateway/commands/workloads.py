@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json
-from ...model.errors import InvalidRequest
+from ...model.errors import InvalidRequest, PartlySubmitted, TailraceError
 
 if TYPE_CHECKING:
     from ...model.status import WorkloadStatus
+    from ...sdk.call import Call
+    from ...sdk.client import Client
+    from ...sdk.handle import Handle
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID…")]
 Id = Annotated[str, typer.Argument(metavar="ID")]
@@ -23,6 +26,8 @@ FunctionName = Annotated[str, typer.Argument(metavar="FUNCTION")]
 _SINCE = 'Submitted since: "1h" ago, or "2026-05-01T12:00".'
 #: Most copies that one `submit --count` makes.
 MOST_COPIES = 1_000_000
+#: As many of them go together.
+CHUNK_COPIES = 1000
 
 
 def submit(
@@ -66,15 +71,16 @@ def submit(
         created_by=created_by or whoami(),
         arguments=given,
     )
-    ids: list[dict[str, Any]] = []
+    handles: list[Handle] = []
     with Client(gateway) as client, terminal.progress("submitting", count) as advance:
-        for start in range(0, count, 1000):
-            handles = client.submit_many([one] * min(1000, count - start))
-            ids += [
-                {"id": each.id, "function": function, "duplicate": each.duplicate, "spooled": each.spooled}
-                for each in handles
-            ]
-            advance(len(handles))
+        failure = _submit_copies(client, one, count, handles, advance)
+    ids = [
+        {"id": each.id, "function": function, "duplicate": each.duplicate, "spooled": each.spooled} for each in handles
+    ]
+    if failure is not None:
+        if as_json:
+            terminal.show_json(ids)
+        raise failure
     if as_json:
         terminal.show_json(ids)
         return
@@ -87,6 +93,28 @@ def submit(
             "spooled: the store is away, so this is on the gateway's disk and lasts as long as that; it goes to the "
             "store by itself" + (". Whether the store knows the dedupe key is not known yet" if dedupe_key else "")
         )
+
+
+def _submit_copies(
+    client: Client, one: Call, count: int, handles: list[Handle], advance: Callable[[int], None]
+) -> PartlySubmitted | None:
+    """Adds the handles of what was accepted; returns what to say of the others, where only some were. Raises what
+    failed where none was."""
+    try:
+        for start in range(0, count, CHUNK_COPIES):
+            more = client.submit_many([one] * min(CHUNK_COPIES, count - start))
+            handles += more
+            advance(len(more))
+    except TailraceError as error:
+        why: BaseException = error
+        if isinstance(error, PartlySubmitted):
+            handles += error.handles
+            why = error.__cause__ or error
+        if not handles:
+            raise
+        some = f"{len(handles)} of {count} were submitted, {handles[0].id} … {handles[-1].id}"
+        return PartlySubmitted(f"{some}; none is known to be of the others: {why}", handles)
+    return None
 
 
 def arguments_of(pairs: Iterable[str], text: str | None) -> dict[str, Any]:
@@ -204,13 +232,17 @@ def result(
 ) -> None:
     """What a workload returned, as JSON. Exit code 1 when it did not succeed, is not over, or is not known."""
     from ...model.errors import WorkloadFailed
+    from ...model.units import seconds
     from ...sdk.client import Client
 
+    patience = seconds(timeout) if timeout else None if wait else 0
     with Client(gateway) as client:
-        if client.status_many([id])[0] is None:
-            terminal.not_found(f"no workload {id!r} is known: it was never submitted here, or ended long ago")
         try:
-            value = client.result(id, timeout if wait or timeout else 0)
+            value = client.result(id, patience)
+        except InvalidRequest as error:
+            if client.status_many([id])[0] is not None:
+                raise
+            terminal.not_found(str(error))
         except WorkloadFailed as error:
             if as_json:
                 terminal.show_json({"id": id, "outcome": error.outcome, "reason": error.reason})
