@@ -46,8 +46,9 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
-    sys.stderr.write(f"{text}\n")
+    """A line, or several, on standard error; what else could drive the terminal is escaped, since what others wrote is
+    told in errors too."""
+    sys.stderr.write("\n".join(map(_printable, text.split("\n"))) + "\n")
 
 
 def show(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], as_json: bool, *, empty: str = "none") -> None:
@@ -93,7 +94,10 @@ def cell(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, list | tuple | dict):
         value = json.dumps(value, ensure_ascii=False, default=str)
-    text = str(value)
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

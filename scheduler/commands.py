@@ -56,7 +56,7 @@ def explain(
         terminal.show_facts(facts, as_json=False)
         for number, hold in enumerate(holds, 1):
             end = f" (until {hold['ends_at']})" if hold["ends_at"] else ""
-            terminal.say(f"{number}. {hold['reason']}: {hold['detail']}{end}")
+            terminal.say(f"{number}. {terminal.cell(hold['reason'])}: {terminal.cell(hold['detail'])}{end}")
     if facts.get("state") == "unknown":
         raise typer.Exit(terminal.FAILED)
 

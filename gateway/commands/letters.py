@@ -126,7 +126,7 @@ def dead_redrive(
     else:
         terminal.say(f"redriven: {_in_words(moved)}")
         for each in refused[:SHOWN]:
-            terminal.complain(f"{each['id']} stays: {each['refused']}")
+            terminal.complain(f"{terminal.cell(each['id'])} stays: {terminal.cell(each['refused'])}")
         if len(refused) > SHOWN:
             terminal.complain(f"… and {len(refused) - SHOWN} more stay")
     if refused:
@@ -256,7 +256,7 @@ def _in_words(counts: dict[str, int]) -> str:
     total = sum(counts.values())
     if not total:
         return "none"
-    listed = ", ".join(f"{count} of {name or '(no function)'}" for name, count in sorted(counts.items()))
+    listed = ", ".join(f"{count} of {terminal.cell(name) or '(no function)'}" for name, count in sorted(counts.items()))
     return f"{total} letter{'s' if total > 1 else ''} ({listed})"
 
 
