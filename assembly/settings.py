@@ -6,6 +6,7 @@ A file that is absent means the defaults. Everything is read and checked before 
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -105,8 +106,9 @@ class LeasesConfig(BaseModel):
 def unread(here: Path) -> Path | None:
     """A folder in `here` or `here` itself that looks like a configuration directory, for somebody who named none."""
     for folder in (here / "configs", here):
-        if any((folder / name).is_file() for name in FILES) or any((folder / "tailers").glob("*.yaml")):
-            return folder
+        with contextlib.suppress(OSError):  # of one that this user may not enter nothing is known
+            if any((folder / name).is_file() for name in FILES) or any((folder / "tailers").glob("*.yaml")):
+                return folder
     return None
 
 
@@ -117,10 +119,16 @@ class ConfigDirectory:
         self.path = path
         if path is None:
             return
-        if not path.is_dir():
-            raise ConfigError(f"{path}: no such configuration directory; give --config a folder, or leave it out")
+        try:
+            entries = sorted(path.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            raise ConfigError(
+                f"{path}: no such configuration directory; give --config a folder, or leave it out"
+            ) from None
+        except OSError as error:
+            raise _unreadable(path, error) from None
         known = {*FILES, "tailers"}
-        for entry in sorted(path.iterdir()):
+        for entry in entries:
             if entry.suffix in (".yaml", ".yml") and entry.name not in known:
                 hint = meant(entry.name, FILES, f"expected {', '.join(FILES)} or a folder tailers/")
                 raise ConfigError(f"{entry}: not a file that tailrace reads; {hint}")
@@ -133,18 +141,38 @@ class ConfigDirectory:
     def find(self, name: str, model: type[M]) -> M | None:
         """The settings in a file, where there is one."""
         path = None if self.path is None else self.path / name
-        return load(path, model) if path is not None and path.exists() else None
+        return load(path, model) if path is not None and _is_there(path) else None
 
     def tailers(self) -> list[Path]:
         """The tailer files, sorted by name."""
         folder = None if self.path is None else self.path / "tailers"
-        return sorted(folder.glob("*.y*ml")) if folder is not None and folder.is_dir() else []
+        if folder is None or not _is_there(folder) or not folder.is_dir():
+            return []
+        try:  # a glob would find none in a folder that may not be listed
+            return sorted(path for path in folder.iterdir() if path.match("*.y*ml"))
+        except OSError as error:
+            raise _unreadable(folder, error) from None
 
     def lease_sizes(self, heartbeat: float | None = None) -> LeaseSizes:
         """The lease sizes: of `heartbeat` when given, else of `leases.yaml`."""
         if heartbeat is not None:
             return LeaseSizes.of_heartbeat(heartbeat)
         return self.read("leases.yaml", LeasesConfig).sizes()
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something is. Raises ConfigError where that cannot be known: it would count as absent."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return True
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{path}: cannot be read: {error.strerror}; let this user list it, and read the files in it")
 
 
 def merged(model: M, **changes: Any) -> M:

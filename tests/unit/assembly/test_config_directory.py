@@ -1,0 +1,78 @@
+"""A configuration directory that may not be looked into is told in a sentence."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailrace.assembly.settings import ConfigDirectory, unread
+from tailrace.foundation.config import load
+from tailrace.gateway.config import GatewayConfig
+from tailrace.model.errors import ConfigError
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, *calls: str) -> None:
+    """From now on the system refuses these calls, as it does to users that are not root."""
+
+    def refuses(*_: object, **__: object) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    for call in calls:
+        monkeypatch.setattr(os, call, refuses)
+
+
+def test_a_folder_that_may_not_be_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a folder that this user may not list
+    forbid(monkeypatch, "scandir", "listdir")
+    # When it is the configuration directory, Then it is told, and what to do
+    with pytest.raises(ConfigError, match=r"cannot be read: Permission denied; let this user list it"):
+        ConfigDirectory(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["nothing", "file.yaml"])
+def test_what_is_no_folder_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file.yaml").write_text("")
+    # When a configuration directory is not there, or a file, Then that is told
+    with pytest.raises(ConfigError, match="no such configuration directory; give --config a folder"):
+        ConfigDirectory(tmp_path / name)
+
+
+def test_a_file_that_cannot_be_looked_at_does_not_count_as_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a folder whose names this user may list, and nothing more
+    (tmp_path / "gateway.yaml").write_text("store_patience: 1\n")
+    directory = ConfigDirectory(tmp_path)
+    assert directory.read("gateway.yaml", GatewayConfig) == load(tmp_path / "gateway.yaml", GatewayConfig)
+    forbid(monkeypatch, "stat")
+    # When a file of it is read, Then that is told, instead of the defaults being taken
+    with pytest.raises(ConfigError, match=r"gateway\.yaml: cannot be read: Permission denied"):
+        directory.read("gateway.yaml", GatewayConfig)
+
+
+def test_tailers_that_may_not_be_listed_do_not_count_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a folder of tailers that this user may not list
+    (tmp_path / "tailers").mkdir()
+    (tmp_path / "tailers" / "orders.yaml").write_text("name: orders\n")
+    (tmp_path / "tailers" / "notes.txt").write_text("")
+    directory = ConfigDirectory(tmp_path)
+    assert [path.name for path in directory.tailers()] == ["orders.yaml"]
+    forbid(monkeypatch, "scandir", "listdir")
+    # When they are asked for, Then that is told
+    with pytest.raises(ConfigError, match=r"tailers: cannot be read: Permission denied"):
+        directory.tailers()
+
+
+def test_a_folder_nobody_named_is_passed_over_where_it_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a folder that looks like a configuration directory, and may not be entered
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "gateway.yaml").write_text("")
+    assert unread(tmp_path) == tmp_path / "configs"
+    forbid(monkeypatch, "stat")
+    # When somebody names none, Then nothing is said of it
+    assert unread(tmp_path) is None
