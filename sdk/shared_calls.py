@@ -19,8 +19,9 @@ from .submitting import new_token
 MOST, BYTES = 256, 1 << 20
 
 
-class _Waiting(NamedTuple):
-    """One that waits, and whom to tell. By its token it is known again, whether it goes with others or alone."""
+class _Lone(NamedTuple):
+    """A lone submission that waits, and whom to tell. By its token it is known again, whether it goes with others or
+    alone."""
 
     call: Call
     token: str
@@ -33,7 +34,7 @@ class SharedCalls:
 
     def __init__(self, submit: Callable[[Sequence[Call], Sequence[str]], Awaitable[list[Accepted]]]) -> None:
         self._submit = submit
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_Lone] = []
         self._running: set[asyncio.Task[None]] = set()
         self._closed: Exception | None = None
 
@@ -43,12 +44,12 @@ class SharedCalls:
         future: asyncio.Future[Accepted] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._send)
-        self._waiting.append(_Waiting(call, new_token(), future))
+        self._waiting.append(_Lone(call, new_token(), future))
         return await future
 
     def _send(self) -> None:
         waiting, self._waiting = self._waiting, []
-        group: list[_Waiting] = []
+        group: list[_Lone] = []
         size = 0
         for each in waiting:
             if each.future.done():  # its caller left
@@ -61,12 +62,12 @@ class SharedCalls:
         if group:
             self._start(group)
 
-    def _start(self, group: list[_Waiting]) -> None:
+    def _start(self, group: list[_Lone]) -> None:
         task = asyncio.create_task(self._make(group), name="client: a submission")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _make(self, group: list[_Waiting]) -> None:
+    async def _make(self, group: list[_Lone]) -> None:
         try:
             answers = await self._submit([each.call for each in group], [each.token for each in group])
         except UserError as error:

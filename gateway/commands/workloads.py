@@ -74,7 +74,7 @@ def submit(
     handles: list[Handle] = []
     with Client(gateway) as client, terminal.progress("submitting", count) as advance:
         failure = _submit_copies(client, one, count, handles, advance)
-    ids = [
+    ids: list[dict[str, Any]] = [
         {"id": each.id, "function": function, "duplicate": each.duplicate, "spooled": each.spooled} for each in handles
     ]
     if failure is not None:

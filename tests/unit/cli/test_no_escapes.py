@@ -1,4 +1,4 @@
-"""What others wrote (reasons, ids, names) cannot drive the terminal of whoever reads it."""
+"""Reasons, ids and names that others wrote cannot drive the terminal of whoever reads them."""
 
 from __future__ import annotations
 
