@@ -128,8 +128,7 @@ class Engine:
 
     def _without_expired(self, items: list[Item]) -> list[Item]:
         now = self._clock.wall()  # one look for all: an item is late or it is not
-        late = {item[0] for item in items if is_late(item, now)}
-        for key in late:
+        for key in (late := {item[0] for item in items if is_late(item, now)}):
             self._end(key, LATE)
         return [item for item in items if item[0] not in late]
 
