@@ -227,6 +227,7 @@ class Limits:
         self.any, self.measuring = self.charges.any, self.charges.measuring
         self._measured |= self.measuring
         self.sleep.clear()
+        self._nobody_sleeps()
         limits = list(self.charges.all())
         before = [limit.running for limit in limits]
         for limit in limits:
@@ -250,6 +251,16 @@ class Limits:
                 limit.found(count)
         for limit, running in zip(limits, before, strict=True):
             limit.recounted(running)
+
+    def _nobody_sleeps(self) -> None:
+        """Takes everyone out of the sleepers of limits, also of those that are in force no more: runs that were charged
+        by such a one put it right when they end, and would wake flows that pay it no longer."""
+        for function in self._roster.functions.values():
+            for flow in function.all_flows:
+                if flow.asleep is not None:
+                    flow.asleep.sleepers.clear()
+                if flow.woken_by is not None:
+                    flow.woken_by.of.sleepers.clear()
 
     def _wait_anew(self) -> None:
         """All that waits takes its place anew, since who has a reserve stands elsewhere than who has none (FL18)."""

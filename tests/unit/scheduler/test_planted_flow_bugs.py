@@ -87,6 +87,9 @@ MISTAKES = {
     ),
     "a batch may pass a concurrency": Mistake(limit, "take_all", "limit.running > limit.concurrency or ", "", composed),
     "a batch may pass a rate": Mistake(limit, "take_all", "limit.tokens < 0 or ", "", composed),
+    "who slept on a limit that is gone sleeps there": Mistake(
+        limits.Limits, "_nobody_sleeps", "flow.asleep.sleepers.clear()", "pass", history(unit_stories.Measured)
+    ),
     "a bucket has no bottom": Mistake(
         limit.Limit,
         "refill",

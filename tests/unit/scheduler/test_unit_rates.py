@@ -72,6 +72,7 @@ class Measured(RuleBasedStateMachine):
         self.worker: WorkerSession
         self.out: dict[int, dict[tuple[int, str, str], Start]] = {}
         self.starts: dict[tuple[int, str, str], list[Start]] = {}
+        self.quotas = dict(enumerate(QUOTAS))
         self.number = self.workers = 0
 
     @initialize()
@@ -100,7 +101,7 @@ class Measured(RuleBasedStateMachine):
         extra, kind = item[EXTRA], item[KIND]
         paid = list(extra.charged) if isinstance(extra, Charged) else []
         self.out[ref] = {}
-        for number, quota in enumerate(QUOTAS):
+        for number, quota in self.quotas.items():
             if (value := counts(quota, kind)) is None:
                 continue
             for rate in quota.units:
@@ -172,6 +173,19 @@ class Measured(RuleBasedStateMachine):
         outcomes = Outcomes([], {ref: ended})
         self.core.report(self.worker, outcomes, self.now, WALL)
         self.core.report(self.worker, outcomes, self.now, WALL)  # said twice: it counts once
+
+    @rule(number=st.integers(0, len(QUOTAS) - 1), told=st.lists(amounts, max_size=4))
+    def set(self, number: int, told: list[float]) -> None:
+        """An operator takes a quota away, or gives it again; it begins with a full bucket then. Runs that were charged
+        by it say afterwards what they used."""
+        if self.quotas.pop(number, None) is None:
+            self.quotas[number] = QUOTAS[number]
+        self.starts = {key: starts for key, starts in self.starts.items() if key[0] != number}
+        self.core.apply([], self.quotas.values(), [], 1, self.now)
+        for ref, amount in zip(list(self.out), told, strict=False):
+            self.end(ref, "success", (("d", "tokens", amount), ("e", "rows", amount)))
+        self.core.limits.tick(self.now)
+        self.step()
 
     @rule()
     def lose(self) -> None:
