@@ -154,7 +154,7 @@ class Limits:
         """Items that waited for other work run again, beyond every limit if need be."""
         for flow, count in Counter([item[FLOW] for item in items]).items():
             for limit in flow.charges:
-                limit.found(count)
+                limit.again(count)
             if self.metering:
                 flow.start(count, self.now)
                 flow.function.start(count, self.now)
@@ -302,7 +302,7 @@ class Limits:
             more = carried[kind] - before[kind]
             flow = self.flow(self._roster.function(kind.function, now), kind, now)
             for limit in flow.charges:
-                limit.found(more)
+                limit.again(more)
                 if more < 0 and limit.sleepers:
                     self.sleep.roomy[limit] = None
 

@@ -21,9 +21,9 @@ class Limit:
     budget store could divide it; `units` are its rates in units of one's own (unit_limit.py).
 
     Invariants: `running` is how many items are out that pay it (FL3), at most `concurrency` unless that was lowered
-    below what ran, or runs went on that had waited for other work; `ended` only rises: with `running` it is how many
-    started; 0 ≤ tokens ≤ burst as of `at`, and without a rate
-    both are without end. `reserver` is the flow that all of its rank and below wait for (FL5). `sleepers`: the flows
+    below what ran, or runs went on that had waited for other work; `ended` and `running` together are how many started,
+    which waiting for other work and going on leave as they are; 0 ≤ tokens ≤ burst as of `at`, and without a rate both
+    are without end. `reserver` is the flow that all of its rank and below wait for (FL5). `sleepers`: the flows
     that wait for room here, by who can run them.
     """
 
@@ -99,6 +99,11 @@ class Limit:
     def found(self, count: int) -> None:
         """`count` items are out already: they were started before this limit was theirs."""
         self.running += count
+
+    def again(self, count: int) -> None:
+        """`count` items are out again, or (below zero) are no more; none of them starts or ends by that."""
+        self.running += count
+        self.ended -= count
 
     def end(self, count: int) -> None:
         """`count` items that paid are out no longer."""
