@@ -16,7 +16,6 @@ from ..model.function_spec import FunctionSpec
 from ..model.gate import Gate
 from ..model.lease import LeaseSizes, grant_to_worker
 from ..model.limits import Quota
-from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Flight, Outcomes
 from .adoption import Adoptions
 from .closings import Closings
@@ -28,7 +27,7 @@ from .limits import Limits
 from .outages import Outages
 from .protection import Protection
 from .recall import Recall
-from .returns import HELD, Returns, ended
+from .returns import HELD, Returns
 from .roster import Roster, spend_spare
 from .rules.credit import steady, too_much
 from .rules.explain import Reason
@@ -164,8 +163,7 @@ class Core:
             del self.workers[worker.session]
             self.limits.now = now
             self.limits.carry(worker, Counter(), now)
-            _, items = self.returns.release(worker, list(worker.open))
-            self.returns.end(items, ended(Outcome.LOST, Reason.WORKER_LOST))
+            self.returns.lose(worker)
             self._reroster(now)
 
     # ---- what tailers say
@@ -261,7 +259,7 @@ class Core:
             until = made.tailer.held.until({item[REF] >> INDEX_BITS for item in made.items})
             if grant_to_worker(self.sizes, until - now) > 0 and (lease := worker.granted.grant(self.sizes, until)) > 0:
                 return made, lease
-            self.returns.end(self._recall.unsend(worker, made), HELD[Reason.LEASE_OVER])
+            self.returns.end(self.returns.unsend(worker, made), HELD[Reason.LEASE_OVER])
         return None
 
     # ---- time and control

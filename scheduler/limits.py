@@ -97,13 +97,15 @@ class Limits:
             self._anew(now)
         return changed
 
-    def ended(self, items: Collection[Item]) -> None:
-        """Items are out no longer, or wait for other work: what they took is free."""
+    def ended(self, items: Collection[Item], *, sent: bool = True) -> None:
+        """Items are out no longer, or wait for other work: what they took is free. Those that were not `sent` never
+        started."""
         if self.any:
             roomy = self.sleep.roomy
             for limit, count in Counter(chain.from_iterable([item[FLOW].charges for item in items])).items():
                 limit.running -= count
-                limit.ended += count
+                if sent:
+                    limit.ended += count
                 assert limit.running >= 0
                 if limit.sleepers:
                     roomy[limit] = None
@@ -114,6 +116,14 @@ class Limits:
                     metered.running -= count
                     metered.area += count * now
                     metered.ended += count
+
+    def silent(self, started: Iterable[tuple[Item, float]]) -> None:
+        """Items that started at these times are over without a word of what they call: a probe among them is followed
+        by another (FL14)."""
+        for item, at in started if self.any else ():
+            for limit in item[FLOW].charges:
+                if isinstance(limit, AdaptiveLimit):
+                    limit.unknown(at, self.now)
 
     def unused(self, items: Iterable[Item]) -> None:
         """Items were never started where they were to run: they used nothing."""

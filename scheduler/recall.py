@@ -14,7 +14,7 @@ from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.explain import Reason
 from .rules.flow import REF, SESSION, Item, expired
-from .sessions import Assignment, TailerSession, WorkerSession
+from .sessions import TailerSession, WorkerSession
 
 
 class Recall:
@@ -96,14 +96,9 @@ class Recall:
                 found.append((worker, refs))
         return found
 
-    def unsend(self, worker: WorkerSession, made: Assignment) -> list[Item]:
-        """The items of an assignment that was made and not sent: the worker never heard of them."""
-        base = made.flight << INDEX_BITS
-        return self._returns.release(worker, range(base, base + len(made.items)), sent=False)[1]
-
     def take_back(self, worker: WorkerSession) -> None:
         """What was assigned to a worker and not sent waits in its lanes again."""
         made = list(worker.assignments)
         worker.assignments.clear()
         for each in reversed(made):
-            self._intake.put_back(self.unsend(worker, each))
+            self._intake.put_back(self._returns.unsend(worker, each))

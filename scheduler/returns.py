@@ -12,7 +12,7 @@ from .limits import Limits
 from .recorder import Recorder
 from .rules.explain import SENTENCES, Reason
 from .rules.flow import KIND, REF, SESSION, Item
-from .sessions import TailerSession, WorkerSession
+from .sessions import Assignment, TailerSession, WorkerSession
 from .usage import SchedulerUsage
 
 #: Items that were never started go back like this: nothing is charged.
@@ -148,10 +148,25 @@ class Returns:
                 del worker.flights[number]
         limits = self._limits
         if limits.any or limits.metering:
-            limits.ended(items)
+            limits.ended(items, sent=sent)
         if limits.measuring and not sent:
             limits.unused(items)
         return refs, items
+
+    def unsend(self, worker: WorkerSession, made: Assignment) -> list[Item]:
+        """The items of an assignment that was made and not sent: the worker never heard of them."""
+        base, at = made.flight << INDEX_BITS, worker.flights[made.flight].at
+        _, items = self.release(worker, range(base, base + len(made.items)), sent=False)
+        self._limits.silent([(item, at) for item in items])
+        return items
+
+    def lose(self, worker: WorkerSession) -> None:
+        """Ends all that a worker has, which is gone for good: whether it ran is not known."""
+        refs = list(worker.open)
+        started = [worker.flights[ref >> INDEX_BITS].at for ref in refs]
+        _, items = self.release(worker, refs)
+        self._limits.silent(zip(items, started, strict=True))
+        self.end(items, ended(Outcome.LOST, Reason.WORKER_LOST))
 
     def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:
         """Items there wait for other work from now on: what they held is free for it."""

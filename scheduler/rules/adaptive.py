@@ -253,7 +253,7 @@ class AdaptiveLimit(Limit):
     def _look_at_open(self, now: float, elapsed: float) -> bool:
         self._looked_at = now
         started, self._started = self._started, self.ended + self.running
-        speed = (self._started - started) / elapsed
+        speed = max(0, self._started - started) / elapsed  # what was not sent has not started after all
         part = 1 - math.exp(-elapsed / max(USED_OVER, 3 / max(self.rate, 0.01)))
         binds = self.sleepers and self.reserver is None
         self._used += ((1.0 if binds else speed / self.rate if self.rate else 0.0) - self._used) * part

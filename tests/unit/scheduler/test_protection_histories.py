@@ -20,6 +20,7 @@ from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.adaptive import DownstreamState
 from tailrace.scheduler.rules.flow import FLOW, KIND
 from tailrace.scheduler.rules.placement import PoolLimits
+from tailrace.scheduler.sessions import WorkerSession
 from tailrace.scheduler.view import inspect
 
 CALLS = {"a": ("d",), "b": ("d", "e"), "c": ()}
@@ -56,7 +57,7 @@ class Protected(RuleBasedStateMachine):
         self.specs = [FunctionSpec(name, downstreams=CALLS[name]) for name in CALLS]
         self.core.apply([], [], self.specs, 1, self.now)
         self.tailer = tailer_of(self.core, self.now)
-        self.workers = []
+        self.workers: list[WorkerSession] = []
         self.out: dict[tuple[str, int], int] = {}
         self.pushed: set[int] = set()
         self.over: Counter[int] = Counter()
@@ -65,10 +66,14 @@ class Protected(RuleBasedStateMachine):
 
     @initialize(slots=st.integers(1, 30))
     def begin(self, slots: int) -> None:
-        for name in ("w1", "w2"):
-            worker = self.core.attach_worker(name, name, self.now)
-            self.core.worker_connected(worker, self.specs, [PoolLimits("p", tuple(CALLS), slots, slots)], self.now)
-            self.workers.append(worker)
+        self.slots = slots
+        self.workers = [self.attach("w1"), self.attach("w2")]
+
+    def attach(self, name: str) -> WorkerSession:
+        worker = self.core.attach_worker(name, name, self.now)
+        pools = [PoolLimits("p", tuple(CALLS), self.slots, self.slots)]
+        self.core.worker_connected(worker, self.specs, pools, self.now)
+        return worker
 
     def step(self) -> None:
         before = {
@@ -122,6 +127,17 @@ class Protected(RuleBasedStateMachine):
             session, ref = name
             outcomes = Outcomes([ref], {}) if end is None else Outcomes([], {ref: end})
             self.core.report(self.core.workers[session], outcomes, self.now, WALL)
+        self.step()
+
+    @rule(which=st.integers(0, 1), unsent=st.booleans())
+    def lose(self, which: int, unsent: bool) -> None:
+        """A worker is gone for good, with what it has and with what was not sent yet; another one comes."""
+        if unsent:
+            self.core.turn(self.now, WALL)
+        gone, self.renewals = self.workers[which], self.renewals + 1
+        self.core.forget_worker(gone, self.now)
+        self.out = {name: theirs for name, theirs in self.out.items() if name[0] != gone.session}
+        self.workers[which] = self.attach(f"w{self.renewals}-{which}")
         self.step()
 
     @rule(data=st.data())
