@@ -83,10 +83,10 @@ class AdaptiveLimit(Limit):
         "_mark",
         "_measured_from",
         "_numbers",
+        "_out_at",
         "_passed",
         "_probe_at",
         "_probe_base",
-        "_probe_out",
         "_ramp",
         "_ramp_at",
         "_shut_at",
@@ -135,7 +135,7 @@ class AdaptiveLimit(Limit):
         self._shut_at = now
         self._probe_at = math.inf
         self._probe_base = 0
-        self._probe_out = False
+        self._out_at = math.inf  # when a probe was seen to be out
 
     # ---- what is said of it
 
@@ -227,7 +227,7 @@ class AdaptiveLimit(Limit):
         if self.state is DownstreamState.CLOSED:
             return self.until
         if self.state is DownstreamState.PROBING:
-            return self._probe_at + self._numbers.probe_timeout if self._probe_out else None
+            return self._out_at + self._numbers.probe_timeout if self._out_at < math.inf else None
         busy = self.running or self.sleepers or self._bad or now - self._ramp_at < self._ramp
         return self._looked_at + LOOK if busy or self.state is DownstreamState.MEASURING else None
 
@@ -273,7 +273,7 @@ class AdaptiveLimit(Limit):
         return self.state is DownstreamState.PROBING and started_at >= self._probe_at
 
     def _await_probe(self, now: float) -> None:
-        self._probe_out = False
+        self._out_at = math.inf
         self._probe_at = now
         self._probe_base = self.ended + self.running
 
@@ -283,13 +283,13 @@ class AdaptiveLimit(Limit):
         return True
 
     def _look_at_probe(self, now: float) -> bool:
-        if self._probe_out:
-            if now - self._probe_at >= self._numbers.probe_timeout:
+        if self._out_at < math.inf:
+            if now - self._out_at >= self._numbers.probe_timeout:
                 self.why = f"a probe did not end within {self._numbers.probe_timeout:g} s"
                 self._failed(now, None)
             return False
         if self.ended + self.running > self._probe_base:
-            self._probe_out = True
+            self._out_at = now
             self.concurrency = 0
             return False
         return self._offer_probe()

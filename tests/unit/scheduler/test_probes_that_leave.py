@@ -102,3 +102,18 @@ def test_what_was_not_sent_has_not_started() -> None:
     assert world.worker.assignments
     world.core.worker_away(world.worker, world.now)
     assert limit.running + limit.ended == before
+
+
+def test_a_probe_has_its_time_from_when_it_starts() -> None:
+    # Given a closed downstream that nothing calls for longer than a probe may take
+    world = World(slots=5)
+    world.push(A)
+    world.verdict = lambda kind, attempt: throttled(after=1.0)
+    world.run(1.0)
+    world.verdict, world.takes = lambda kind, attempt: None, 2.0
+    world.run(60.0)
+    assert world.limit().state == "probing"
+    # When an item comes and takes a while, Then it is the probe, and opens it
+    world.push(A)
+    world.run(3.0)
+    assert world.limit().state == "open"
