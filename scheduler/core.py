@@ -302,6 +302,7 @@ class Core:
                 if now >= over:
                     self.forget_tailer(tailer, now)
         self.limits.tick(now)
+        self.intake.tick(now)
         self.usage.tick(now, wall)
         if (self.sleep.blocked or self.closings.closed) and self.closings.review(now, wall):
             self._credit.close_cells()

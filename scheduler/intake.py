@@ -5,6 +5,7 @@ The flow of a kind is looked up once and remembered, with what its gate says; so
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import repeat
@@ -14,13 +15,19 @@ from msgspec.structs import replace
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, DroppedBy, Flight, Kind
 from .dispatch import wake
-from .limits import IDLE_FLOWS, Limits
+from .limits import Limits
 from .returns import HELD, Returns, ended
 from .roster import Roster, RosterFunction
 from .rules.explain import Reason
 from .rules.flow import ATTEMPT, EXTRA, FLOW, KIND, SESSION, Flow, Item
 from .rules.gate import DROP, Gates, sentence
 from .sessions import TailerSession
+
+#: Flows, and kinds whose way is known, that are remembered although nothing of them waits.
+IDLE_FLOWS = 1 << 17
+#: Seconds between two looks for place where a quota has limits for as many tenants as it may, since each looks at all
+#: flows.
+CROWDED = 10.0
 
 
 class Intake:
@@ -33,6 +40,8 @@ class Intake:
         self._lane_items = lane_items
         self._routes: dict[Kind, Flow] = {}
         self._turned_away: list[Item] = []
+        self._most_flows = IDLE_FLOWS
+        self._look_at = -math.inf
         self.gates = Gates()
 
     def items(self, tailer: TailerSession, flight: Flight, flows: Iterable[Flow | None] = repeat(None)) -> list[Item]:
@@ -62,7 +71,6 @@ class Intake:
         if None in flows:
             if len(routes) >= IDLE_FLOWS:
                 routes.clear()
-                self._limits.sweep(now)
             for kind in {kind for kind in kinds if kind not in routes}:
                 self._route(kind, now)
             flows = list(map(routes.get, kinds))
@@ -188,6 +196,18 @@ class Intake:
     def forget_routes(self) -> None:
         """A function froze or thawed, or other labels tell flows apart: items take another way from now on."""
         self._routes.clear()
+
+    def tick(self, now: float) -> None:
+        """Time has passed: flows that nothing waits in are forgotten where they are too many, or where tenants want
+        limits of their own; and with them the ways that lead to them."""
+        crowded = bool(self._limits.charges.crowded) and now >= self._look_at
+        if self._limits.remembered > self._most_flows:
+            self._routes.clear()
+            self._most_flows = max(IDLE_FLOWS, 2 * self._limits.sweep(now))  # in vain at most as often as they double
+        elif crowded:
+            self._look_at = now + CROWDED
+            self._routes.clear()
+            self._limits.sweep(now, crowded=True)
 
     def _meet_outage(self, function: RosterFunction, items: list[Item]) -> None:
         """Items of a frozen function: those that pass all the same go into their lanes, the others ask to be the next

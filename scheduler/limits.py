@@ -24,9 +24,6 @@ from .rules.unit_limit import UnitLimit
 from .sessions import WorkerSession
 from .sleep import Sleep
 
-#: Flows that are remembered although nothing of them waits; beyond it all such are forgotten.
-IDLE_FLOWS = 1 << 17
-
 
 class Limits:
     """The charges of all flows. `any`: a limit is set; without one nothing is counted. `metering`: costs are counted,
@@ -206,19 +203,29 @@ class Limits:
         for reserve in flow.reserves_of:
             reserve.take(excess)
 
-    def sweep(self, now: float) -> int:
-        """Forgets flows of which nothing waits, when there are many, and limits of tenants that nobody uses; returns
-        how many flows are left."""
-        left, used = 0, set()
+    @property
+    def remembered(self) -> int:
+        """How many flows are remembered, or tenants, if those are more."""
+        return max(sum([len(part.flows) for part in self._parts()]), self.charges.remembered)
+
+    def sweep(self, now: float, *, crowded: bool = False) -> int:
+        """Forgets flows of which nothing waits, and limits of tenants that nobody uses; returns how many flows are
+        left. `crowded`: only those that pay what nobody uses of a quota that has limits for as many tenants as it may;
+        all others keep what was learnt of them."""
+        idle = self.charges.idle(now) if crowded else None
         for part in self._parts():
-            part.flows = {kind: flow for kind, flow in part.flows.items() if flow.items or flow.queued or flow.closed}
-            left += len(part.flows)
+            part.flows = {
+                kind: flow
+                for kind, flow in part.flows.items()
+                if flow.items or flow.queued or flow.closed or (idle is not None and idle.isdisjoint(flow.charges))
+            }
+        flows = {flow for part in self._parts() for flow in part.flows.values()}
         for reserve in self.charges.reserves.values():
-            reserve.flows = {flow: None for flow in reserve.flows if flow.items or flow.queued or flow.running}
-        for part in self._parts():
-            used.update([limit for flow in part.flows.values() for limit in flow.charges])
-        self.charges.forget(used, now)
-        return left
+            reserve.flows = {flow: None for flow in reserve.flows if flow in flows or flow.running}
+        # Limits do not count what waits for other work, and it goes on under them.
+        parents = [each.open[ref][FLOW] for each in self._workers.values() for ref in each.parents]
+        self.charges.forget({limit for flow in (*flows, *parents) for limit in flow.charges}, now)
+        return len(flows)
 
     def adapt(
         self,

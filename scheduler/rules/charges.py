@@ -45,8 +45,9 @@ class Charges:
     """The limits there are, and the reserves. Invariants: a quota that limits nothing has no limit here; a tenant pays
     the same limit of a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own.
     Of those that share one as many are remembered in `_sharing`, and go on to until nobody pays it; where that is full,
-    all do. What was worked out for a function or a tenant is remembered until quotas change or tenants are forgotten,
-    so that a kind that was never seen costs two look-ups."""
+    all do. `crowded` are the quotas of which no further tenant gets its own until one that nobody uses is forgotten.
+    What was worked out for a function or a tenant is remembered until quotas change or tenants are forgotten, so that a
+    kind that was never seen costs two look-ups."""
 
     def __init__(self) -> None:
         self._quotas: dict[QuotaKey, Quota] = {}
@@ -56,6 +57,7 @@ class Charges:
         self._per: dict[QuotaKey, dict[str, Limit]] = {}
         self._shared: dict[QuotaKey, Limit] = {}
         self._sharing: dict[QuotaKey, set[str]] = {}
+        self.crowded: set[QuotaKey] = set()
         self._declared: dict[str, tuple[str, ...]] = {}
         self._with_tenants: set[str] = set()
         self._with_collections: set[str] = set()
@@ -248,10 +250,22 @@ class Charges:
             limits += self._found(((function, kind.collection, "", "", ""),), now)
         return _Paid(limits, weight or 1.0, own)
 
+    @property
+    def remembered(self) -> int:
+        """Tenants of which is remembered what they pay."""
+        return sum([len(tenants) for tenants in self._tenants.values()])
+
+    def idle(self, now: float) -> Set[Limit]:
+        """The limits of tenants that are as good as new, of the quotas that have as many as they may."""
+        shared = [self._shared[key] for key in self.crowded if key in self._shared]
+        values = chain.from_iterable([self._per.get(key, {}).values() for key in self.crowded])
+        return {limit for limit in chain(shared, values) if limit.idle(now)}
+
     def forget(self, used: Collection[Limit], now: float) -> None:
         """Drops the limits of tenants that nobody uses and that are as good as new."""
         self._tenants.clear()
         self._functions.clear()
+        self.crowded.clear()
         for values in self._per.values():
             for tenant in [tenant for tenant, limit in values.items() if limit not in used and limit.idle(now)]:
                 del values[tenant]
@@ -337,6 +351,8 @@ class Charges:
         limit, shared, sharing = values.get(tenant), self._shared.get(key), self._sharing.setdefault(key, set())
         if limit is not None:
             return limit
+        if len(values) >= most - 1:
+            self.crowded.add(key)
         if sharing and (shared is None or shared.idle(now)):
             sharing.clear()
         if tenant and tenant not in sharing and len(sharing) < most and len(values) < most:
