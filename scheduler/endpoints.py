@@ -6,6 +6,7 @@ payloads or results; the rest follows in the next.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -13,7 +14,7 @@ from itertools import islice
 from ..foundation.clock import Clock
 from ..model.errors import InvalidRequest, SessionLost
 from ..model.function_spec import FunctionSpec
-from ..model.workload import FLIGHT_ITEMS, Ended, Kind, Outcomes
+from ..model.workload import FLIGHT_ITEMS, Ended, Flight, Kind, Outcomes
 from ..wire.convert import (
     KindReader,
     KindWriter,
@@ -72,6 +73,11 @@ class TailerEnd:
         if core.tailers.get(tailer.session) is not tailer:
             raise SessionLost(f"session {tailer.session} was replaced")
         now = self._clock.monotonic()
+        if not math.isfinite(frame.grant.lease):
+            raise InvalidRequest(
+                f"a grant of {tailer.name or tailer.session} is of no lease: {frame.grant.lease} seconds"
+            )
+        flights = [self._flight(push) for push in frame.pushes]
         for row in frame.listed:
             core.adoptions.show(tailer, (row.source, row.partition), row.epoch, row.version)
             self._saw(row.version, now)
@@ -83,18 +89,7 @@ class TailerEnd:
             core.adoptions.ask(tailer, (ask.source, ask.partition), ask.epoch, ask.version, self._clock.wall())
         if frame.HasField("grant"):
             core.granted(tailer, frame.grant.request, frame.grant.lease, frame.grant.flights)
-        for push in frame.pushes:
-            flight = read_items(push.items, self._kinds, push.flight, push.fence)
-            size = len(flight.ids)
-            if push.HasField("owned"):
-                flight.owned = owned_from_wire(push.owned, size)
-            named = size if flight.owned is None else len(flight.owned.positions)
-            columns = {len(flight.kinds), len(flight.payloads), len(flight.attempts), named}
-            if columns != {size} or size > FLIGHT_ITEMS:
-                raise InvalidRequest(
-                    f"flight {push.flight} of {tailer.name or tailer.session} has columns of different lengths or more "
-                    f"than {FLIGHT_ITEMS} items: expected one kind, id, payload and position each"
-                )
+        for push, flight in zip(frame.pushes, flights, strict=True):
             if flight.owned is None:
                 self._saw(push.fence, now)
             if self._tracing is not None and flight.extras:
@@ -106,6 +101,28 @@ class TailerEnd:
         if frame.draining:
             core.tailer_draining(tailer)
         self._turn()
+
+    def _flight(self, push: pb.Push) -> Flight:
+        """A flight as it was pushed. Raises InvalidRequest for what cannot be one."""
+        name = self.tailer.name or self.tailer.session
+        flight = read_items(push.items, self._kinds, push.flight, push.fence)
+        size = len(flight.ids)
+        if push.HasField("owned"):
+            flight.owned = owned_from_wire(push.owned, size)
+        named = size if flight.owned is None else len(flight.owned.positions)
+        columns = {len(flight.kinds), len(flight.payloads), len(flight.attempts), named}
+        if columns != {size} or size > FLIGHT_ITEMS:
+            raise InvalidRequest(
+                f"flight {push.flight} of {name} has columns of different lengths or more than {FLIGHT_ITEMS} items: "
+                "expected one kind, id, payload and position each"
+            )
+        if flight.extras and max(flight.extras) >= size:
+            raise InvalidRequest(
+                f"flight {push.flight} of {name} says something of item {max(flight.extras)} of {size}"
+            )
+        if not math.isfinite(push.lease):
+            raise InvalidRequest(f"flight {push.flight} of {name} comes with no lease: {push.lease} seconds")
+        return flight
 
     def _saw(self, highest: int, now: float) -> None:
         """A fence of the session's store, or a version of a row there: of both it has only one kind."""

@@ -170,14 +170,14 @@ class Returns:
 
     def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:
         """Items there wait for other work from now on: what they held is free for it."""
-        fresh = [ref for ref in refs if ref in worker.open and ref not in worker.parents]
+        fresh = [ref for ref in dict.fromkeys(refs) if ref in worker.open and ref not in worker.parents]
         self._usage.paused(worker, fresh, self._limits.now)
         worker.parents.update(fresh)
         self._recount(worker, fresh, [worker.open[ref] for ref in fresh], waiting=True)
 
     def go_on(self, worker: WorkerSession, refs: Iterable[int]) -> None:
         """They go on, at once, beyond every limit if need be."""
-        gone_on = [ref for ref in refs if ref in worker.parents]
+        gone_on = [ref for ref in dict.fromkeys(refs) if ref in worker.parents]
         worker.parents.difference_update(gone_on)
         worker.gone_on.update(dict.fromkeys(gone_on, self._limits.now))
         self._recount(worker, gone_on, [worker.open[ref] for ref in gone_on], waiting=False)
