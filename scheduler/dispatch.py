@@ -192,7 +192,7 @@ class Dispatch:
             if room > limit.tokens:
                 room = int(limit.tokens)
             if limit.reserver is not None and limit.reserver is not flow and flow.rank >= limit.reserver.rank:
-                room = 0
+                room = limit.beside(room)
             if room < count:
                 count, blocked = room, limit
         measured = self._measuring and flow.measured

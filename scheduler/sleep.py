@@ -116,6 +116,7 @@ class Sleep:
                     woke |= self._wake(turns, room, now)
                 else:
                     woke |= self._wake_despite(limit, turns, now)
+                    woke |= self._wake(turns, limit.beside(room), now)
                 if not turns.size and not turns.woken:
                     del limit.sleepers[able]
         return woke
@@ -218,24 +219,24 @@ class Sleep:
             heapq.heappush(self._timers, (at, self._number, limit))
 
     def _look(self, now: float) -> None:
-        """Flows that waited too long reserve all their limits, the longest first; who kept them too long lays them
-        down, and waits anew."""
+        """Flows that waited too long reserve all their limits, the longest first. Who kept them too long lays them
+        down, and waits anew; nobody reserves those for as long, else flows that cannot start for an hour would keep in
+        turns what others need."""
         for flow in list(self.blocked):
             if now - flow.since < PATIENCE:
                 break
             if flow.reserves:
                 if now - flow.reserves >= KEEPS + filling(flow):
                     self._release(flow)
+                    for limit in flow.charges:
+                        limit.unreserved_until = now + KEEPS
                     flow.since = now
                     self.blocked[flow] = self.blocked.pop(flow)
-            elif max(len(flow.charges), len(flow.measured)) > 1 and all(
-                limit.reserver is None and limit.reservable for limit in flow.charges
-            ):
+            elif flow.asleep is not None and flow.items and _may_reserve(flow, now):
                 flow.reserves = now
                 for limit in flow.charges:
                     limit.reserver = flow
-                if flow.asleep is not None:
-                    self.roomy[flow.asleep] = None
+                self.roomy[flow.asleep] = None
 
     def _release(self, flow: Flow) -> None:
         flow.reserves = 0.0
@@ -243,3 +244,10 @@ class Sleep:
             if limit.reserver is flow:
                 limit.reserver = None
                 self.roomy[limit] = None
+
+
+def _may_reserve(flow: Flow, now: float) -> bool:
+    """Whether it waits for several limits, all of which it may reserve."""
+    return max(len(flow.charges), len(flow.measured)) > 1 and all(
+        limit.reserver is None and limit.reservable and now >= limit.unreserved_until for limit in flow.charges
+    )

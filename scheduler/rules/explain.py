@@ -78,8 +78,10 @@ def held_by(flow: Flow, limit: Limit, now: float) -> bool:
     """Whether a limit keeps the head of a flow waiting."""
     if isinstance(limit, UnitLimit):
         return flow.asleep is limit or limit.waiting or not limit.enough(limit.holds(now), _needed(flow, limit))
-    reserver = limit.reserver
-    return limit.room(now) <= 0 or (reserver is not None and reserver is not flow and flow.rank >= reserver.rank)
+    reserver, room = limit.reserver, limit.room(now)
+    if reserver is not None and reserver is not flow and flow.rank >= reserver.rank:
+        room = limit.beside(room)
+    return room <= 0
 
 
 def limit_reason(limit: Limit) -> Reason:

@@ -39,6 +39,7 @@ class Limit:
         "sleepers",
         "tokens",
         "units",
+        "unreserved_until",
         "version",
     )
 
@@ -53,6 +54,7 @@ class Limit:
         self.tokens = self.burst if quota.rate else math.inf
         self.at = now if quota.rate else math.inf
         self.reserver: Any = None
+        self.unreserved_until = -math.inf
         self.sleepers: dict[Any, Any] = {}
         self.units: tuple[Any, ...] = ()
 
@@ -90,6 +92,11 @@ class Limit:
             self.refill(now)
         room = self.concurrency - self.running
         return room if room <= self.tokens else int(self.tokens)
+
+    def beside(self, room: int) -> int:
+        """How much of its room is left to others where it is reserved: all but one place or token. Nothing where it has
+        units: how much of them is needed nobody knows."""
+        return 0 if self.units else room - 1
 
     def start(self, count: int) -> None:
         """`count` items start; at most what `room` just said."""

@@ -14,6 +14,7 @@ from unit.scheduler import test_adaptive_rule as adaptive_rule
 from unit.scheduler import test_flow_limits as limits_stories
 from unit.scheduler import test_gates as gate_stories
 from unit.scheduler import test_protection as downstream_stories
+from unit.scheduler import test_reservations as reserving_stories
 from unit.scheduler import test_reserve as reserve_stories
 from unit.scheduler import test_scheduler_rules as rule_stories
 from unit.scheduler import test_shares as shares_stories
@@ -66,6 +67,7 @@ def reserving(story: Callable[[Any], None]) -> Callable[[], None]:
 
 
 composed = history(limits_stories.Composed)
+in_turns = reserving_stories.test_flows_that_wait_for_their_own_full_limit_keep_of_a_shared_one_what_they_need
 
 
 class Mistake(NamedTuple):
@@ -133,6 +135,12 @@ MISTAKES = {
         "limit.reserver = None",
         "pass",
         limits_stories.test_a_flow_that_needs_two_limits_is_not_starved_by_those_that_need_one,
+    ),
+    "a reservation keeps all the room that there is": Mistake(
+        limit.Limit, "beside", "0 if self.units else room - 1", "0", lambda: in_turns(2, 20, 0.9)
+    ),
+    "a reservation follows the other": Mistake(
+        sleep.Sleep, "_look", "limit.unreserved_until = now + KEEPS", "pass", lambda: in_turns(3, 4, 0.4)
     ),
     "weights weigh nothing": Mistake(
         turns.Turns,
