@@ -110,6 +110,7 @@ class Dispatch:
         most = max(1, min(CHUNK, limit_of(able.pools) // CHUNK_PART))
         if sharing:
             self._serve_shared(able, room, most)
+            self._give_back(fresh, room > len(self._taken))
         else:
             turns.serve(room, most, now, self._start)
         self._place_taken(able)
@@ -132,6 +133,13 @@ class Dispatch:
             room -= len(self._taken) - before
         if able.idle.size and not turns.size:
             able.idle.serve(min(room, int(self._ceiling * (slots - kept)) - busy), most, now, self._start)
+
+    def _give_back(self, fresh: list[Flow], room: bool) -> None:
+        """Takes their shares of limits from flows that were woken and not served, since they may wait long: from those
+        that are opportunistic, and where there is `room` left, from all, since that is kept from them."""
+        for flow in fresh:
+            if flow.woken_by is not None and (room or flow.function.opportunistic):
+                self._sleep.tried(flow)
 
     def _start_all(self, able: Able, flows: list[Flow]) -> None:
         """There is room for all that waits, so nobody's turn matters; charges do, of all flows together unless one of

@@ -233,6 +233,13 @@ MISTAKES = {
         "turns",
         reserving(reserve_stories.test_what_is_opportunistic_runs_only_in_what_others_leave),
     ),
+    "who has no slot keeps its share of a limit": Mistake(
+        dispatch.Dispatch,
+        "_give_back",
+        "self._sleep.tried(flow)",
+        "pass",
+        reserving(reserve_stories.test_who_waits_for_slots_that_are_kept_keeps_no_share_of_a_limit),
+    ),
     "a downstream shrinks with each throttle": Mistake(
         adaptive.AdaptiveLimit,
         "told",

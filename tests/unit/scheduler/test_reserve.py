@@ -12,7 +12,9 @@ from hypothesis.stateful import rule
 from unit.scheduler.test_flow_limits import Composed, drive, keys
 from unit.scheduler.test_scheduler_core import SIZES, WALL, core, flight, worker_of
 
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota
+from tailrace.model.unit_rate import UnitRate
 from tailrace.model.workload import FLIGHT_ITEMS, Kind
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.holds import holds
@@ -189,3 +191,40 @@ class Reserved(Composed):
 
 TestReserved = Reserved.TestCase
 TestReserved.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.parametrize(
+    "limited", [Quota(downstream="d", concurrency=1), Quota(downstream="d", units=(UnitRate("rows", 10.0, 1.0),))]
+)
+def test_what_is_opportunistic_keeps_no_share_of_a_limit_while_others_have_the_slots(
+    made: Core, limited: Quota
+) -> None:
+    # Given an opportunistic function and another one that call a downstream, and a third one that fills all slots
+    worker, tailer = worker_of(made, limit=10), source_of(made)
+    specs = [FunctionSpec("a", downstreams=("d",)), FunctionSpec("b", downstreams=("d",))]
+    made.apply([], [limited, Quota("a", opportunistic=True)], specs, 1, 0.0)
+    push(made, tailer, *[Kind("a")] * 400)
+    runs = {"a": 0.1, "b": 0.1, "c": 0.1}
+    ends: list[Any] = []
+    drive(made, worker, 1.0, 0.01, runs, ends)
+    push(made, tailer, *[Kind("b")] * 400, *[Kind("c")] * 4000)
+    # When all compete
+    started = drive(made, worker, 20.0, 0.01, runs, ends)
+    # Then the downstream is used all the time by who may use it
+    assert started[Kind("b")] > 100
+    assert started[Kind("a")] <= 2
+
+
+def test_who_waits_for_slots_that_are_kept_keeps_no_share_of_a_limit(made: Core) -> None:
+    # Given slots that are kept for a reserve that is not lent, and a limit that both who has it and who has not need
+    worker, tailer = worker_of(made, limit=10), source_of(made)
+    specs = [FunctionSpec("a", downstreams=("d",)), FunctionSpec("b", downstreams=("d",))]
+    quotas = [Quota(downstream="d", concurrency=1), Quota("b", reserve=300.0, lend=False)]
+    made.apply([], quotas, specs, 1, 0.0)
+    push(made, tailer, *[Kind("a")] * 400, *[Kind("b")] * 400)
+    runs, ends = {"a": 0.1, "b": 0.1, "c": 1000.0}, list[Any]()
+    drive(made, worker, 1.0, 0.01, runs, ends)
+    push(made, tailer, *[Kind("c")] * 400)
+    # When what others may have is taken for long, Then whoever has the reserve has the limit
+    started = drive(made, worker, 20.0, 0.01, runs, ends)
+    assert started[Kind("b")] > 100
