@@ -1,4 +1,4 @@
-"""What a tailer sends or writes at once is bounded by bytes: a message between two parts is."""
+"""Bytes of what a tailer sends or writes at once: they are bounded, as a message between two parts is."""
 
 from __future__ import annotations
 
