@@ -37,6 +37,8 @@ from .advance import PostgresAdvance
 
 #: Seconds between two advances of what this process ended, and between two looks at what others left.
 PAUSE, LOOK = 0.02, 1.0
+#: Steps that who seals or changes a tree waits for: enough for a few jobs, and `run` goes on with the rest.
+SOON = 32
 #: Items that one step of another try takes along, and rows that one step of the retention forgets.
 TAKEN, FORGOTTEN = 1000, 2000
 _ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
@@ -179,7 +181,7 @@ class PostgresJobs:
             return False
         if outcome != "sealed":
             self._refuse(outcome, tree, job, told)
-        await self.advance()
+        await self._advance_soon()
         return True
 
     async def show(self, tree: str, item: str = "") -> TreeStatus | None:
@@ -205,7 +207,7 @@ class PostgresJobs:
         [(word,)] = await self._ground.rows(call.CHANGE, (tree, what, why), "a change of a job")
         if word == "unknown":
             raise refusals.unknown(tree)
-        await self.advance()
+        await self._advance_soon()
         return str(word)
 
     async def retry(self, tree: str, id: str, who: str) -> int:
@@ -225,7 +227,7 @@ class PostgresJobs:
             if outcome == "other":
                 raise refusals.another(id)
             self._queue.changed()
-        await self.advance()
+        await self._advance_soon()
         return int(count)
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
@@ -278,6 +280,10 @@ class PostgresJobs:
             if not done.left:
                 return False
         return True
+
+    async def _advance_soon(self) -> None:
+        if await self.advance(SOON):
+            self._due.set()
 
     async def run(self) -> None:
         """Advances what this process ended soon, and what others left now and then. A server that is away is waited

@@ -28,7 +28,8 @@ NOW = "SELECT S.now_micros(%s::bigint)"
 
 FOLD = (
     "SELECT job, tree, name, prefix, suffix, most_bytes, gather, each, sealed, pending, looked, complete, folds,"
-    " parents, open_parents, policy, most_failed, tree_failed, ending, paused FROM S.job_fold(%s::int)"
+    " parents, open_parents, policy, most_failed, tree_failed, ending, paused, upto"
+    " FROM S.job_fold(%s::int, %s::bigint)"
 )
 DECIDE = "SELECT done FROM S.job_decide(%s::bigint, %s::bigint[], %s::bigint[], %s::text[]) AS done"
 END_TREE = "SELECT new FROM S.job_end_tree(%s::bigint, %s::text, %s::text) AS new"

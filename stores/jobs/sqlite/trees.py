@@ -226,7 +226,8 @@ def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str,
         connection.execute("UPDATE jobs SET due = 1, looked = 0 WHERE tree = ? AND complete_at IS NULL", (number,))
         memory.jobs.paused.discard(number)
         rows = connection.execute("SELECT job FROM jobs WHERE tree = ? AND due = 1", (number,)).fetchall()
-        memory.jobs.due.update(job for (job,) in rows)
+        for (job,) in rows:
+            memory.jobs.due.add(number, job)
     return "done"
 
 
