@@ -156,7 +156,7 @@ class JobsBoundsLaws:
         # When all of it runs, and what failed is tried again in another tree
         for again in ("", "again"):
             if again:
-                assert await engine.jobs.retry(tree.id, again, "") == 1
+                assert await engine.jobs.retry(tree.id, again, "") == (again, 1)
             while (leased := await take(engine, tree)) is not None:
                 ends = []
                 for index, (id, kind, payload) in enumerate(
