@@ -109,6 +109,7 @@ CREATE TABLE IF NOT EXISTS job_redrives ( -- workloads of items that failed, and
     job INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS job_redrives_of ON job_redrives (job);
+CREATE INDEX IF NOT EXISTS job_redrives_items ON job_redrives (item);
 CREATE TABLE IF NOT EXISTS job_results (
     item INTEGER PRIMARY KEY,
     result BLOB NOT NULL
