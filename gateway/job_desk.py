@@ -189,9 +189,9 @@ class JobDesk:
         """Another tree of what failed."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
-        count = await self._store().retry(tree, id, who)
-        _LOG.info("%s made the job %s of %d failed items of %s", who or "somebody", id, count, tree)
-        return await self._known(id)
+        made = await self._store().retry(tree, id, who)
+        _LOG.info("%s made the job %s of %d failed items of %s", who or "somebody", made.id, made.items, tree)
+        return await self._known(made.id)
 
     async def audit_job(self, tree: str) -> list[str]:
         """What does not agree."""

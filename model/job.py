@@ -117,6 +117,14 @@ class ItemRedrive(NamedTuple):
     refused: str = ""
 
 
+class TreeRetry(NamedTuple):
+    """Another try of what failed in a tree: the id of its tree, which may have been begun under another id than was
+    asked for, and how many items that has of the former one."""
+
+    id: str
+    items: int
+
+
 @dataclass(frozen=True, slots=True)
 class JobStatus:
     """One job of a tree, and how its items stand. `complete_at`: wall clock seconds; 0: it is not. `collection` and

@@ -106,7 +106,7 @@ def change(talk: Conversation, tree: str, what: str) -> Steps[str]:
 
 
 def retry(talk: Conversation, tree: str, id: str) -> Steps[TreeStatus]:
-    """Makes another tree of what failed in one."""
+    """Makes another tree of what failed in one, or goes on with the open one. The answer has its id."""
     found: TreeStatus = yield from _asked(talk, JobPort.retry_job, LONGEST_WAIT, tree=tree, id=id, who=whoami())
     return found
 

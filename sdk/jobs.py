@@ -110,6 +110,15 @@ class Followed:
         yield from self._known(talk)
         return (yield from job_calls.change(talk, self.id, what))
 
+    _again = ""  # the id of another try that was asked for and not answered
+
+    def _retry(self, talk: Conversation) -> Steps[str]:
+        """Another try: the id that it has. One that was not answered is asked for again with the id that it had."""
+        self._again = self._again or job_calls.new_id()
+        found = yield from job_calls.retry(talk, self.id, self._again)
+        self._again = ""
+        return found.id
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}>"
 
@@ -192,9 +201,7 @@ class Job(Followed):
 
     def retry(self) -> Job:
         """Another job, of the items that failed in this one, which must be over: the same tree, filled and sealed."""
-        id = job_calls.new_id()
-        self._client._run(job_calls.retry(self._client._talk, self.id, id))
-        return Job(self._client, id, None, "")
+        return Job(self._client, self._client._run(self._retry(self._client._talk)), None, "")
 
     def delete(self) -> str:
         """Cancels it, and forgets it once nothing of it runs."""
@@ -267,9 +274,7 @@ class AsyncJob(Followed):
 
     async def retry(self) -> AsyncJob:
         """Another job, of the items that failed in this one. See `Job.retry`."""
-        id = job_calls.new_id()
-        await self._client._run(job_calls.retry(self._client._talk, self.id, id))
-        return AsyncJob(self._client, id, None, "")
+        return AsyncJob(self._client, await self._client._run(self._retry(self._client._talk)), None, "")
 
     async def delete(self) -> str:
         """Cancels it, and forgets it once nothing of it runs."""

@@ -60,6 +60,11 @@ def check_url(text: str, allowed: Sequence[Network]) -> None:
             f"on_done is {shown!r}: http is taken only where `callbacks.allow` names networks; use https"
         )
     literal = address_of(host)
+    if (literal is None and _ends_in_a_number(host)) or ("%" in host and ":" not in host):
+        raise InvalidRequest(
+            f"on_done is {shown!r}: its host is no address as it stands, and might be taken for one: write an address "
+            "as its four numbers, or give a name"
+        )
     if literal is not None and not may_go_to(literal, allowed):
         raise InvalidRequest(refused(host, literal))
 
@@ -74,12 +79,20 @@ def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
         return None
 
 
+def _ends_in_a_number(host: str) -> bool:
+    """Whether some resolvers take a host for an address, such as `127.1`, `2130706433` or `0x7f.1` (the rule of the URL
+    Standard of WHATWG)."""
+    last = host.removesuffix(".").rpartition(".")[2].lower()
+    return last.isdigit() or (last.startswith("0x") and set(last[2:]) <= set("0123456789abcdef"))
+
+
 def may_go_to(address: ipaddress.IPv4Address | ipaddress.IPv6Address, allowed: Sequence[Network]) -> bool:
-    """Whether a callback may go there: it is public, or in a network that was named."""
-    mapped = getattr(address, "ipv4_mapped", None) or address
-    if any(mapped.version == network.version and mapped in network for network in allowed):
+    """Whether a callback may go there: it is public, or in a network that was named. An IPv6 address that leads to one
+    of IPv4 (mapped, 6to4) is judged as that."""
+    judged = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
+    if any(judged.version == network.version and judged in network for network in allowed):
         return True
-    return bool(mapped.is_global and not mapped.is_multicast and not mapped.is_reserved)
+    return bool(judged.is_global and not judged.is_multicast and not judged.is_reserved)
 
 
 def refused(host: str, address: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn, Protocol, runtime_checkable
 
 from ...model.errors import InvalidRequest
-from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ..config import StoresConfig
 from ..queue.intake import Callback
 from ..queue.queue import Queue
@@ -65,7 +65,7 @@ class NoJobs:
     async def change(self, tree: str, what: str, why: str) -> str:
         self._refuse()
 
-    async def retry(self, tree: str, id: str, who: str) -> int:
+    async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
         self._refuse()
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:

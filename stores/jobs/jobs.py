@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ...model.workload import Kind
 from ..queue.intake import Callback
 
@@ -63,9 +63,10 @@ class Jobs(JobRedrives, Protocol):
     async def change(self, tree: str, what: str, why: str) -> str:
         """Does `cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
 
-    async def retry(self, tree: str, id: str, who: str) -> int:
-        """Makes another tree of this one's failed items, with this id, and seals it; how many. Asked again, it goes on
-        where it was. Raises Conflict for a tree that is not over, InvalidRequest where nothing failed."""
+    async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
+        """Makes another tree of this one's failed items, with this id, and seals it. Asked again, it goes on where it
+        was; with another id too, while the tree that was begun is open, whose id the answer has. Raises Conflict for a
+        tree that is not over, InvalidRequest where nothing failed."""
 
     async def audit(self, tree: str) -> list[str]:
         """What of a tree does not agree with itself: nothing, unless rows were changed by somebody else."""

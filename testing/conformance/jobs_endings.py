@@ -51,6 +51,24 @@ class JobsEndingLaws:
         assert (found.state, found.why, found.succeeded, found.failed) == ("cancelled", "enough", 1, 699)
         assert await engine.jobs.change(tree.id, "cancel", "again") == "over"
 
+    async def test_other_trees_go_on_while_an_older_one_of_many_items_is_being_cancelled(
+        self, engine: JobsEngine
+    ) -> None:
+        # Given a tree of many items, and a younger one of which the last item runs
+        older, tree = await make(engine, tree_of(job("a"), id="older")), await make(engine, tree_of(job("a")))
+        for call in range(3):
+            await fill(engine, older, *[b"1"] * 900, call=f"call-{call}")
+        await fill(engine, tree, b"1")
+        await engine.jobs.seal(tree.id, "")
+        leased = await take(engine, tree)
+        assert leased is not None
+        # When the older one is cancelled, and the younger one's item ends meanwhile
+        await engine.jobs.change(older.id, "cancel", "enough")
+        assert await engine.queue.settle(leased.fence, leased.ids, []) == []
+        await engine.sweep()
+        # Then the younger one does not wait until all items of the older one are cancelled
+        assert (await shown(engine, tree)).state == "complete"
+
     async def test_a_failed_item_makes_none_and_the_policy_says_what_becomes_of_the_tree(
         self, engine: JobsEngine
     ) -> None:

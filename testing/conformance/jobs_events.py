@@ -98,7 +98,7 @@ class JobEventsLaws:
         rows = await outbox(engine).take_events(100, 30.0)
         assert [event for event, _, _ in told(rows)] == ["item_failed", "job_completed"]
         await outbox(engine).forget_events([row.number for row in rows])
-        assert await engine.jobs.retry(tree.id, "again", "") == 1
+        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 1)
         await work(engine, tree, lambda name, payload: payload)
         rows = await outbox(engine).take_events(100, 30.0)
         assert {row.tree for row in rows} == {"again"}

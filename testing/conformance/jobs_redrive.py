@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...model.claim import Settle, State
-from ...model.job import ItemRedrive, JobItem
+from ...model.job import ItemRedrive, JobHolder, JobItem
 from ...model.workload import Kind
 from ...stores.queue.queue import NewItem
 from .jobs_engine import JobsEngine, fill, job, make, shown, take, tree_of, work
@@ -74,6 +74,25 @@ class JobsRedriveLaws:
         await work(engine, tree, lambda name, payload: payload)
         found = await shown(engine, tree)
         assert (found.state, found.succeeded, found.failed) == ("complete", 3, 0)
+
+    async def test_a_redriven_item_adds_nothing_twice_that_a_former_life_of_it_added(self, engine: JobsEngine) -> None:
+        # Given an item whose runs add items to another job, under tokens of their workload, one more in each life
+        tree = await make(engine, tree_of(job("a"), job("b", "a")))
+        await fill(engine, tree, b"1")
+        for life in range(3):
+            leased = await take(engine, tree, ["a"])
+            assert leased is not None
+            run = JobHolder(leased.ids[0], leased.fence)
+            for addition in range(life + 1):
+                # When a run adds what a former life of its item has added, then it is answered as that was
+                token, items = f"in-{run.workload}-{addition}", [JobItem(b"2")] * (addition + 1)
+                assert await engine.jobs.add("", "b", token, items, run) == addition + 1
+            lost = Settle(run.workload, leased.fence, State.FATAL_FAILURE, reason="bad")
+            assert await engine.queue.settle(leased.fence, [], [lost]) == []
+            await engine.jobs.redrive([run.workload])
+            await engine.reopen()
+        # Then each addition was made once, by whichever life made it first
+        assert (await shown(engine, tree)).jobs[1].pending == 1 + 2 + 3
 
     async def test_what_is_over_or_did_not_fail_or_is_no_item_is_not_redriven(self, engine: JobsEngine) -> None:
         tree, other = await make(engine, tree_of(job("a"))), await make(engine, tree_of(job("a"), id="job-2"))
@@ -156,7 +175,7 @@ class JobsBoundsLaws:
         # When all of it runs, and what failed is tried again in another tree
         for again in ("", "again"):
             if again:
-                assert await engine.jobs.retry(tree.id, again, "") == 1
+                assert await engine.jobs.retry(tree.id, again, "") == (again, 1)
             while (leased := await take(engine, tree)) is not None:
                 ends = []
                 for index, (id, kind, payload) in enumerate(

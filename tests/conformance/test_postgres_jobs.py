@@ -20,6 +20,7 @@ from tailrace.testing.conformance.jobs_events import JobEventsLaws
 from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
+from tailrace.testing.conformance.jobs_retry import JobsRetryLaws
 
 
 class _AdvancedQueue(PostgresQueue):
@@ -55,7 +56,9 @@ class Engine(ServedQueue):
         return await self.jobs.sweep()
 
 
-class TestPostgresJobs(JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws):
+class TestPostgresJobs(
+    JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws, JobsRetryLaws
+):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

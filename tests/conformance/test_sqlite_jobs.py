@@ -21,6 +21,7 @@ from tailrace.testing.conformance.jobs_events import JobEventsLaws
 from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
+from tailrace.testing.conformance.jobs_retry import JobsRetryLaws
 
 
 class Engine:
@@ -57,7 +58,9 @@ class Engine:
         return await self.jobs.sweep()
 
 
-class TestSqliteJobs(JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws):
+class TestSqliteJobs(
+    JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws, JobsRetryLaws
+):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path / "queue.db")

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Literal
 
+import psycopg
 import pytest
 
 from tailrace.foundation.clock import SYSTEM_CLOCK
-from tailrace.model.claim import Settle, State
+from tailrace.model.claim import Leased, Settle, State
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import Conflict, TailraceError
 from tailrace.model.job import JobItem
 from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
+from tailrace.stores.jobs.postgres.advance import PostgresAdvance
 from tailrace.stores.jobs.postgres.jobs import PostgresJobs
-from tailrace.stores.jobs.postgres.statements import CHANGE
+from tailrace.stores.jobs.postgres.statements import CHANGE, FOLD
 from tailrace.stores.queue.intake import Callback
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.jobs_engine import TOLD, feedings, job, tree_of
@@ -176,6 +178,72 @@ async def test_nothing_of_a_cancelled_tree_is_handed_out_though_who_cancelled_it
         found = await node.jobs.show("t0")
     assert found is not None
     assert (found.state, found.failed) == ("cancelled", 20)
+
+
+class _HeldFold:
+    """The ground of an advance whose look at jobs is committed when it is let go."""
+
+    def __init__(self, node: Node, connection: psycopg.AsyncConnection[Any], schema: str) -> None:
+        self._ground, self._connection, self._schema = node.jobs._ground, connection, schema
+        self.looked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
+        if statement != FOLD:
+            return await self._ground.rows(statement, arguments, about)
+        async with self._connection.transaction():
+            cursor = await self._connection.execute(statement.replace("S.", f"{self._schema}.").encode(), arguments)
+            found = await cursor.fetchall()
+            self.looked.set()
+            await self.go.wait()
+        return found
+
+    async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
+        return await self._ground.read(statement, arguments, about)
+
+
+async def test_a_threshold_holds_for_failures_that_two_advances_count_at_once(
+    postgres_server: str, postgres_schema: str
+) -> None:
+    # Given a tree that bears one failure, of which the last items of two jobs run
+    node = Node(postgres_server, postgres_schema)
+    tree = tree_of(job("a"), job("b", "a"), job("c", "a"), id="t0", policy="threshold", most_failed=1)
+    async with AsyncExitStack() as stack:
+        await node.queue.open()
+        stack.push_async_callback(node.queue.close)
+        await node.jobs.create(tree, feedings(tree))
+        await node.jobs.add("t0", "", "call", [JobItem(b"x")])
+        await node.jobs.seal("t0", "")
+        root = await _claimed(node, "a")
+        await node.queue.settle(root.fence, [], [Settle(root.ids[0], root.fence, State.SUCCESS, result=b"1")])
+        await node.jobs.advance()
+        last = [await _claimed(node, name) for name in "bc"]
+        # When both fail, and who counts one of them does not see the other's count
+        held = _HeldFold(
+            node,
+            await stack.enter_async_context(await psycopg.AsyncConnection.connect(postgres_server, autocommit=True)),
+            postgres_schema,
+        )
+        ends = [Settle(each.ids[0], each.fence, State.FATAL_FAILURE, reason="it fails") for each in last]
+        await node.queue.settle(last[0].fence, [], ends[:1])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(PostgresAdvance(held).step())
+            await held.looked.wait()
+            await node.queue.settle(last[1].fence, [], ends[1:])
+            await node.jobs.advance()
+            held.go.set()
+        # Then the tree has failed all the same, and says why
+        await node.jobs.advance()
+        found = await node.jobs.show("t0")
+        assert found is not None
+        assert (found.state, found.failed) == ("failed", 2)
+        assert found.why == "2 of its items failed, and its policy is threshold of 1"
+        assert await node.jobs.audit("t0") == []
+
+
+async def _claimed(node: Node, name: str) -> Leased:
+    leased = await node.queue.lease(Demand({Cell(f"t0:{name}", 2): 1}, frozenset(), 1), 30.0, 0.0)
+    assert leased is not None
+    return leased
 
 
 async def test_a_server_that_is_killed_again_and_again_loses_nothing_of_a_tree(

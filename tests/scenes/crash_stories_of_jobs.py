@@ -66,7 +66,7 @@ class JobsStory:
             await self._round(stores)
         self.told.add("over")
         await self._results(stores)
-        assert await stores.jobs.retry("job-1", "job-2", "") == 1
+        assert await stores.jobs.retry("job-1", "job-2", "") == ("job-2", 1)
         while not (again := await stores.jobs.show("job-2")) or not again.over or len(self.events) < 2:
             await self._round(stores)
         assert [each.failed for each in again.jobs] == [1, 0, 0, 0]

@@ -36,7 +36,8 @@ class JobPort(Protocol):
         """`cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
 
     async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
-        """Another tree, of this id, of the failed items of one that is over; asked again, it goes on where it was."""
+        """Another tree, of this id, of the failed items of one that is over; asked again, it goes on where it was, with
+        another id too while the tree that was begun is open."""
 
 
 class JobAuditPort(Protocol):

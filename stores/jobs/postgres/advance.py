@@ -27,7 +27,8 @@ class Ground(Protocol):
 
 
 class FoldedJob(NamedTuple):
-    """A job with all that was counted of it until now, as `job_fold` answers."""
+    """A job with all that was counted of it until now, as `job_fold` answers. `upto`: behind this one there may be
+    others to look at; 0: there are none."""
 
     job: int
     tree: int
@@ -49,6 +50,7 @@ class FoldedJob(NamedTuple):
     tree_failed: int
     ending: str
     paused: bool
+    upto: int
 
     @property
     def stands(self) -> JobStands:
@@ -89,16 +91,20 @@ class _CutResult(NamedTuple):
 
 
 class PostgresAdvance:
-    """The advances of one process. `at` is µs instead of the server's clock, or None."""
+    """The advances of one process. `at` is µs instead of the server's clock, or None. Each step goes on behind the jobs
+    of the one before, so that all have their turns."""
 
     def __init__(self, ground: Ground, at: int | None = None) -> None:
         self._ground = ground
         self.at = at
         self._cut: _CutResult | None = None
+        self._behind = 0  # the last job that this round has looked at
+        self._left = 0  # jobs of this round that may need another step
 
     async def step(self) -> Advanced:
-        """One step of some jobs: how many were due, and whether items are due now that were not."""
-        found = await self._ground.rows(call.FOLD, (JOBS,), "a look at jobs")
+        """One step of some jobs: how many of this round may need another one, and whether items are due now that were
+        not."""
+        found = await self._ground.rows(call.FOLD, (JOBS, self._behind), "a look at jobs")
         decided: list[tuple[FoldedJob, str]] = []
         woken = False
         for row in map(FoldedJob._make, found):
@@ -118,7 +124,10 @@ class PostgresAdvance:
                 "a decision about jobs",
             )
             woken |= any(step == "complete" for _, step in decided)  # its callback may be due
-        return Advanced(sum(step != "nothing" for _, step in decided) + len(found) - len(decided), woken)
+        left = self._left + sum(step != "nothing" for _, step in decided) + len(found) - len(decided)
+        self._behind = FoldedJob._make(found[0]).upto if found else 0
+        self._left = left if self._behind else 0
+        return Advanced(left + (self._behind > 0), woken)
 
     async def _step(self, row: FoldedJob) -> tuple[str, bool]:
         """What is to be written of a job, or nothing where this took a step of it; whether items are due by it."""

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from ....model.errors import Unavailable
-from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ....model.name import is_name
 from ....model.workload import Kind
 from ...postgres.arrays import blobs, numbers, texts, truths
@@ -26,7 +26,7 @@ from ...queue.postgres.queue import PostgresQueue
 from ...queue.postgres.submit import NEW_IDS
 from ...queue.queue import NewItem
 from ..jobs import Feeding, JobEventRow
-from ..rules import refusals
+from ..rules import refusals, retrying
 from ..rules.events import mask_of
 from ..rules.feeding import NOTHING
 from ..rules.redriving import ItemStands, why_not
@@ -37,8 +37,10 @@ from .advance import PostgresAdvance
 
 #: Seconds between two advances of what this process ended, and between two looks at what others left.
 PAUSE, LOOK = 0.02, 1.0
-#: Items that one step of another try takes along, and rows that one step of the retention forgets.
-TAKEN, FORGOTTEN = 1000, 2000
+#: Steps that who seals or changes a tree waits for: enough for a few jobs, and `run` goes on with the rest.
+SOON = 32
+#: Rows that one step of the retention forgets.
+FORGOTTEN = 2000
 _ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
 
 _LOG = logging.getLogger("tailrace.stores")
@@ -179,7 +181,7 @@ class PostgresJobs:
             return False
         if outcome != "sealed":
             self._refuse(outcome, tree, job, told)
-        await self.advance()
+        await self._advance_soon()
         return True
 
     async def show(self, tree: str, item: str = "") -> TreeStatus | None:
@@ -205,17 +207,17 @@ class PostgresJobs:
         [(word,)] = await self._ground.rows(call.CHANGE, (tree, what, why), "a change of a job")
         if word == "unknown":
             raise refusals.unknown(tree)
-        await self.advance()
+        await self._advance_soon()
         return str(word)
 
-    async def retry(self, tree: str, id: str, who: str) -> int:
+    async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
         refusals.check_names(tree)
         refusals.check_id(id)
         outcome, count = "more", 0
         while outcome == "more":
-            await self._queue.room.look(TAKEN)
-            arguments = (self._ground.time(), tree, id, who, TAKEN)
-            [(outcome, count)] = await self._ground.rows(call.RETRY, arguments, "another try of a job")
+            await self._queue.room.look(retrying.TAKEN)
+            arguments = (self._ground.time(), tree, id, who, retrying.TAKEN, retrying.TAKEN_BYTES)
+            [(outcome, count, id)] = await self._ground.rows(call.RETRY, arguments, "another try of a job")
             if outcome == "unknown":
                 raise refusals.unknown(tree)
             if outcome == "open":
@@ -225,8 +227,8 @@ class PostgresJobs:
             if outcome == "other":
                 raise refusals.another(id)
             self._queue.changed()
-        await self.advance()
-        return int(count)
+        await self._advance_soon()
+        return TreeRetry(id, count)
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         formers = [*dict.fromkeys(number for each in workloads if (number := id_number(each)) >= 0)]
@@ -278,6 +280,10 @@ class PostgresJobs:
             if not done.left:
                 return False
         return True
+
+    async def _advance_soon(self) -> None:
+        if await self.advance(SOON):
+            self._due.set()
 
     async def run(self) -> None:
         """Advances what this process ended soon, and what others left now and then. A server that is away is waited

@@ -16,7 +16,9 @@ ADD = (
 KEPT = "SELECT coalesce(sum(items), 0)::bigint FROM S.counts WHERE state = 102"
 SEAL = "SELECT outcome, told FROM S.job_seal(%s::text, %s::text)"
 CHANGE = "SELECT word FROM S.job_change(%s::text, %s::text, %s::text) AS word"
-RETRY = "SELECT outcome, items FROM S.job_retry(%s::bigint, %s::text, %s::text, %s::text, %s::int)"
+RETRY = (
+    "SELECT outcome, items, told FROM S.job_retry(%s::bigint, %s::text, %s::text, %s::text, %s::int, %s::bigint, true)"
+)
 REDRIVE = (
     "SELECT former, item, stands, complete, ends, told, lane, moment"
     " FROM S.job_redrive(%s::bigint, %s::bigint[], %s::bigint[])"
@@ -28,7 +30,8 @@ NOW = "SELECT S.now_micros(%s::bigint)"
 
 FOLD = (
     "SELECT job, tree, name, prefix, suffix, most_bytes, gather, each, sealed, pending, looked, complete, folds,"
-    " parents, open_parents, policy, most_failed, tree_failed, ending, paused FROM S.job_fold(%s::int)"
+    " parents, open_parents, policy, most_failed, tree_failed, ending, paused, upto"
+    " FROM S.job_fold(%s::int, %s::bigint)"
 )
 DECIDE = "SELECT done FROM S.job_decide(%s::bigint, %s::bigint[], %s::bigint[], %s::text[]) AS done"
 END_TREE = "SELECT new FROM S.job_end_tree(%s::bigint, %s::text, %s::text) AS new"

@@ -25,4 +25,11 @@ def why_not(item: ItemStands, tree: str) -> str:
     return no_redrive(tree, "ends") if item.ending else ""
 
 
+def token_of(token: str, workload: str, first: str) -> str:
+    """The token of an addition that a run of a workload makes: as if the first workload of its item made it, so that no
+    life of an item adds again what a former one added."""
+    own = f"in-{workload}-"
+    return f"in-{first}-{token.removeprefix(own)}" if token.startswith(own) else token
+
+
 _FAILED = 2

@@ -16,7 +16,7 @@ from ..rules.refusals import too_large
 from .callback import tell
 from .ends import Born, end_tree, make, mark
 from .events import tell_complete
-from .memory import FedJob
+from .memory import APART, FedJob
 
 #: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
 STEPS, ROWS = 64, 8
@@ -72,10 +72,10 @@ _READ = (
 
 
 def advance(connection: sqlite3.Connection, memory: Memory, now: int) -> None:
-    """Does what is due, at most STEPS steps of it."""
+    """Does what is due, at most STEPS steps of it, one of each tree in turn."""
     due, steps = memory.jobs.due, STEPS
     while due and steps > 0:
-        job = min(due)  # parents before their children
+        job = due.turn()
         found = connection.execute(_READ, (job,)).fetchone()
         wrote = 0 if found is None else _step(connection, memory, _DueJob(*found), now)
         if not wrote:
@@ -112,6 +112,7 @@ def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, n
     gone = connection.execute("DELETE FROM job_expansions WHERE job = ?", (row.job,)).rowcount
     if gone:
         connection.execute("UPDATE jobs SET pending = pending - ? WHERE job = ?", (gone, row.job))
+        memory.jobs.taken_apart.pop(row.job, None)
     items = _pending(connection, row)
     for item in items:
         cancel(connection, memory, item, now)
@@ -175,21 +176,25 @@ def _expand(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: i
         )
     else:
         connection.execute("DELETE FROM job_expansions WHERE job = ? AND origin = ?", (row.job, origin))
-        memory.jobs.taken_apart = None
+        memory.jobs.taken_apart.pop(row.job, None)
         more -= 1
     connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (more, row.job))
     return 1 + made
 
 
 def _elements(connection: sqlite3.Connection, memory: Memory, row: _DueJob, origin: int) -> Sequence[bytes]:
-    """The elements of a result, which is read once for all of its steps."""
+    """The elements of a result, which is read once for all of its steps while few others are."""
     apart = memory.jobs.taken_apart
-    if apart is None or apart[:2] != (row.job, origin):
-        (result,) = connection.execute(
-            "SELECT result FROM job_expansions WHERE job = ? AND origin = ?", (row.job, origin)
-        ).fetchone()
-        apart = memory.jobs.taken_apart = (row.job, origin, elements(bytes(result), row.name))
-    return apart[2]
+    known = apart.get(row.job)
+    if known is not None and known[0] == origin:
+        return known[1]
+    (result,) = connection.execute(
+        "SELECT result FROM job_expansions WHERE job = ? AND origin = ?", (row.job, origin)
+    ).fetchone()
+    found = elements(bytes(result), row.name)
+    if known is not None or len(apart) < APART:
+        apart[row.job] = (origin, found)
+    return found
 
 
 def _gather(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:

@@ -174,19 +174,19 @@ def make(connection: sqlite3.Connection, memory: Memory, born: Sequence[Born], n
 
 
 def _count(connection: sqlite3.Connection, memory: Memory, job: int, succeeded: int, failed: int) -> None:
-    (due,) = connection.execute(
+    due, tree = connection.execute(
         "UPDATE jobs SET pending = pending - ?2 - ?3, succeeded = succeeded + ?2, failed = failed + ?3,"
-        " due = due OR pending = ?2 + ?3 WHERE job = ?1 RETURNING due",
+        " due = due OR pending = ?2 + ?3 WHERE job = ?1 RETURNING due, tree",
         (job, succeeded, failed),
     ).fetchone()
     if due:
-        memory.jobs.due.add(job)
+        memory.jobs.due.add(tree, job)
 
 
 def mark(connection: sqlite3.Connection, memory: Memory, job: int) -> None:
     """Something is to be done with a job."""
-    connection.execute("UPDATE jobs SET due = 1 WHERE job = ?", (job,))
-    memory.jobs.due.add(job)
+    (tree,) = connection.execute("UPDATE jobs SET due = 1 WHERE job = ? RETURNING tree", (job,)).fetchone()
+    memory.jobs.due.add(tree, job)
 
 
 def _apply_policy(connection: sqlite3.Connection, memory: Memory, failed: Counter[int]) -> None:
@@ -211,7 +211,8 @@ def end_tree(connection: sqlite3.Connection, memory: Memory, tree: int, ending: 
     memory.jobs.paused.add(tree)
     connection.execute("UPDATE jobs SET due = 1, looked = -1 WHERE tree = ? AND complete_at IS NULL", (tree,))
     jobs = connection.execute("SELECT job FROM jobs WHERE tree = ? AND complete_at IS NULL", (tree,)).fetchall()
-    memory.jobs.due.update(job for (job,) in jobs)
+    for (job,) in jobs:
+        memory.jobs.due.add(tree, job)
     memory.jobs.changed()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ....model.name import is_name
 from ....model.workload import Kind
 from ...queue.admission import check as check_items
@@ -99,20 +99,20 @@ class SqliteJobs:
 
         return await self._file.write(alter)
 
-    async def retry(self, tree: str, id: str, who: str) -> int:
+    async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
         refusals.check_names(tree)
         refusals.check_id(id)
         memory, bound = self._queue.memory(), self._queue.bounds[0]
+        step = retry.RetryStep(id)
 
-        def some(connection: sqlite3.Connection) -> tuple[int, bool]:
-            made = retry.go_on(connection, memory, (tree, id), who, bound, self._queue.now())
+        def some(connection: sqlite3.Connection) -> retry.RetryStep:
+            made = retry.go_on(connection, memory, (tree, step), who, bound, self._queue.now())
             advance(connection, memory, self._queue.now())
             return made
 
-        count, more = await self._file.write(some, heavy=True)
-        while more:
-            count, more = await self._file.write(some, heavy=True)
-        return count
+        while step.more:
+            step = await self._file.write(some, heavy=True)
+        return TreeRetry(step.id, step.items)
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         memory, bound = self._queue.memory(), self._queue.bounds[0]

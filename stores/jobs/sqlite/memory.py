@@ -11,9 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ...queue.sqlite.rows import json_text
+from .turns import DueJobs
 
 #: Jobs whose row and children are remembered; forgotten all at once when there are more.
 KNOWN = 4096
+#: Results whose elements are remembered between the steps of their expansions; others are read for each step.
+APART = 8
 #: A result of so many bytes fits any payload, while there is no job.
 _ANY = 1 << 62
 
@@ -58,7 +61,7 @@ class JobMemory:
     open    trees that are not complete
     due     jobs whose row is marked so
     paused  open trees that are
-    taken_apart  the result that is being expanded: its job, its origin and its elements
+    taken_apart  results that are being expanded, by their jobs: of each its origin and its elements; at most APART
     told    there may be events that no stream has
     bounded  some job has a bound of its own on failures of an item
     fits    a result of so many bytes fits every payload that is made of one; `each`: some are taken apart
@@ -66,21 +69,21 @@ class JobMemory:
 
     def __init__(self) -> None:
         self.open = 0
-        self.due: set[int] = set()
+        self.due = DueJobs()
         self.paused: set[int] = set()
         self.fits = _ANY
         self.each = self.bounded = False
         self.told = False
-        self.taken_apart: tuple[int, int, Sequence[bytes]] | None = None
+        self.taken_apart: dict[int, tuple[int, Sequence[bytes]]] = {}
         self._known: dict[int, KnownJob] = {}
 
     def reload(self, connection: sqlite3.Connection) -> None:
         """Reads everything from the tables."""
         self._known.clear()
         self.told = connection.execute("SELECT 1 FROM job_events LIMIT 1").fetchone() is not None
-        self.taken_apart = None
+        self.taken_apart.clear()
         (self.open,) = connection.execute("SELECT count(*) FROM job_trees WHERE complete_at IS NULL").fetchone()
-        self.due = {job for (job,) in connection.execute("SELECT job FROM jobs WHERE due = 1")}
+        self.due = DueJobs(connection.execute("SELECT tree, job FROM jobs WHERE due = 1"))
         self.paused = set()
         self.fits, self.each, self.bounded = _ANY, False, False
         if self.open:

@@ -68,6 +68,14 @@ def _look(connection: sqlite3.Connection, memory: Memory, number: int) -> ItemRe
     return _Life(number, job, tree, NewItem(memory.kinds.kinds[kind], bytes(payload), key=key))
 
 
+def first_life(connection: sqlite3.Connection, workload: str) -> str:
+    """The first workload of the item that has this one."""
+    life = id_number(workload)
+    while row := connection.execute("SELECT former FROM job_redrives WHERE item = ?", (life,)).fetchone():
+        (life,) = row
+    return id_text(life)
+
+
 def _begin(connection: sqlite3.Connection, life: _Life, item: int) -> None:
     connection.execute("UPDATE job_items SET item = ?, state = 0, reason = '' WHERE item = ?", (item, life.former))
     connection.execute("DELETE FROM job_payloads WHERE item = ?", (life.former,))

@@ -1,56 +1,71 @@
 """Another tree of what failed in one that is over: the same jobs, and in each the items that failed there, with what
 they were given.
 
-It is filled some items at a time, and sealed with the last. A crash between leaves it open, and whoever asks again with
-the same id goes on: an item's origin says which one it is.
+It is filled some items at a time, and sealed with the last. A crash between leaves it open, and whoever asks again goes
+on in it: an item's origin says which one it is.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from ...queue.queue import NewItem
 from ...queue.sqlite.memory import Memory
 from ...queue.sqlite.rows import JOB
 from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
-from ..rules import refusals
+from ..rules import refusals, retrying
 from . import callback
 from .ends import mark
 
-#: Items that one write takes along.
-SOME = 1000
-#: Failed items of a job behind the last one of them that was taken along: what feeds the other job is newer than they.
+#: Failed items of a job behind one of them.
 _FAILED = """
 SELECT i.item, p.payload, p.key FROM job_items AS i JOIN job_payloads AS p ON p.item = i.item
-WHERE i.job = ?1 AND i.state = 2 AND i.item > coalesce((SELECT origin FROM job_items INDEXED BY job_items_origins
+WHERE i.job = ? AND i.state = 2 AND i.item > ? ORDER BY i.item LIMIT ?
+"""
+#: The last failed item of a job that was taken along into another one: what feeds the other job is newer than they.
+_LAST = """
+SELECT coalesce((SELECT origin FROM job_items INDEXED BY job_items_origins
     WHERE origin <= (SELECT max(item) FROM job_items WHERE job = ?1) AND job = ?2 ORDER BY origin DESC LIMIT 1), -1)
-ORDER BY i.item LIMIT ?3
 """
 _COPIED = "place, name, kind, prefix, suffix, most, final, gather, each"
 
 
+class RetryStep(NamedTuple):
+    """A step of another try: the id of its tree, whether there may be more, and how many items there are once there is
+    no more. `behind`: of jobs of the tree the last failed items that were taken along."""
+
+    id: str
+    more: bool = True
+    items: int = 0
+    behind: Mapping[int, int] = {}
+
+
 def go_on(
-    connection: sqlite3.Connection, memory: Memory, ids: tuple[str, str], who: str, max_waiting: int, now: int
-) -> tuple[int, bool]:
-    """Takes some items along; how many there are by now, and whether there may be more."""
-    former, tree = _former(connection, ids[0]), _tree(connection, ids)
-    new = tree is None
+    connection: sqlite3.Connection, memory: Memory, asked: tuple[str, RetryStep], who: str, max_waiting: int, now: int
+) -> RetryStep:
+    """Takes some items along, behind those of the step before. `asked`: the former tree's id, and that step."""
+    former_id, step = asked
+    former = _former(connection, former_id)
+    id, tree = _tree(connection, former_id, step.id)
     if tree is None:
-        tree = _copy(connection, memory, former, ids, who, now)
+        tree = _copy(connection, memory, former, (former_id, id), who, now)
     sealed, root = connection.execute("SELECT sealed, job FROM jobs WHERE tree = ? AND place = 0", (tree,)).fetchone()
-    more = False
-    if new or not sealed:
-        more = _take_along(connection, memory, former, tree, max_waiting, now)
-        if not more:
-            connection.execute("UPDATE jobs SET sealed = 1 WHERE job = ?", (root,))
-            mark(connection, memory, root)
+    if not sealed:
+        behind = _take_along(connection, memory, (former, tree), step.behind, max_waiting, now)
+        if behind is not None:
+            return RetryStep(id, behind=behind)
+        connection.execute("UPDATE jobs SET sealed = 1 WHERE job = ?", (root,))
+        mark(connection, memory, root)
     (count,) = connection.execute(
         "SELECT count(*) FROM job_items AS i JOIN jobs AS j ON j.job = i.job JOIN job_items AS f ON f.item = i.origin"
         " JOIN jobs AS o ON o.job = f.job WHERE j.tree = ? AND o.tree = ?",
         (tree, former),
     ).fetchone()
-    return count, more
+    return RetryStep(id, more=False, items=count)
 
 
 def _former(connection: sqlite3.Connection, id: str) -> int:
@@ -68,20 +83,21 @@ def _former(connection: sqlite3.Connection, id: str) -> int:
     return int(row[0])
 
 
-def _tree(connection: sqlite3.Connection, ids: tuple[str, str]) -> int | None:
-    """The tree that was begun for these; None: none was. Raises Conflict where the id is another tree's."""
-    row = connection.execute("SELECT tree, definition FROM job_trees WHERE id = ?", (ids[1],)).fetchone()
-    if row is None:
-        return None
-    tree, definition = row
-    if definition != _definition(ids[0]):
-        raise refusals.another(ids[1])
-    return int(tree)
-
-
-def _definition(former: str) -> str:
-    """What a tree of failed items is made of, by which it is known when it is asked for again."""
-    return f"failed items of {former}"
+def _tree(connection: sqlite3.Connection, former_id: str, id: str) -> tuple[str, int | None]:
+    """The tree that was begun for this, with its id: of the id that is asked for, or of another one while it is open;
+    None: none was. Raises Conflict where the id is another tree's."""
+    definition = retrying.definition_of(former_id)
+    row = connection.execute("SELECT tree, definition FROM job_trees WHERE id = ?", (id,)).fetchone()
+    if row is not None and row[1] != definition:
+        raise refusals.another(id)
+    if row is not None:
+        return id, row[0]
+    begun: tuple[str, int] | None = connection.execute(
+        "SELECT id, tree FROM job_trees WHERE definition = ? AND definition >= 'failed' AND complete_at IS NULL"
+        " AND ending = '' AND deleted = 0 ORDER BY tree LIMIT 1",
+        (definition,),
+    ).fetchone()
+    return (id, None) if begun is None else begun
 
 
 def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tuple[str, str], who: str, now: int) -> int:
@@ -89,7 +105,7 @@ def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tupl
     (tree,) = connection.execute(
         "INSERT INTO job_trees (id, type, key, policy, most_failed, created_by, created_at, definition)"
         " SELECT ?, type, '', policy, most_failed, ?, ?, ? FROM job_trees WHERE tree = ? RETURNING tree",
-        (ids[1], who, now, _definition(ids[0]), former),
+        (ids[1], who, now, retrying.definition_of(ids[0]), former),
     ).fetchone()
     connection.execute(
         f"INSERT INTO jobs (tree, {_COPIED}) SELECT ?, {_COPIED} FROM jobs WHERE tree = ?", (tree, former)
@@ -116,26 +132,40 @@ def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tupl
 
 
 def _take_along(
-    connection: sqlite3.Connection, memory: Memory, former: int, tree: int, max_waiting: int, now: int
-) -> bool:
-    """The next failed items; whether there may be more. What gathers is made when its parents are complete."""
+    connection: sqlite3.Connection,
+    memory: Memory,
+    trees: tuple[int, int],
+    begin: Mapping[int, int],
+    max_waiting: int,
+    now: int,
+) -> dict[int, int] | None:
+    """Takes the next failed items along from one tree to another. Answers how far each job's are then, or None: those
+    were the last. What gathers is made when its parents are complete."""
     pairs = connection.execute(
         "SELECT o.job, n.job, n.kind FROM jobs AS o JOIN jobs AS n ON n.tree = ?2 AND n.place = o.place"
         " WHERE o.tree = ?1 AND o.gather = 0 ORDER BY o.place",
-        (former, tree),
+        trees,
     ).fetchall()
+    behind, size = {**begin}, 0
     rows: list[tuple[int, int, int, bytes, str]] = []
     for old, job, kind in pairs:
-        found = connection.execute(_FAILED, (old, job, SOME - len(rows))).fetchall()
-        rows += [(item, job, kind, payload, key) for item, payload, key in found]
-        if len(rows) >= SOME:
+        if job not in behind:
+            (behind[job],) = connection.execute(_LAST, (old, job)).fetchone()
+        found = connection.execute(_FAILED, (old, behind[job], retrying.TAKEN - len(rows)))
+        for item, payload, key in found:
+            rows.append((item, job, kind, bytes(payload), key))
+            behind[job] = item
+            size += len(payload)
+            if size >= retrying.TAKEN_BYTES:
+                break
+        found.close()
+        if full := len(rows) >= retrying.TAKEN or size >= retrying.TAKEN_BYTES:
             break
     kinds = memory.kinds.kinds
-    items = [NewItem(kinds[kind], bytes(payload), key=key) for _, _, kind, payload, key in rows]
+    items = [NewItem(kinds[kind], payload, key=key) for _, _, kind, payload, key in rows]
     made = submit(connection, memory, items, max_waiting, now, JOB) if items else []
     taken = [(int(one.id, 16), row[1], row[0]) for one, row in zip(made, rows, strict=True)]
     insert(connection, "job_items (item, job, origin)", taken)
-    for job in {row[1] for row in rows}:
-        count = sum(row[1] == job for row in rows)
+    for job, count in Counter(row[1] for row in rows).items():
         connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (count, job))
-    return len(rows) == SOME
+    return behind if full else None

@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS job_trees (
     definition TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS job_trees_keys ON job_trees (type, key) WHERE key <> '';
+CREATE INDEX IF NOT EXISTS job_trees_tried ON job_trees (definition) WHERE definition >= 'failed'; -- rules/retrying.py
 CREATE INDEX IF NOT EXISTS job_trees_over ON job_trees (complete_at) WHERE complete_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS job_callbacks ( -- of a tree: the workload that tells of its end, around the event
     tree INTEGER PRIMARY KEY,
@@ -108,6 +109,7 @@ CREATE TABLE IF NOT EXISTS job_redrives ( -- workloads of items that failed, and
     job INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS job_redrives_of ON job_redrives (job);
+CREATE INDEX IF NOT EXISTS job_redrives_items ON job_redrives (item);
 CREATE TABLE IF NOT EXISTS job_results (
     item INTEGER PRIMARY KEY,
     result BLOB NOT NULL

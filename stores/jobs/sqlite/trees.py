@@ -16,9 +16,11 @@ from ..jobs import Feeding
 from ..rules import refusals
 from ..rules.events import mask_of
 from ..rules.feeding import NOTHING
+from ..rules.redriving import token_of
 from ..rules.tree import defined, is_final
 from . import callback
 from .ends import end_tree, mark
+from .redrive import first_life
 
 #: Rows that one step of the retention forgets.
 FORGOTTEN = 2000
@@ -107,7 +109,10 @@ def add(
 ) -> int:
     """Adds items to a job; how many this call added, now or when it was first heard. `bounds`: most workloads that
     wait, and most bytes that trees keep."""
-    tree, name = found = found if holder is None else _held(connection, found, holder)
+    if holder is not None:
+        found = _held(connection, found, holder)
+        token = token_of(token, holder.workload, first_life(connection, holder.workload))
+    tree, name = found
     row = _find(connection, tree, name)
     job, kind, sealed, ending, complete_at, _ = row
     known = connection.execute("SELECT items FROM job_calls WHERE job = ? AND token = ?", (job, token)).fetchone()
@@ -226,7 +231,8 @@ def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str,
         connection.execute("UPDATE jobs SET due = 1, looked = 0 WHERE tree = ? AND complete_at IS NULL", (number,))
         memory.jobs.paused.discard(number)
         rows = connection.execute("SELECT job FROM jobs WHERE tree = ? AND due = 1", (number,)).fetchall()
-        memory.jobs.due.update(job for (job,) in rows)
+        for (job,) in rows:
+            memory.jobs.due.add(number, job)
     return "done"
 
 

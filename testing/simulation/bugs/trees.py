@@ -20,6 +20,7 @@ from ....stores.jobs.sqlite.callback import tell
 from ....stores.jobs.sqlite.ends import ItemEnd
 from ....stores.jobs.sqlite.memory import JobMemory
 from ....stores.jobs.sqlite.settling import settle_with_jobs
+from ....stores.jobs.sqlite.turns import DueJobs
 from ....stores.queue.ids import id_number
 from ....stores.queue.sqlite import claims as claims_
 from ....stores.queue.sqlite import lease as lease_
@@ -178,7 +179,7 @@ def _what_is_due_of_trees_is_not_read_when_their_queue_is_opened() -> Bug:
 
     def reload(self: JobMemory, connection: Any) -> None:
         real(self, connection)
-        self.due = set()
+        self.due = DueJobs()
 
     return instead(JobMemory, "reload", reload)
 

@@ -41,6 +41,11 @@ PRIVATE = (
     "fc00::1",
     "::ffff:127.0.0.1",
     "::ffff:10.0.0.1",
+    "2002:7f00:1::",
+    "2002:a00:1::1",
+    "2001:0:4136:e378:8000:63bf:80ff:fffe",
+    "64:ff9b::7f00:1",
+    "::7f00:1",
     "ff02::1",
 )
 
@@ -53,7 +58,7 @@ def test_an_address_that_is_not_public_is_refused_unless_its_network_is_named(te
     host = f"[{text}]" if ":" in text else text
     with pytest.raises(InvalidRequest, match="no public address"):
         check_url(f"https://{host}/done", [])
-    plain = getattr(address, "ipv4_mapped", None) or address
+    plain = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
     assert may_go_to(address, [ipaddress.ip_network(plain)])
 
 
@@ -65,6 +70,16 @@ def test_the_name_of_this_machine_is_no_public_address(host: str) -> None:
     check_url("https://notlocalhost/done", [])
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["2130706433", "127.1", "127.0.1", "0177.0.0.1", "0x7f.1", "0x7F000001", "0x", "10.1.2.3.", "a.b.09", "127%2e1"],
+)
+def test_a_host_that_some_resolvers_take_for_an_address_is_refused(host: str) -> None:
+    for allowed in ([], [ipaddress.ip_network("127.0.0.0/8")]):
+        with pytest.raises(InvalidRequest, match="four numbers"):
+            check_url(f"https://{host}:8443/done", allowed)
+
+
 def test_a_functions_name_is_no_address() -> None:
     assert not any(is_url(name) for name in ("hear", "shop:hear", "shop/hear", "shop://hear", "https"))
     assert is_url("HTTPS://example.com/")
@@ -72,6 +87,8 @@ def test_a_functions_name_is_no_address() -> None:
 
 def test_public_addresses_and_names_are_taken() -> None:
     for url in ("https://example.com/done?x=1", "https://93.184.216.34:8443/", "https://[2606:2800:220:1::1]/x"):
+        check_url(url, [])
+    for url in ("https://1.example.com./", "https://0x7f.example/", "https://a1/", "https://[2002:5db8:d822::1]/"):
         check_url(url, [])
     check_url("http://10.0.0.7:8080/done", [ipaddress.ip_network("10.0.0.0/8")])
 
