@@ -21,6 +21,8 @@ from .rules.look_ahead import LookAhead
 from .rules.window import ReadRoom
 from .surroundings import Decisions, Surroundings
 
+#: Bytes that are read again at once, about; and the share of the newest batch in what an item has on average.
+REREAD_BYTES, MEAN_SHARE = 8 << 20, 0.2
 #: Why items of a kind that somebody runs are held, if no cell is closed.
 _NO_CREDIT = "no credit or not due"
 
@@ -66,6 +68,7 @@ class Holding:
         self._entries: dict[tuple[Partition, int], Rereading] = {}  # of what is being read again
         self._kept_items = 0
         self._kept_bytes = 0
+        self._mean_bytes = 0.0  # of an item, as read; 0: none was
 
     def __len__(self) -> int:
         lines = [part.order.waiting for part in self._partitions.values() if part.order is not None]
@@ -267,23 +270,30 @@ class Holding:
 
     # Reading again.
 
+    def saw(self, items: int, size: int) -> None:
+        """So many items came with so many bytes: how large one is, on average, for what is read again."""
+        if items:
+            self._mean_bytes += (size / items - self._mean_bytes) * (MEAN_SHARE if self._mean_bytes else 1.0)
+
     def _read_again(self, again: Rereading) -> None:
         self._again.append(again)
         self.reading_again += len(again.positions)
 
     def to_reread(self) -> list[tuple[Partition, list[int]]]:
         """Held items whose payload was released, of all cells in the order of their positions: neighbours are read
-        together. Their credit is reserved, so that nothing overtakes them for ever."""
+        together, as many as have about REREAD_BYTES. Their credit is reserved, so that nothing overtakes them for
+        ever."""
         again, self._again = self._again, []
+        most = max(1, min(FLIGHT_ITEMS, int(REREAD_BYTES / self._mean_bytes))) if self._mean_bytes else FLIGHT_ITEMS
         missing: defaultdict[Partition, list[int]] = defaultdict(list)
         for entry in again:
             missing[entry.part] += entry.positions
             self._entries |= {(entry.part, position): entry for position in entry.positions}
         return [
-            (part, positions[begin : begin + FLIGHT_ITEMS])
+            (part, positions[begin : begin + most])
             for part, unsorted in missing.items()
             for positions in (sorted(unsorted),)
-            for begin in range(0, len(positions), FLIGHT_ITEMS)
+            for begin in range(0, len(positions), most)
         ]
 
     def reread(self, part: Partition, positions: list[int]) -> None:

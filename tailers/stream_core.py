@@ -150,7 +150,8 @@ class StreamCore:
         items = self.items(part, chosen(batch, run) if run is not None else batch)
         self._counts.read += len(items)
         self._counts.unreadable += items.mapped.unreadable
-        part.window.take(len(items), items.size)
+        part.window.take(len(items), size := items.size)
+        self.holding.saw(len(items), size)
         if part.rows:
             self.detaching.read(items)
         if not self.inherited.awaits_some:

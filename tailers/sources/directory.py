@@ -10,6 +10,7 @@ import asyncio
 import errno
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -134,7 +135,7 @@ class DirectorySource:
                 found.positions.append(position)
                 found.names.extend(one.names)
                 found.versions.extend(one.versions)
-        batch = await self._thread.call(self._load, found, 1 << 30)
+        batch = await self._thread.call(self._load, found, sys.maxsize)  # what is not here would count as taken away
         batch.absent = sorted(set(positions).difference(batch.positions))
         return batch
 

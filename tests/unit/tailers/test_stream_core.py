@@ -57,9 +57,9 @@ class World:
     def grant(self, items: int) -> None:
         self.core.seen.credit.limit([(CELL, items)], items)
 
-    def read(self, *positions: int) -> None:
+    def read(self, *positions: int, payload: bytes = b"{}") -> None:
         size = len(positions)
-        batch = StreamBatch("0", list(positions), [0.0] * size, [""] * size, [()] * size, [b"{}"] * size)
+        batch = StreamBatch("0", list(positions), [0.0] * size, [""] * size, [()] * size, [payload] * size)
         self.core.read(self.part, batch)
 
     def pushed(self) -> list[HandOut]:
@@ -161,6 +161,16 @@ def test_what_is_not_in_memory_any_more_is_read_again_with_its_credit_taken() ->
     again = StreamBatch("0", [2], [0.0], [""], [()], [b"{}"])
     world.core.reread(world.part, [2, 3], again)  # 3 is gone
     assert world.positions() == [[2]] and world.core.seen.credit.out == 3 and not world.core.holding.reading_again
+
+
+def test_large_items_are_read_again_a_few_at_a_time() -> None:
+    # Given items of 3 MiB that are held, and are not in memory
+    world = World(credit=0, window={"items": 12, "bytes": "64MiB"})
+    world.read(*range(12), payload=b"1" * (3 << 20))
+    world.grant(12)
+    world.core.offer()
+    # When they are to be read again, then about 8 MiB at a time
+    assert [positions for _, positions in world.core.holding.to_reread()] == [[6, 7], [8, 9], [10, 11]]
 
 
 #: The files of the core, which neither await nor ask a clock.
