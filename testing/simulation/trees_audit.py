@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Set
 from typing import Any
 
+from ...stores.jobs.rules import retrying
 from ...stores.jobs.rules.ending import ends_tree
 from ...stores.jobs.sqlite import advance as advance_
 from ...stores.jobs.sqlite import look
-from ...stores.jobs.sqlite import retry as retry_
 from .client import WorldClient
 from .grower import Grower
 from .grown import CANCELLED, DIED, DONE, FAILED, OVER, PENDING, SUCCEEDED, Grown, ItemRow, JobRow, grown_in
@@ -37,7 +37,7 @@ def in_small_steps() -> Iterator[None]:
         instead(advance_, "STEPS", STEPS),
         instead(advance_, "SOME", FEW),
         instead(advance_, "EXPANDED", FEW),
-        instead(retry_, "SOME", FEW),
+        instead(retrying, "TAKEN", FEW),
     ):
         yield
 
