@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Set
 
+from ...model.job import TreeRetry
 from .grower import Grower
 from .grown import DONE, FAILED, SUCCEEDED, Grown, ItemRow
 
@@ -82,8 +83,9 @@ def _retried(grower: Grower, grown: Grown, deleted: bool) -> Iterator[str]:
         return
     failed = [each for each in grown.items.values() if each.state == FAILED]
     again = [each for each in failed if not grown.plan.job[grown.name(each)].gather]
-    if told.done and told.word != len(again):
-        yield f"has {len(again)} failed items, and its retry said {told.word}"
+    said = told.word.items if isinstance(told.word, TreeRetry) else None
+    if told.done and said != len(again):
+        yield f"has {len(again)} failed items, and its retry said {said}"
     if not told.done and failed and not deleted:
         yield f"has {len(failed)} failed items, and its retry was refused: {told.why}"
 
