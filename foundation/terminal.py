@@ -41,14 +41,19 @@ _UNSHOWN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u
 
 
 def say(text: str) -> None:
-    """One line on standard output."""
-    sys.stdout.write(f"{text}\n")
+    """A line, or several, on standard output; what else could drive the terminal is escaped, since what others wrote
+    is told too."""
+    write("\n".join(map(_printable, text.split("\n"))))
 
 
 def complain(text: str) -> None:
-    """A line, or several, on standard error; what else could drive the terminal is escaped, since what others wrote is
-    told in errors too."""
+    """A line, or several, on standard error, escaped as those of `say`."""
     sys.stderr.write("\n".join(map(_printable, text.split("\n"))) + "\n")
+
+
+def write(text: str) -> None:
+    """Lines for machines on standard output, as they are."""
+    sys.stdout.write(f"{text}\n")
 
 
 def show(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], as_json: bool, *, empty: str = "none") -> None:
@@ -81,7 +86,7 @@ def show_json(value: Any) -> None:
     """Any plain data as JSON. What could drive a terminal, or hide in one, is escaped: JSON itself escapes only the
     older control characters."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    say(_UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    write(_UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def cell(value: Any) -> str:

@@ -36,6 +36,11 @@ class StoresConfig(BaseModel):
     result_retention: Seconds = Field(7 * 86_400.0, description="how long results are kept")
     result_bytes: Bytes = Field(1 << 30, ge=0, description="most bytes of results that are kept")
     job_retention: Seconds = Field(7 * 86_400.0, description="how long a complete job is kept, with its results")
+    job_max_age: Seconds = Field(
+        90 * 86_400.0,
+        gt=0,
+        description="how long a job may be open: one that was not sealed, or is paused, is cancelled then",
+    )
     job_bytes: Bytes = Field(
         10 << 30,
         ge=0,

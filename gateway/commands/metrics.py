@@ -15,4 +15,4 @@ def show_metrics(gateway: str | None, as_json: bool) -> None:
         rows = [{"name": metric.name, "labels": dict(labels), "value": value} for metric, labels, value, _ in found]
         terminal.show_json(rows)
     else:
-        terminal.say(prometheus_text(found).rstrip("\n"))
+        terminal.write(prometheus_text(found).rstrip("\n"))

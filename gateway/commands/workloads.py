@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -112,9 +112,22 @@ def _submit_copies(
             why = error.__cause__ or error
         if not handles:
             raise
-        some = f"{len(handles)} of {count} were submitted, {handles[0].id} … {handles[-1].id}"
-        return PartlySubmitted(f"{some}; none is known to be of the others: {why}", handles)
+        return PartlySubmitted(f"{_some(handles, count)}; none is known to be of the others: {why}", handles)
+    except KeyboardInterrupt:
+        if count > 1:
+            asked = min(CHUNK_COPIES, count - len(handles))
+            terminal.complain(
+                f"tailrace: interrupted: {_some(handles, count)}; whether the next {asked} were is not known"
+                " (`tailrace find` shows them)"
+            )
+        raise
     return None
+
+
+def _some(handles: Sequence[Handle], count: int) -> str:
+    """What was submitted, where it is not all."""
+    first_and_last = f", {handles[0].id} … {handles[-1].id}" if handles else ""
+    return f"{len(handles)} of {count} were submitted{first_and_last}"
 
 
 def arguments_of(pairs: Iterable[str], text: str | None) -> dict[str, Any]:

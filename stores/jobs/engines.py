@@ -19,7 +19,8 @@ class OpenJobs(Jobs, Protocol):
     """Jobs as their owner has them."""
 
     async def sweep(self) -> int:
-        """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""
+        """Cancels what is open for too long, goes on with what is due, and forgets some of what is past the retention;
+        0: there is no more to be done."""
 
 
 @runtime_checkable
@@ -81,11 +82,11 @@ class NoJobs:
 def jobs_beside(queue: Queue, config: StoresConfig) -> OpenJobs:
     """The jobs of a queue."""
     if isinstance(queue, SqliteQueue):
-        return SqliteJobs(queue, retention=config.job_retention, most_kept=config.job_bytes)
+        return SqliteJobs(queue, config)
     if config.queue["engine"] == "postgres":  # its client is installed then
         from ..queue.postgres.queue import PostgresQueue
         from .postgres.jobs import PostgresJobs
 
         assert isinstance(queue, PostgresQueue)
-        return PostgresJobs(queue, retention=config.job_retention, most_kept=config.job_bytes)
+        return PostgresJobs(queue, config)
     return NoJobs({"redis": "Redis"}.get(config.queue["engine"], config.queue["engine"]))

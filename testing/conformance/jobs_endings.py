@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ...model.claim import Settle, State
 from ...model.demand import Cell, Demand
-from .jobs_engine import LEASE, JobsEngine, fill, job, make, shown, take, tree_of, work
+from .jobs_engine import LEASE, JobsEngine, fill, job, make, shown, take, told, tree_of, work
+
+DAY = 86_400.0
 
 
 class JobsEndingLaws:
@@ -88,3 +90,29 @@ class JobsEndingLaws:
             found = await shown(engine, tree)
             assert (found.state, found.jobs[0].succeeded, found.jobs[0].failed) == (state, succeeded, failed)
             assert bool(found.why) is (state == "failed")
+
+    async def test_what_is_open_for_too_long_is_cancelled_and_says_why(self, engine: JobsEngine) -> None:
+        # Given a tree that nobody seals, one that is paused, and a younger one
+        abandoned = await make(engine, tree_of(job("a"), job("b", "a"), id="abandoned", on_done="f"))
+        paused, younger = tree_of(job("a"), id="paused"), tree_of(job("a"), id="younger")
+        await make(engine, paused)
+        for tree in (abandoned, paused):
+            await fill(engine, tree, b"1", b"2")
+        await engine.jobs.change(paused.id, "pause", "")
+        await engine.pass_time(2 * DAY)
+        await make(engine, younger)
+        await fill(engine, younger, b"1")
+        # When they are not too old yet, then they stay; the day after, two are cancelled, and the younger one is not
+        for days, states in ((87.9, ["running", "paused", "running"]), (0.2, ["cancelled", "cancelled", "running"])):
+            await engine.pass_time(days * DAY)
+            while await engine.sweep():
+                pass
+            assert [(await shown(engine, each)).state for each in (abandoned, paused, younger)] == states
+        found = await shown(engine, abandoned)
+        assert (found.why, found.pending) == ("it was open for longer than 90d (job_max_age of stores.yaml)", 0)
+        assert [(each["job"], each["state"]) for each in await told(engine)] == [("abandoned", "cancelled")]
+        # And they are known for their retention, as any other
+        await engine.pass_time(8 * DAY)
+        while await engine.sweep():
+            pass
+        assert await engine.jobs.show(paused.id) is None

@@ -11,6 +11,7 @@ from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
 from tailrace.model.claim import Leased, Settle
 from tailrace.model.demand import Demand
+from tailrace.stores.config import StoresConfig
 from tailrace.stores.jobs.postgres.jobs import PostgresJobs
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.jobs import JobsLaws
@@ -49,7 +50,7 @@ class Engine(ServedQueue):
 
     async def open(self) -> None:
         await super().open()
-        self.jobs = self.queue.jobs = PostgresJobs(self.queue, most_kept=KEPT)
+        self.jobs = self.queue.jobs = PostgresJobs(self.queue, StoresConfig(job_bytes=KEPT))
 
     async def sweep(self) -> int:
         await self.queue.sweep()

@@ -35,7 +35,7 @@ class Engine:
     def _make(self) -> SqliteFile:
         file = SqliteFile(self._path, SCHEMA, name="queue", synchronous="NORMAL")
         self.queue = SqliteQueue(file, StoresConfig(max_payload=MOST), self._clock)
-        self.jobs = SqliteJobs(self.queue, most_kept=KEPT)
+        self.jobs = SqliteJobs(self.queue, StoresConfig(job_bytes=KEPT))
         return file
 
     async def open(self) -> None:

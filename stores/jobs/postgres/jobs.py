@@ -16,6 +16,7 @@ from ....model.errors import Unavailable
 from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ....model.name import is_name
 from ....model.workload import Kind
+from ...config import StoresConfig
 from ...postgres.arrays import blobs, numbers, texts, truths
 from ...postgres.server import explained
 from ...queue.admission import check as check_items
@@ -29,6 +30,7 @@ from ..jobs import Feeding, JobEventRow
 from ..rules import refusals, retrying
 from ..rules.events import mask_of
 from ..rules.feeding import NOTHING
+from ..rules.overdue import CANCELLED, overdue
 from ..rules.redriving import ItemStands, why_not
 from ..rules.tree import check, defined, is_final
 from . import look
@@ -49,11 +51,10 @@ _LOG = logging.getLogger("tailrace.stores")
 class PostgresJobs:
     """A Jobs beside this queue. `run` is to run while it is open."""
 
-    def __init__(self, queue: PostgresQueue, *, retention: float = 7 * 86_400.0, most_kept: int = 10 << 30) -> None:
+    def __init__(self, queue: PostgresQueue, config: StoresConfig | None = None) -> None:
         self._queue = queue
         self._ground = queue.ground
-        self._retention = retention
-        self._most_kept = most_kept
+        self._config = config or StoresConfig()
         self._kept, self._kept_at = 0, -math.inf  # bytes, and when they were looked at
         self._due = asyncio.Event()
         queue.on_ends(self._due.set)
@@ -155,7 +156,7 @@ class PostgresJobs:
         if abs((now := self._ground.clock.monotonic()) - self._kept_at) > COUNTED:
             [(self._kept,)] = await self._ground.read(call.KEPT, (), "what jobs keep")
             self._kept_at = now
-        return self._kept >= self._most_kept
+        return self._kept >= self._config.job_bytes
 
     def _refuse(self, outcome: str, tree: str, job: str, told: str) -> None:
         """Raises what an outcome says, if it refuses."""
@@ -168,7 +169,7 @@ class PostgresJobs:
         if outcome == "sealed":
             raise refusals.sealed(tree, job)
         if outcome == "full":
-            raise refusals.full(self._kept, self._most_kept)
+            raise refusals.full(self._kept, self._config.job_bytes)
         if outcome == "dedupe":
             raise refusals.known_item(tree, job, told)
         if outcome == "born":
@@ -310,9 +311,12 @@ class PostgresJobs:
         await self._ground.rows(call.FORGET_EVENTS, (numbers(numbers_),), "events of jobs")
 
     async def sweep(self) -> int:
-        """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""
-        left = await self.advance()
+        """Cancels what is open for too long, goes on with what is due, and forgets some of what is past the retention;
+        0: there is no more to be done."""
         [(now,)] = await self._ground.read(call.NOW, (self._ground.time(),), "the time")
-        before = now - int(self._retention * 1e6)
+        arguments = (*overdue(now, self._config.job_max_age), CANCELLED)
+        [(cancelled,)] = await self._ground.rows(call.CANCEL_OVERDUE, arguments, "jobs that are open for too long")
+        left = await self.advance()
+        before = now - int(self._config.job_retention * 1e6)
         [(gone,)] = await self._ground.rows(call.FORGET, (before, FORGOTTEN), "what is forgotten of jobs")
-        return int(left) + int(gone)
+        return int(cancelled) + int(left) + int(gone)

@@ -23,6 +23,7 @@ REDRIVE = (
     "SELECT former, item, stands, complete, ends, told, lane, moment"
     " FROM S.job_redrive(%s::bigint, %s::bigint[], %s::bigint[])"
 )
+CANCEL_OVERDUE = "SELECT ended FROM S.job_cancel_overdue(%s::bigint, %s::bigint, %s::text, %s::int) AS ended"
 FORGET = "SELECT gone FROM S.job_forget(%s::bigint, %s::int) AS gone"
 TAKE_EVENTS = "SELECT number, what, tree, payload FROM S.job_events_take(%s::bigint, %s::int, %s::bigint)"
 FORGET_EVENTS = "SELECT gone FROM S.job_events_forget(%s::bigint[]) AS gone"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ....model.job import ItemRedrive, JobHolder, JobItem, ResultPage, TreeRetry, TreeSpec, TreeStatus
 from ....model.name import is_name
 from ....model.workload import Kind
+from ...config import StoresConfig
 from ...queue.admission import check as check_items
 from ...queue.ids import id_number
 from ...queue.intake import Callback
@@ -15,6 +16,7 @@ from ...queue.queue import NewItem
 from ...queue.sqlite.queue import LIGHT, SqliteQueue
 from ..jobs import Feeding, JobEventRow
 from ..rules import refusals
+from ..rules.overdue import overdue
 from ..rules.tree import check
 from . import events, look, retry, trees
 from .advance import advance
@@ -26,11 +28,10 @@ _ANY_KIND = Kind("job")  # items are checked for what they have themselves: thei
 class SqliteJobs:
     """A Jobs beside this queue. It has no file, no thread and no memory of its own."""
 
-    def __init__(self, queue: SqliteQueue, *, retention: float = 7 * 86_400.0, most_kept: int = 10 << 30) -> None:
+    def __init__(self, queue: SqliteQueue, config: StoresConfig | None = None) -> None:
         self._queue = queue
         self._file = queue.file
-        self._retention = retention
-        self._most_kept = most_kept
+        self._config = config or StoresConfig()
 
     async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
         check(tree)
@@ -47,7 +48,7 @@ class SqliteJobs:
         refusals.check_names(tree, job, held=holder is not None)
         refusals.check_items(token, items)
         check_items([NewItem(_ANY_KIND, each.payload, key=each.key) for each in items], self._queue.bounds[1])
-        memory, bounds = self._queue.memory(), (self._queue.bounds[0], self._most_kept)
+        memory, bounds = self._queue.memory(), (self._queue.bounds[0], self._config.job_bytes)
 
         def put(connection: sqlite3.Connection) -> int:
             return trees.add(connection, memory, (tree, job), token, items, bounds, self._queue.now(), holder)
@@ -139,12 +140,15 @@ class SqliteJobs:
         await self._file.write(lambda connection: events.forget(connection, numbers))
 
     async def sweep(self) -> int:
-        """Goes on with what is due, and forgets some of what is past the retention; 0: there is no more to be done."""
+        """Cancels what is open for too long, goes on with what is due, and forgets some of what is past the retention;
+        0: there is no more to be done."""
         memory = self._queue.memory()
 
         def tidy(connection: sqlite3.Connection) -> int:
             now = self._queue.now()
+            cancelled = trees.cancel(connection, memory, overdue(now, self._config.job_max_age))
             advance(connection, memory, now)
-            return len(memory.jobs.due) + trees.forget(connection, memory, now - int(self._retention * 1e6))
+            gone = trees.forget(connection, memory, now - int(self._config.job_retention * 1e6))
+            return cancelled + len(memory.jobs.due) + gone
 
         return await self._file.write(tidy, heavy=True)

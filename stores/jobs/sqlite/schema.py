@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS job_trees (
 CREATE UNIQUE INDEX IF NOT EXISTS job_trees_keys ON job_trees (type, key) WHERE key <> '';
 CREATE INDEX IF NOT EXISTS job_trees_tried ON job_trees (definition) WHERE definition >= 'failed'; -- rules/retrying.py
 CREATE INDEX IF NOT EXISTS job_trees_over ON job_trees (complete_at) WHERE complete_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS job_trees_aged ON job_trees (created_at) WHERE complete_at IS NULL AND ending = '';
 CREATE TABLE IF NOT EXISTS job_callbacks ( -- of a tree: the workload that tells of its end, around the event
     tree INTEGER PRIMARY KEY,
     kind INTEGER NOT NULL,

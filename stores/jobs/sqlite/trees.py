@@ -16,6 +16,7 @@ from ..jobs import Feeding
 from ..rules import refusals
 from ..rules.events import mask_of
 from ..rules.feeding import NOTHING
+from ..rules.overdue import CANCELLED, Overdue
 from ..rules.redriving import token_of
 from ..rules.tree import defined, is_final
 from . import callback
@@ -234,6 +235,18 @@ def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str,
         for (job,) in rows:
             memory.jobs.due.add(number, job)
     return "done"
+
+
+def cancel(connection: sqlite3.Connection, memory: Memory, late: Overdue) -> int:
+    """Cancels some of the trees that are open for too long; how many."""
+    rows = connection.execute(
+        "SELECT tree FROM job_trees WHERE complete_at IS NULL AND ending = '' AND created_at >= ? AND created_at < ?"
+        " LIMIT ?",
+        (late.since, late.before, CANCELLED),
+    ).fetchall()
+    for (tree,) in rows:
+        end_tree(connection, memory, tree, TreeState.CANCELLED, late.why)
+    return len(rows)
 
 
 def forget(connection: sqlite3.Connection, memory: Memory, before: int) -> int:

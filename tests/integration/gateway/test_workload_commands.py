@@ -64,6 +64,27 @@ async def test_copies_that_were_accepted_before_a_failure_are_told(
     assert [each["id"] for each in json.loads(done.stdout)] == ids if as_json else not done.stdout
 
 
+async def test_who_interrupts_a_submission_is_told_how_far_it_came(
+    gateway: GatewayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a person who presses Ctrl-C while the second thousand copies are on their way
+    submit_many, whole = Client.submit_many, [True]
+
+    def interrupted(client: Client, calls: Any, **options: Any) -> Any:
+        if whole and whole.pop():
+            return submit_many(client, calls, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Client, "submit_many", interrupted)
+    # When many copies are submitted
+    done = await ran(gateway, "submit", "add", "a=1", "--count", "1500")
+    # Then it is told which were accepted, and of how many that is not known
+    ids = [each.id for each in (await found(gateway))]
+    assert (done.exit_code, len(ids)) == (130, 1000)
+    told = f"interrupted: 1000 of 1500 were submitted, {ids[0]} … {ids[-1]}; whether the next 500 were is not known"
+    assert told in done.stderr
+
+
 async def test_when_no_copy_was_accepted_only_why_is_told(
     gateway: GatewayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

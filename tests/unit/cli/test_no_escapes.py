@@ -39,6 +39,11 @@ def test_the_lines_of_an_error_stay_lines(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err == f"a.yaml:1: {SHOWN}\nb.yaml:2: wrong\n"
 
 
+def test_what_is_said_is_shown_as_text_and_its_lines_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.say(f"job-1: {DRIVES}\ngrößer")
+    assert capsys.readouterr().out == f"job-1: {SHOWN}\ngrößer\n"
+
+
 def test_why_a_workload_waits_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a hold whose detail somebody wrote
     facts = {"state": "new", "holds": [{"reason": "gate", "detail": DRIVES, "ends_at": ""}]}

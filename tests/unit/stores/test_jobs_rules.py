@@ -14,6 +14,7 @@ from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.job import JobSpec
 from tailrace.stores.jobs.rules.ending import JobStands, JobStep, ends_tree, next_step
 from tailrace.stores.jobs.rules.feeding import NoList, TooLarge, around, elements, list_of, payload_of
+from tailrace.stores.jobs.rules.overdue import overdue
 from tailrace.stores.jobs.rules.tree import depths, is_final
 
 
@@ -87,3 +88,12 @@ def test_the_last_jobs_are_final_unless_one_says_otherwise() -> None:
     assert [is_final(job, jobs) for job in jobs] == [False, False, False]
     assert is_final(JobSpec("d", "f", ("b",)), jobs)
     assert depths(jobs) == {"a": 0, "b": 1, "c": 2}
+
+
+def test_a_tree_is_open_for_too_long_by_its_age_unless_its_clock_was_not_set() -> None:
+    day, now = 86_400_000_000, 1_800_000_000_000_000
+    since, before, why = overdue(now, 2.5 * 86_400)
+    assert before == now - 2.5 * day
+    assert 0 < since < before
+    assert why == "it was open for longer than 2d12h (job_max_age of stores.yaml)"
+    assert overdue(now, 100 * 365 * 86_400.0).before < since  # an age beyond all clocks
