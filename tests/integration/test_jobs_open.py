@@ -25,13 +25,6 @@ KIND = Kind("f", 2)
 OPEN, MADE = 5_000, 20
 
 
-@pytest.fixture
-async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresNodes]:
-    nodes = PostgresNodes(postgres_server, postgres_schema)
-    yield nodes
-    await nodes.close()
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 async def jobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Jobs]:
     if request.param == "postgres":

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
 from servers.queue_nodes import PostgresNodes
 
 from tailrace.model.demand import Cell, Demand
@@ -14,13 +11,6 @@ from tailrace.stores.queue.queue import NewItem
 
 URGENT, LATER = Kind("urgent", 0), Kind("later", 2)
 DEMAND = Demand({Cell("urgent", 0): 1000, Cell("later", 2): 1000}, frozenset(), 1000)
-
-
-@pytest.fixture
-async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresNodes]:
-    nodes = PostgresNodes(postgres_server, postgres_schema)
-    yield nodes
-    await nodes.close()
 
 
 async def test_a_claim_takes_what_was_submitted_and_few_of_what_waits(nodes: PostgresNodes) -> None:

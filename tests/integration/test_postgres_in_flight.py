@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import psycopg
-import pytest
 from servers.queue_nodes import PostgresNodes
 
 from tailrace.model.claim import State
@@ -17,13 +15,6 @@ from tailrace.stores.queue.queue import NewItem
 MAIL = Kind("mail", 2)
 ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)
 LEASE = 30.0
-
-
-@pytest.fixture
-async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresNodes]:
-    nodes = PostgresNodes(postgres_server, postgres_schema)
-    yield nodes
-    await nodes.close()
 
 
 async def test_a_renewal_beside_a_return_that_is_being_written_renews_the_others(nodes: PostgresNodes) -> None:

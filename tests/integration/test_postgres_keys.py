@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import psycopg
-import pytest
 from servers.queue_nodes import PostgresNodes
 
 from tailrace.model.claim import Leased
@@ -17,13 +15,6 @@ from tailrace.stores.queue.settlements import Succeeded
 
 MAIL = Kind("mail", 2)
 LEASE = 30.0
-
-
-@pytest.fixture
-async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresNodes]:
-    nodes = PostgresNodes(postgres_server, postgres_schema)
-    yield nodes
-    await nodes.close()
 
 
 async def waiting_for_a_lock(nodes: PostgresNodes, count: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 import psycopg
 import pytest
@@ -20,13 +20,6 @@ from tailrace.stores.queue.queue import NewItem
 MAIL = Kind("mail", 2)
 ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)
 LEASE = 30.0
-
-
-@pytest.fixture
-async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresNodes]:
-    nodes = PostgresNodes(postgres_server, postgres_schema)
-    yield nodes
-    await nodes.close()
 
 
 # What the schema refuses.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
-import pytest
 from servers.queue_nodes import PostgresNodes
 
 from tailrace.model.demand import Cell, Demand
@@ -16,13 +14,6 @@ from tailrace.stores.queue.queue import NewItem
 MAIL = Kind("mail", 2)
 ITEMS, CLAIM = 2_048, 256
 TABLES = ("tasks", "entities")
-
-
-@pytest.fixture
-async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresNodes]:
-    nodes = PostgresNodes(postgres_server, postgres_schema)
-    yield nodes
-    await nodes.close()
 
 
 async def claimed(queue: OpenQueue) -> int:
