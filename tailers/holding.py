@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 
 from ..model.demand import Cell
 from ..model.workload import FLIGHT_ITEMS
@@ -210,7 +211,7 @@ class Holding:
         first = min((time for time in times if time is not None), default=None)
         waits = [] if first is None else [first - self._seen.monotonic]
         if self._expires and self._seen.active:
-            ends = [part.deadlines.next_time for part in self._partitions.values() if self._may_expire(part)]
+            ends = [part.deadlines.next_time for part in self._partitions.values() if self._room_to_expire(part)]
             waits += [end - self._seen.wall for end in ends if end is not None]
         return max(0.0, min(waits)) if waits else None
 
@@ -226,8 +227,8 @@ class Holding:
         turns = self._look_ahead.turns(_counts(ready), credit.room, credit.total - credit.out)
         for cell, turn in turns.items():
             for part in ready[cell]:
-                room = min(turn, FLIGHT_ITEMS, credit.room(cell))
-                taken = part.take(cell, room, credit.is_closed) if room and self._may_read_again(part) else []
+                room = min(turn, credit.room(cell), self._memory(part))
+                taken = part.take(cell, room, credit.is_closed) if room > 0 else []
                 if not taken:
                     continue
                 turn -= len(taken)
@@ -245,7 +246,7 @@ class Holding:
         if not (self._expires and self._seen.active):
             return
         for part in list(self._partitions.values()):
-            while self._may_expire(part) and (over := part.expire(self._seen.wall, FLIGHT_ITEMS)):
+            while (most := self._room_to_expire(part)) and (over := part.expire(self._seen.wall, most)):
                 batch, missing = self._take_kept(part, over)
                 if missing and self._buries:
                     self._read_again(Rereading(part, missing))
@@ -259,14 +260,20 @@ class Holding:
         self._kept_bytes -= sum(map(len, batch.payloads))
         return batch, missing
 
-    def _may_expire(self, part: Partition) -> bool:
-        """Whether there is memory for what expires, where it needs some."""
-        return not self._buries or self._may_read_again(part)
+    def _room_to_expire(self, part: Partition) -> int:
+        """How many items there is memory for that expire, where they need some."""
+        return self._memory(part) if self._buries else FLIGHT_ITEMS
 
-    def _may_read_again(self, part: Partition) -> bool:
-        """Whether there is memory for held items. Kept ones use at most half of it, so something always moves."""
-        in_memory = part.window.used_items + self.reading_again
-        return in_memory < part.window.items or not self._rereads
+    def _memory(self, part: Partition) -> int:
+        """How many held items there is memory for: a hand-out of them at most, and as many as have the bytes that are
+        free, as large as items are on average. Kept ones use at most half of it, so something always moves."""
+        if not self._rereads:
+            return FLIGHT_ITEMS  # all of them are in memory
+        window, again, mean = part.window, self.reading_again, self._mean_bytes
+        free = window.bytes - window.used_bytes - int(again * mean)
+        if window.used_items + again >= window.items or free < window.bytes >> 4:  # a few at a time would cost more
+            return 0
+        return min(FLIGHT_ITEMS, ceil(free / mean)) if mean else FLIGHT_ITEMS
 
     # Reading again.
 

@@ -173,6 +173,24 @@ def test_large_items_are_read_again_a_few_at_a_time() -> None:
     assert [positions for _, positions in world.core.holding.to_reread()] == [[6, 7], [8, 9], [10, 11]]
 
 
+def test_large_items_are_read_again_while_there_is_memory_for_their_bytes() -> None:
+    # Given items of 3 MiB that are held, of which the memory holds four, and two are there
+    world = World(credit=0, window={"items": 100, "bytes": "12MiB"})
+    world.read(*range(12), payload=b"1" * (3 << 20))
+    world.grant(12)
+    # When all have credit, then as many go as have room beside those that are there
+    world.core.offer()
+    outs = world.pushed()
+    assert [out.place.batch.positions for out in outs] == [[0], [1]] and world.core.holding.to_reread() == []
+    # And once these have ended, as many as fit are read again, and no more while they are
+    for out in outs:
+        world.core.succeeded(out, [0])
+    world.core.offer()
+    assert [positions for _, positions in world.core.holding.to_reread()] == [[2, 3], [4, 5]]
+    world.core.offer()
+    assert world.core.holding.to_reread() == [] and world.core.holding.reading_again == 4
+
+
 #: The files of the core, which neither await nor ask a clock.
 CORE = (
     "stream_core",
