@@ -1,4 +1,4 @@
-"""Jobs that are open for too long: THE rule of which trees are cancelled for it (J15). A tree whose maker never sealed
+"""Jobs that are open for too long: THE rule of which trees are cancelled. A tree whose maker never sealed
 it would be open for ever otherwise, and count among those that may be."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ EARLIEST = 1_577_836_800_000_000
 CANCELLED = 100
 
 
-class Overdue(NamedTuple):
+class OverdueTrees(NamedTuple):
     """Open trees made since `since` and before `before` (wall clock µs) are cancelled; `why` tells of it."""
 
     since: int
@@ -22,7 +22,7 @@ class Overdue(NamedTuple):
     why: str
 
 
-def overdue(now: int, max_age: float) -> Overdue:
+def overdue(now: int, max_age: float) -> OverdueTrees:
     """What is open for too long now (wall clock µs), where a tree may be open for so many seconds."""
     why = f"it was open for longer than {duration_text(max_age)} (job_max_age of stores.yaml)"
-    return Overdue(EARLIEST, now - int(max_age * 1e6), why)
+    return OverdueTrees(EARLIEST, now - int(max_age * 1e6), why)

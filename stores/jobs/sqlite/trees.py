@@ -16,7 +16,7 @@ from ..jobs import Feeding
 from ..rules import refusals
 from ..rules.events import mask_of
 from ..rules.feeding import NOTHING
-from ..rules.overdue import CANCELLED, Overdue
+from ..rules.overdue import CANCELLED, OverdueTrees
 from ..rules.redriving import token_of
 from ..rules.tree import defined, is_final
 from . import callback
@@ -237,7 +237,7 @@ def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str,
     return "done"
 
 
-def cancel(connection: sqlite3.Connection, memory: Memory, late: Overdue) -> int:
+def cancel(connection: sqlite3.Connection, memory: Memory, late: OverdueTrees) -> int:
     """Cancels some of the trees that are open for too long; how many."""
     rows = connection.execute(
         "SELECT tree FROM job_trees WHERE complete_at IS NULL AND ending = '' AND created_at >= ? AND created_at < ?"
