@@ -11,7 +11,7 @@ from .evidence import Evidence
 from .limits import Limits
 from .recorder import Recorder
 from .rules.explain import SENTENCES, Reason
-from .rules.flow import KIND, REF, SESSION, Item
+from .rules.flow import EXTRA, KIND, REF, SESSION, Item
 from .sessions import Assignment, TailerSession, WorkerSession
 from .usage import SchedulerUsage
 
@@ -161,12 +161,23 @@ class Returns:
         return items
 
     def lose(self, worker: WorkerSession) -> None:
-        """Ends all that a worker has, which is gone for good: whether it ran is not known."""
+        """Ends all that a worker has, which is gone for good: whether it ran is not known. An item that was lost the
+        last time too may be what killed the worker whole: it is suspected, as what ran in a process that died."""
         refs = list(worker.open)
         started = [worker.flights[ref >> INDEX_BITS].at for ref in refs]
+        waited = [ref in worker.parents for ref in refs]
         _, items = self.release(worker, refs)
         self._limits.silent(zip(items, started, strict=True))
-        self.end(items, ended(Outcome.LOST, Reason.WORKER_LOST))
+        lost, suspected = (ended(Outcome.LOST, Reason.WORKER_LOST) for _ in range(2))
+        suspected.crashed = True
+        suspects: list[Item] = []
+        others: list[Item] = []
+        for item, was_parent in zip(items, waited, strict=True):
+            extra = item[EXTRA]
+            may_be_why = extra is not None and (extra.again or extra.alone) and not was_parent
+            (suspects if may_be_why else others).append(item)
+        self.end(others, lost)
+        self.end(suspects, suspected)
 
     def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:
         """Items there wait for other work from now on: what they held is free for it."""

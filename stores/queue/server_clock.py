@@ -20,7 +20,7 @@ class ServerClock:
         self._server = server
         self._wait = wait
         self._clock = clock
-        self._ahead: float | None = None  # seconds that it was ahead of our monotonic clock
+        self._ahead: float | None = None  # seconds that it was ahead of our monotonic clock, at most
         self._no_end_before = -math.inf
 
     def about(self) -> float:
@@ -33,9 +33,11 @@ class ServerClock:
         return self._clock.monotonic() >= self._no_end_before
 
     def told(self, moment: int, asked: float) -> None:
-        """It said that it is so late (µs) when we asked (monotonic)."""
-        ahead = moment / 1e6 - asked
-        if self._ahead is not None and ahead - self._ahead > JUMP:
-            self._no_end_before = self._clock.monotonic() + self._wait
+        """It said that it is so late (µs), some time after we asked (monotonic). A slow answer is no jump."""
+        answered = self._clock.monotonic()
+        least, most = moment / 1e6 - answered, moment / 1e6 - asked
+        if self._ahead is not None and least - self._ahead > JUMP:
+            self._no_end_before = answered + self._wait
             _LOG.warning("%s: its clock was set forward: no lease is ended for %.0f s", self._server, self._wait)
-        self._ahead = ahead
+        if self._ahead is None or not least <= self._ahead <= most:
+            self._ahead = most

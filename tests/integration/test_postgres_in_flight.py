@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import psycopg
+import pytest
 from servers.queue_nodes import PostgresNodes
 
 from tailrace.model.claim import State
@@ -68,3 +69,28 @@ async def test_a_slot_of_any_size_is_forgotten_in_steps(nodes: PostgresNodes) ->
     tally = await queue.tally()
     assert (tally.taken, tally.forgotten, sum((await queue.counts()).values())) == (45_001, 45_001, 0)
     assert (await queue.status([one.id])) == [None]
+
+
+async def test_a_servers_clock_that_is_set_forward_ends_no_lease(
+    postgres_server: str, postgres_schema: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Given a claim, by the server's own clock
+    nodes = PostgresNodes(postgres_server, postgres_schema, real=True)
+    queue = await nodes.queue(poll=0.1)
+    ids = [each.id for each in await queue.submit([NewItem(MAIL, b"")] * 3)]
+    leased = await queue.lease(ANY, LEASE, 0)
+    assert leased is not None and leased.ids == ids
+    # When that clock is set forward, beyond the end of the claim
+    await nodes.run(
+        "CREATE OR REPLACE FUNCTION S.now_micros(at bigint) RETURNS bigint LANGUAGE sql AS"
+        f" 'SELECT coalesce(at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + {int(3 * LEASE * 1e6)})'"
+    )
+    async with asyncio.timeout(10):
+        while "its clock was set forward" not in caplog.text:
+            # Then nobody else has what it holds
+            assert await queue.lease(ANY, LEASE, 0) is None
+            await asyncio.sleep(0.02)
+    assert await queue.lease(ANY, LEASE, 0) is None
+    # And who holds it goes on
+    assert await queue.settle(leased.fence, ids, []) == []
+    await nodes.close()

@@ -52,22 +52,22 @@ class QueueNodes(ABC):
 
 
 class PostgresNodes(QueueNodes):
-    """A schema of its own and statements beside our code."""
+    """A schema of its own and statements beside our code. `real`: by the server's own clock."""
 
     no_keys = ("a\0b",)
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, *, real: bool = False) -> None:
         super().__init__()
-        self.url, self.schema = url, schema
+        self.url, self.schema, self._real = url, schema, real
 
     def _made(self, notify: bool, poll: float, config: dict[str, Any], *, url: str = "") -> PostgresQueue:
+        given: Any = {} if self._real else {"store_time": lambda: int(self.clock.wall() * 1e6), "clock": self.clock}
         return PostgresQueue(
             PostgresQueueOptions(
                 url=url or self.url, schema=self.schema, connections=3, timeout=5, notify=notify, poll_interval=poll
             ),
             StoresConfig(**{"durability": "relaxed", **config}),
-            self.clock,
-            store_time=lambda: int(self.clock.wall() * 1e6),
+            **given,
         )
 
     async def run(self, statement: str) -> list[tuple]:

@@ -239,25 +239,30 @@ class PostgresClaiming:
         moved = await self._outbox.collect()
         await self._kinds.look()
         self._bounds.forget()
-        ending = self._server_clock.leases_may_end
-        [(moment, soonest, ended, troubles)] = await self._ground.rows(
-            call.END_LEASES,
-            (self._ground.time(), ending),
-            "the end of leases",
-        )
+        self._soonest = await self._end_leases()
         look, changes = self._stocked.looking(), self._changes
         stocked = [lane for (lane,) in await self._ground.rows(call.STOCKED, ("{}",), "a look at what waits")]
         await self._learn(stocked)
         self._stocked.found(stocked, look)
         self._seen = changes
-        # What somebody else holds, or what may not end yet, is looked at with the next poll.
-        stuck = not ending or not ended
-        self._soonest = BLOCKED if soonest is None or (stuck and soonest <= moment) else soonest
-        if self._ground.time() is None:
-            self._server_clock.told(moment, now)
-        if troubles:
-            _LOG.warning("%s: some leases could not be ended now: %s", self._ground.server.name, troubles)
         if moved:  # there may be more
             self._looked = -math.inf
             self._tell()
         return True
+
+    async def _end_leases(self) -> int:
+        """Ends those that are over. Until when the next one runs (the server's time); BLOCKED: the next poll sees it.
+        How late it is is heard first, so that a clock that was set forward ends none, and they end by that time."""
+        asked, about = self._clock.monotonic(), "the end of leases"
+        given = self._ground.time()
+        [(moment, soonest, _, _)] = await self._ground.rows(call.END_LEASES, (given, False), about)
+        if given is None:
+            self._server_clock.told(moment, asked)
+        if soonest is not None and soonest <= moment and self._server_clock.leases_may_end:
+            [(_, soonest, ended, troubles)] = await self._ground.rows(call.END_LEASES, (moment, True), about)
+            if troubles:
+                _LOG.warning("%s: some leases could not be ended now: %s", self._ground.server.name, troubles)
+            if ended and soonest is not None:  # there may be more that are over
+                return int(soonest)
+        # What somebody else holds, or what may not end yet, is over already.
+        return BLOCKED if soonest is None or soonest <= moment else int(soonest)

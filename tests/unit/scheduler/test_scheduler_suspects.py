@@ -152,3 +152,21 @@ def test_suspects_that_were_lost_go_before_other_suspects() -> None:
     world.succeed("w", 1, "default (alone)")
     assert world.started("w") == {lost[0]: "default (alone)"}
     assert ref(1, 0) in world.tailer.succeeded
+
+
+def test_what_loses_its_whole_worker_again_is_suspected_and_what_only_waited_for_others_is_not() -> None:
+    # Given a worker with items of which one is out for the first time, two were lost before, one is a suspect, and one
+    # of those that were lost waits for other work
+    world = World("w")
+    [new], [lost], [parent], [suspect] = (world.push(1, extra) for extra in (None, LOST, LOST, SUSPECT))
+    assert set(world.started("w")) == {new, lost, parent, suspect}
+    worker = world.workers["w"]
+    [waits] = [each for each, item in worker.open.items() if item[2] == parent]
+    world.core.returns.wait(worker, [waits])
+    # When the worker is gone whole, as with its host, or killed with all of its processes
+    world.core.forget_worker(worker, 0.0)
+    # Then all of them are lost, and those that may be why have a crash counted
+    ends = world.tailer.ended
+    assert {end.outcome for end in ends.values()} == {Outcome.LOST}
+    assert [ends[ref(flight, 0)].crashed for flight in (1, 2, 3, 4)] == [False, True, False, True]
+    assert {end.reason.partition(":")[0] for end in ends.values()} == {"worker_lost"}
