@@ -213,6 +213,7 @@ class Worker:
             attachment,
             pb.WorkerFrame,
             silence=2 * self._sizes.heartbeat,
+            heartbeat=self._sizes.heartbeat,
             clock=self._clock,
             unreachable=lambda reason: LOG.warning("scheduler %s does not answer: %s", address, reason),
             failed=lambda error: LOG.error(

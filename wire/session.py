@@ -8,6 +8,7 @@ go at once when idle: coalescing without a linger.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import random
 import uuid
@@ -29,6 +30,8 @@ from .v1 import scheduler_pb2 as pb
 #: frame there is no pause, however slow the machine is: nothing came behind it, or it took less than the least.
 PAUSE_SHARE = 1.5
 LEAST_PAUSE = 0.001
+
+_LOG = logging.getLogger("tailrace.wire")
 
 
 class Endpoint(Protocol):
@@ -143,6 +146,7 @@ class Dialer:
     `hello` makes the first frame of a connection from a pb.Hello that this class fills with the session and whether
     it is resumed. `unreachable` is told once per outage why the other side cannot be reached. `failed` is told what the
     endpoint raised; the session is then given up and a fresh one begun. Without it the dialer ends, and `wait` raises.
+    `heartbeat`: seconds of this side's own, compared with the other's, since leases follow from it; 0: it has none.
     """
 
     def __init__(
@@ -153,6 +157,7 @@ class Dialer:
         empty: Callable[[], Any],
         *,
         silence: float,
+        heartbeat: float = 0.0,
         clock: Clock = SYSTEM_CLOCK,
         unreachable: Callable[[str], None] = lambda reason: None,
         failed: Callable[[Exception], None] | None = None,
@@ -162,6 +167,7 @@ class Dialer:
         self._endpoint = endpoint
         self._empty = empty
         self._silence = silence
+        self._heartbeat = heartbeat
         self._clock = clock
         self._unreachable = unreachable
         self._failed = failed
@@ -268,12 +274,26 @@ class Dialer:
         if not resumed:
             self._link = Link()
         self._known = True
+        if self.peer != reply.welcome.scheduler:
+            self._compare(reply.welcome)
         self.peer = reply.welcome.scheduler
         self.reads_parts = reply.welcome.reads_parts
         self.remembers = reply.welcome.remembers
         self._link.acknowledged(reply.link.ack)
         self._endpoint.opened(resumed)
         return self._link.unacknowledged()
+
+    def _compare(self, welcome: pb.Welcome) -> None:
+        """Says where two configurations do not fit: a lease that ends before its holder renews it ends whatever runs."""
+        theirs, ours = welcome.heartbeat, self._heartbeat
+        if theirs and ours and not math.isclose(theirs, ours):
+            _LOG.warning(
+                "scheduler %s has a heartbeat of %g s, and this part one of %g s: runs may be ended before their time. "
+                "Give all parts of a platform the same leases.yaml",
+                welcome.scheduler,
+                theirs,
+                ours,
+            )
 
     def _forget(self) -> None:
         self._endpoint.lost()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from tailrace.model.lease import LeaseSizes
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
@@ -16,8 +18,9 @@ class Far:
     """The other side: it answers the hellos whose number it was given, then hangs up. `knows`: a session that is to be
     resumed."""
 
-    def __init__(self, answers: set[int], *, knows: bool = True) -> None:
+    def __init__(self, answers: set[int], *, knows: bool = True, heartbeat: float = 0.0) -> None:
         self.answers = answers
+        self.heartbeat = heartbeat
         self.knows = knows
         self.hellos: list[pb.Hello] = []
         self.heard = asyncio.Event()
@@ -37,7 +40,9 @@ class Stream:
             if len(self.far.hellos) in self.far.answers:
                 hello, knows = message.hello, self.far.knows and message.hello.resume
                 session = hello.session if knows else hello.anew or hello.session
-                self.left = [pb.WorkerReply(welcome=pb.Welcome(scheduler="one", resumed=knows, session=session))]
+                heartbeat = self.far.heartbeat
+                welcome = pb.Welcome(scheduler="one", resumed=knows, session=session, heartbeat=heartbeat)
+                self.left = [pb.WorkerReply(welcome=welcome)]
             self.far.heard.set()
 
     async def receive(self) -> Any:
@@ -93,6 +98,26 @@ async def test_each_hello_that_resumes_gives_the_session_another_name_for_the_ca
     assert [hello.session for hello in far.hellos[1:4]] == [far.hellos[0].session] * 3
     assert len({hello.anew for hello in far.hellos[1:4]}) == 3
     assert far.hellos[4].session == far.hellos[3].anew
+
+
+@pytest.mark.parametrize(("ours", "told"), [(5.0, False), (60.0, True)])
+async def test_leases_that_do_not_fit_are_told_once(ours: float, told: bool, caplog: pytest.LogCaptureFixture) -> None:
+    # Given a scheduler whose heartbeat is 5 s, and that is lost again and again
+    far = Far({1, 2, 3}, heartbeat=5.0)
+    dialer = Dialer(
+        far.open, lambda hello: pb.WorkerFrame(hello=hello), End(), pb.WorkerFrame, silence=5.0, heartbeat=ours
+    )
+    # When a part is welcomed by it
+    dialer.start()
+    while len(far.hellos) < 3:
+        far.heard.clear()
+        await asyncio.wait_for(far.heard.wait(), 5.0)
+    await dialer.close()
+    # Then another heartbeat of this part's is told, with what to do
+    sentence = (
+        "scheduler one has a heartbeat of 5 s, and this part one of 60 s: runs may be ended before their time. Give"
+    )
+    assert caplog.text.count(sentence) == told
 
 
 class Line:
