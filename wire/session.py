@@ -284,7 +284,7 @@ class Dialer:
         return self._link.unacknowledged()
 
     def _compare(self, welcome: pb.Welcome) -> None:
-        """Says where two configurations do not fit: a lease that ends before its holder renews it ends whatever runs."""
+        """Says where two configurations do not fit: a lease that ends before it is renewed ends whatever runs."""
         theirs, ours = welcome.heartbeat, self._heartbeat
         if theirs and ours and not math.isclose(theirs, ours):
             _LOG.warning(
