@@ -18,14 +18,16 @@ MOST_HOPS = 1000
 class DelayConfig(BaseModel):
     """The settings of a delay service, each default in its own words.
 
-    listen       host:port; loopback only (default 127.0.0.1:8789)
+    listen       host:port (default 127.0.0.1:8789); beyond loopback, or as tls:host:port, with certificates:
+                 `tls` in access.yaml
     rungs        the waits of the ladder, rising, at most 16 (1s, 5s, 30s, 1m, 5m, 30m, 6h)
     max_delay    how far ahead an item may be due (30 days); at most 1000 times the longest rung
     max_items    items held at once, rungs and due streams together; beyond it parks are refused (1,000,000)
     max_bytes    their payload bytes, about (1 GiB)
     batch_items  items that the mover reads and appends at once (1024, one row of the embedded log)
     batch_bytes  their payload bytes (1 MiB)
-    metrics_listen  host:port on loopback that answers GET /metrics with its numbers where it runs apart (none)
+    metrics_listen  host:port that answers GET /metrics with its numbers where it runs apart (none); beyond loopback by
+                 HTTPS, with certificates
     peers        what its listener grants a connection, and how long it waits for one
     """
 

@@ -1,4 +1,4 @@
-"""The functions that the files in configs/ name. Run them all:
+"""The functions that the files in configs/ and in this folder name. With the configuration of a clone:
 
 mkdir -p inbox && tailrace up --config configs --functions examples/shop.py
 """
@@ -10,7 +10,7 @@ import tailrace
 
 @tailrace.function(priority="interactive")
 async def greet(name: str, ctx: tailrace.Context) -> str:
-    """What README submits."""
+    """What configs/schedules.yaml runs in the morning; or: tailrace submit greet name=Ann."""
     return f"Hello {name}, this is attempt {ctx.attempt}"
 
 
@@ -19,6 +19,18 @@ async def process_order(order: str, amount: int = 0) -> None:
     """One record of the stream `orders`."""
     if amount < 0:
         raise tailrace.Fatal(f"order {order} has a negative amount")
+
+
+@tailrace.function
+async def process_payment(payment: str, amount: int = 0) -> None:
+    """One record of the Kafka topic of examples/payments.yaml."""
+    if amount < 0:
+        raise tailrace.Fatal(f"payment {payment} has a negative amount")
+
+
+@tailrace.function
+async def record_event(user: str, what: str) -> None:
+    """One line of an object of examples/events.yaml."""
 
 
 @tailrace.function(isolation="process")

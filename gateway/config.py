@@ -113,8 +113,8 @@ class GatewayConfig(BaseModel):
                          the one part that sees the queue, the tailers and itself, and answers for them
     look_every           seconds between looks for alerts and forecasts (5 s: a few reads; 0: only when somebody asks)
     peers                what each listener grants a connection, and how long it waits for one (see there)
-    metrics_listen       host:port on loopback that answers GET /metrics with the numbers of the platform; of a node it
-                         answers for all of it (none)
+    metrics_listen       host:port that answers GET /metrics with the numbers of the platform, beyond loopback by HTTPS,
+                         with certificates; of a node it answers for all of it (none)
     callbacks            requests over HTTP that tell of the end of jobs (none; see there)
     max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """

@@ -45,7 +45,8 @@ class WorkerConfig(BaseModel):
     result_bytes      largest return value kept, as JSON
     objects           places whose objects functions may open (`ctx.open()`), each as its tailer's file says: url,
                       endpoint, region, credentials. Default: none
-    metrics_listen    host:port on loopback that answers GET /metrics with this worker's numbers; default: none
+    metrics_listen    host:port that answers GET /metrics with this worker's numbers, beyond loopback by HTTPS, with
+                      certificates; default: none
     name              shown to people; default: host and process id
     """
 

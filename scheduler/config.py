@@ -49,7 +49,9 @@ class SchedulerConfig(BaseModel):
         "direct:host:port; auto: any free port under `tailrace up`, else none; empty: none",
     )
     metrics_listen: str = Field(
-        "", description="host:port on loopback that answers GET /metrics with this scheduler's numbers; empty: none"
+        "",
+        description="host:port that answers GET /metrics with this scheduler's numbers, beyond loopback by HTTPS, with "
+        "certificates; empty: none",
     )
     lane_items: int = Field(
         20_000, ge=64, le=1_000_000, description="most items waiting for one function at one priority"

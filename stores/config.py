@@ -23,7 +23,8 @@ class StoresConfig(BaseModel):
     listen: str = Field("127.0.0.1:8790", description="host:port to serve the stores on; port 0 takes any free one")
     metrics_listen: str = Field(
         "",
-        description="host:port on loopback that answers GET /metrics where they are served apart; empty: none",
+        description="host:port that answers GET /metrics where they are served apart, beyond loopback by HTTPS, with "
+        "certificates; empty: none",
     )
     durability: Literal["durable", "relaxed"] = Field(
         "durable", description="durable: what was answered survives a power cut; relaxed: it survives a process crash"

@@ -103,3 +103,10 @@ def test_every_decision_is_a_short_page_of_one_form() -> None:
         found = re.findall(r"^## (.*)$", text_of(page), re.MULTILINE)
         assert [title for title in found if title != "What was weighed"] == DECISION, page.name
         assert len(text_of(page).splitlines()) <= 70, f"{page.name}: one page, please"
+
+
+def test_every_kind_of_source_has_its_row() -> None:
+    kinds = re.search(r'"tailrace\.sources"\]\n((?:\w.*\n)+)', text_of(ROOT / "pyproject.toml"))
+    assert kinds is not None
+    rows = re.findall(r"^\| \[`(\w+)`\]\(", text_of(DOCS / "sources" / "README.md"), re.MULTILINE)
+    assert sorted(rows) == sorted(re.findall(r"^(\w+) =", kinds[1], re.MULTILINE))

@@ -1,5 +1,6 @@
 """Generated files are fresh, and every file in configs/ loads with its model."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +46,12 @@ def test_every_tailer_file_works(path: Path) -> None:
 def test_the_whole_directory_is_what_up_reads() -> None:
     assert sorted(addresses(read_all(ConfigDirectory(CONFIGS)))) == ["delay", "direct", "gateway", "scheduler", "store"]
     assert {path.name for path in CONFIGS.glob("*.yaml")} == set(MODELS)
+
+
+def test_every_function_that_a_file_names_is_in_the_example() -> None:
+    """`tailrace up --config configs --functions examples/shop.py` leaves no tailer without its function."""
+    shop = set(re.findall(r"^(?:async )?def (\w+)", (ROOT / "examples/shop.py").read_text(), re.MULTILINE))
+    files = [*CONFIGS.glob("tailers/*.yaml"), *(ROOT / "examples").glob("*.yaml")]
+    named = {name for path in files for name in re.findall(r"^function: (\w+)$", path.read_text(), re.MULTILINE)}
+    assert named
+    assert named <= shop

@@ -43,6 +43,8 @@ LASTING = (
     *("up", "scheduler", "worker", "delay", "gateway", "tailer run", "store serve", "demo", "bench"),
     "simulate --bugs",
 )
+#: Options whose value is a file or folder.
+NAMING = ("--functions", "--config")
 EXAMPLES = ROOT / "examples"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -136,6 +138,29 @@ def test_every_link_leads_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: no {target}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name in LIVE], ids=lambda page: page.name)
+def test_what_up_is_given_is_there_by_then(page: Path) -> None:
+    """Whoever follows a page from an empty folder has each file and each folder before `up` or `reload` reads it."""
+    there, read, unread = set[str](), set[str](), ""
+    shown = [block for language in ("python", "yaml", "console") for block in blocks(language) if block.page == page]
+    started = False
+    for block in sorted(shown, key=lambda each: each.line):
+        if block.file:
+            there |= {block.file, *map(str, Path(block.file).parents)}
+            read |= set(re.findall(r"kind: directory, path: ([\w./-]+)", block.text))
+            unread = block.file if started and "tailers/" in block.file else unread
+        for command, _ in steps(block) if block.language == "console" else ():
+            words = shlex.split(command)
+            if words[0] == "mkdir":
+                there |= {str(each) for word in words[1:] for each in (Path(word), *Path(word).parents)}
+            if Path(words[0]).name == "tailrace" and words[1:2] in (["up"], ["reload"]):
+                named = {value for option, value in zip(words, words[1:], strict=False) if option in NAMING}
+                missing = (named | read) - there
+                assert not missing, f"{block.where}: `{command}` comes before {', '.join(sorted(missing))}"
+                started, unread = True, ""
+    assert not unread, f"{page.name}: {unread} is shown after `up`, and no `tailrace reload` reads it"
 
 
 def lay_out(folder: Path) -> tuple[list[str], Path]:

@@ -1,7 +1,7 @@
 """`tailrace bench --scenario host_faults`, as a user would run it: three hosts that speak TLS, and between them a wire
 that loses packets, delays them, or passes them one way only, while what runs on the hosts is killed.
 
-`TAILRACE_HOST_FAULTS=20000,100` (items, faults) makes the long ones as long as the runs in docs/guarantees.md.
+`TAILRACE_HOST_FAULTS=20000,100` (items, faults) makes the long ones as long as the runs in docs/runs.md.
 """
 
 from __future__ import annotations
