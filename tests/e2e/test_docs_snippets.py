@@ -8,6 +8,7 @@ the test runs the platform itself, on free ports that the commands find in the e
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 import shlex
@@ -156,7 +157,7 @@ def test_what_up_is_given_is_there_by_then(page: Path) -> None:
             if words[0] == "mkdir":
                 there |= {str(each) for word in words[1:] for each in (Path(word), *Path(word).parents)}
             if Path(words[0]).name == "tailrace" and words[1:2] in (["up"], ["reload"]):
-                named = {value for option, value in zip(words, words[1:], strict=False) if option in NAMING}
+                named = {value for option, value in itertools.pairwise(words) if option in NAMING}
                 missing = (named | read) - there
                 assert not missing, f"{block.where}: `{command}` comes before {', '.join(sorted(missing))}"
                 started, unread = True, ""
