@@ -185,7 +185,7 @@ class Detaching:
         return bool(self._going)
 
     def waits(self, item: EndedItem) -> bool:
-        """Whether an outcome waits until its item's row and guard are durable; then the owner is told of it again."""
+        """Whether an outcome waits until its item's row and guard are durable; then `durable` returns it."""
         if item.key in self._going:
             self._ends[item.key] = item
             return True

@@ -1,4 +1,4 @@
-"""Redrives of items that failed, in their own trees: an item's next life is another workload (JOBS.md, J12).
+"""Redrives of items that failed, in their own trees: an item's next life is another workload.
 
 An item is known by its workload, so whatever settles the former one later finds no item and changes nothing.
 """

@@ -11,7 +11,7 @@ Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
 class PostgresPollers:
-    """A Roll. `rows` runs a statement, with S. for the schema."""
+    """A Pollers. `rows` runs a statement, with S. for the schema."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows

@@ -39,7 +39,7 @@ class Heads:
 
     bounds  at most the next trigger of each one's first item; a kind in which nothing waits by itself is absent once a
             claim found that out
-    lanes   has no lane without kinds
+    lanes   those whose tenants take turns; one in which nothing waits any more stays until it leaves (turning.py)
     """
 
     def __init__(self, lane_of: Mapping[int, int]) -> None:

@@ -87,7 +87,7 @@ class Memory:
     jobs      what the writer remembers of jobs
     keyed, callbacks  the rows of these tables
     counted   rows that an audit is counting now
-    runs      function and beginning of the tokens of each row of `runs` (known.py)
+    runs      function and beginning of the tokens of each row of `runs` (dedupe.py)
     fresh     None, or what a claim that follows at once need not read
     fence     no fence that was ever given is above it, whatever the retention removed; `name` is the database's own
     stored    µs, when something was stored last; `submitted`: when somebody submitted it
