@@ -23,7 +23,7 @@ from ..model.outcome import Outcome
 from ..model.plain_text import plain
 from ..model.priority import DEFAULT_PRIORITY
 from ..model.tries import Try, added
-from ..model.workload import Extra
+from ..model.workload import NO_EXTRA
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.jobs.rules.callback import CALLBACK
 from ..stores.queue.queue import Queue
@@ -52,7 +52,6 @@ _OUTCOMES = {
     State.RETRIABLE_FAILURE: Outcome.RETRY.name.lower(),
     State.FATAL_FAILURE: Outcome.FATAL.name.lower(),
 }
-_NOTHING = Extra()
 _LOG = logging.getLogger("tailrace.gateway")
 
 
@@ -181,7 +180,7 @@ class Callbacks:
 
     def _letter(self, leased: Leased, index: int, end: Settle, before: tuple[Try, ...]) -> DeadLetter:
         now = self._clock.wall()
-        extra = leased.extras.get(index, _NOTHING)
+        extra = leased.extras.get(index, NO_EXTRA)
         return DeadLetter(
             id=end.id,
             tailer="",

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from ..model.audit import Fate
 from ..model.demand import Cell
-from ..model.ledger import LedgerEntry
-from ..model.ledger import LedgerPlace as Where
+from ..model.ledger import LedgerEntry, LedgerPlace
 from ..model.outcome import Outcome
 from ..model.workload import Ended, Extra
 from .ageing import RetryAgeing
@@ -211,7 +210,7 @@ class CopyStarts:
         """The first one of those, whose row was read, and whether it settles as one of this epoch. Else its row went on
         without it, or this is another copy: the store was put back, and its place given again."""
         record, ended = self.ends.pop(0)
-        runs = row is not None and row.place is Where.RUNNING and row.fence == record.fence
+        runs = row is not None and row.place is LedgerPlace.RUNNING and row.fence == record.fence
         if runs and row is not None:
             record.items.partition.rows[record.items.position(0)] = row
         return record, ended, runs or home is None

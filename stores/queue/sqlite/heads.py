@@ -101,11 +101,6 @@ class Heads:
             return now
         return later[0][0] if later else BLOCKED
 
-    def forget_idle(self) -> None:
-        """Lanes without kinds are forgotten."""
-        for lane in [lane for lane, turns in self.lanes.items() if not (turns.due or turns.closed or turns.later)]:
-            del self.lanes[lane]
-
     def all_due(self, lane: int, most: int, shut: Callable[[int], bool]) -> list[int] | None:
         """The lane's open kinds of which something is due; None: there are more than so many, with the closed ones."""
         due = self.lanes[lane].due

@@ -134,7 +134,7 @@ class Memory:
         self.jobs.reload(connection)
         self.look_at_waiting(connection)
         out: defaultdict[int, set[int]] = defaultdict(set)
-        for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 3, 4)").fetchall():
+        for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 4)").fetchall():
             out[fence].add(number)
         self.claims = {}
         for number, fence, until, ids in connection.execute("SELECT number, fence, until, ids FROM claims").fetchall():
