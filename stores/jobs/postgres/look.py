@@ -10,6 +10,7 @@ from typing import Any
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
 from ...queue.ids import id_number, id_text
 from ..rules.ending import state_of
+from ..rules.item_state import ItemState
 
 #: Runs a statement in which S. stands for the schema.
 Read = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
@@ -43,7 +44,7 @@ _OWN = (
 )
 _RESULTS = (
     "SELECT j.place, j.name, i.item, i.state, coalesce(r.result, ''), i.reason FROM S.jobs AS j"
-    " CROSS JOIN LATERAL (SELECT * FROM S.job_items AS i WHERE i.job = j.job AND i.state > 0"
+    f" CROSS JOIN LATERAL (SELECT * FROM S.job_items AS i WHERE i.job = j.job AND i.state > {ItemState.PENDING}"
     " AND i.item > CASE WHEN j.place = %(place)s::int THEN %(item)s::bigint ELSE -1 END ORDER BY i.job, i.item"
     " LIMIT %(limit)s::int) AS i LEFT JOIN S.job_results AS r ON r.item = i.item"
     " WHERE j.tree = %(tree)s::bigint AND j.final AND j.place >= %(place)s::int ORDER BY j.place, i.item"
@@ -113,7 +114,7 @@ async def results(read: Read, tree: str, after: str, limit: int, max_bytes: int)
             max_bytes -= len(result)
             if max_bytes < 0 and found:
                 return ResultPage(found, last)
-            found.append(JobResult(id_text(number), job, state == 1, bytes(result), reason))
+            found.append(JobResult(id_text(number), job, state == ItemState.SUCCEEDED, bytes(result), reason))
             behind = (place_, number)
             last = f"{place_}.{id_text(number)}"
         if len(rows) < some:
@@ -140,29 +141,29 @@ _AUDITS = {
         "SELECT count(*) FROM S.jobs AS j, LATERAL (SELECT coalesce(sum(d.pending), 0) AS p,"
         " coalesce(sum(d.succeeded), 0) AS s, coalesce(sum(d.failed), 0) AS f FROM S.job_deltas AS d"
         " WHERE d.job = j.job) AS d WHERE j.tree = %s AND (j.pending + d.p, j.succeeded + d.s, j.failed + d.f) <> ("
-        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 0)"
+        f" (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = {ItemState.PENDING})"
         "  + (SELECT count(*) FROM S.job_expansions WHERE job = j.job),"
-        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 1),"
-        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 2))"
+        f" (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = {ItemState.SUCCEEDED}),"
+        f" (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = {ItemState.FAILED}))"
     ),
     "items that succeeded have no item in a job that they feed": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_parents AS p ON p.parent = j.job JOIN S.jobs AS c ON c.job = p.job"
         " JOIN S.job_items AS i ON i.job = j.job JOIN S.job_trees AS t ON t.tree = j.tree WHERE j.tree = %s"
-        " AND i.state = 1 AND NOT c.gather AND NOT c.each AND t.ending = ''"
+        f" AND i.state = {ItemState.SUCCEEDED} AND NOT c.gather AND NOT c.each AND t.ending = ''"
         " AND NOT EXISTS (SELECT 1 FROM S.job_items AS d WHERE d.origin = i.item AND d.job = c.job)"
     ),
     "items that pend have no live workload": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job"
-        " LEFT JOIN S.tasks AS t ON t.id = i.item WHERE j.tree = %s AND i.state = 0"
+        f" LEFT JOIN S.tasks AS t ON t.id = i.item WHERE j.tree = %s AND i.state = {ItemState.PENDING}"
         " AND (t.id IS NULL OR t.flags & 32 = 0)"
     ),
     "items that ended have a live workload": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job JOIN S.tasks AS t ON t.id = i.item"
-        " WHERE j.tree = %s AND i.state > 0"
+        f" WHERE j.tree = %s AND i.state > {ItemState.PENDING}"
     ),
     "results that are to be kept are not": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job WHERE j.tree = %s AND j.keeps"
-        " AND i.state = 1 AND NOT EXISTS (SELECT 1 FROM S.job_results WHERE item = i.item)"
+        f" AND i.state = {ItemState.SUCCEEDED} AND NOT EXISTS (SELECT 1 FROM S.job_results WHERE item = i.item)"
     ),
     "jobs are complete though a parent is not": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_parents AS p ON p.job = j.job JOIN S.jobs AS o ON o.job = p.parent"

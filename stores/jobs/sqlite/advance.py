@@ -12,6 +12,7 @@ from ...queue.sqlite.rows import PAUSED
 from ...queue.sqlite.settle import cancel
 from ..rules.ending import JobStands, JobStep, next_step
 from ..rules.feeding import TooLarge, elements, list_of, payload_of
+from ..rules.item_state import ItemState
 from ..rules.refusals import too_large
 from .callback import tell
 from .ends import Born, end_tree, make, mark
@@ -142,7 +143,7 @@ def _pending(connection: sqlite3.Connection, row: _DueJob) -> list[int]:
     if not row.pending:
         return []
     found = connection.execute(
-        "SELECT item FROM job_items WHERE job = ? AND item > ? AND state = 0 ORDER BY item LIMIT ?",
+        f"SELECT item FROM job_items WHERE job = ? AND item > ? AND state = {ItemState.PENDING} ORDER BY item LIMIT ?",
         (row.job, row.looked, SOME),
     ).fetchall()
     return [item for (item,) in found]
