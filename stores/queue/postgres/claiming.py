@@ -12,7 +12,7 @@ from ....model.claim import Leased, Settle, State
 from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
 from ...postgres.arrays import numbers
-from ..beside import BesideSubmissions
+from ..claims_beside import BesideSubmissions
 from ..gates import ShutLanes
 from ..hand_over import Taker
 from ..ids import id_text

@@ -52,7 +52,7 @@ _due_and_id = itemgetter(TRIGGER, ID)
 #: milliseconds of it at 64 and seven at 256 on a busy machine. What is submitted and run at once is no slower for it.
 BESIDE_ITEMS = 64
 #: µs after a submission in which the next one is likely to come.
-BESIDE = 50_000
+BESIDE_MICROS = 50_000
 
 
 def claim(
@@ -87,7 +87,7 @@ def claim(
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
         memory.turn += 1
         return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[ID]] for row in rows])
-    visit = Visit(demand, BESIDE_ITEMS if 0 <= now - memory.submitted < BESIDE else FLIGHT_ITEMS)
+    visit = Visit(demand, BESIDE_ITEMS if 0 <= now - memory.submitted < BESIDE_MICROS else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
         for (takes_turns, limit, closed), visits in groupby(
