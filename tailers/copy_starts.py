@@ -21,7 +21,7 @@ from ..model.workload import Ended, Extra
 from .ageing import RetryAgeing
 from .departures.departure import EndedItem, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
-from .departures.detaching import Spot
+from .departures.detaching import PartitionPosition
 from .hand_out import HandOut
 from .holding import Holding
 from .items import Items, joined
@@ -108,7 +108,7 @@ class CopyStarts:
     def __len__(self) -> int:
         return self.found + sum([len(each.items) for each in self.starting]) + len(self.ends)
 
-    def __iter__(self) -> Iterator[Spot]:
+    def __iter__(self) -> Iterator[PartitionPosition]:
         here = [*self._found, *[each.items for each in self.starting], *[record.items for record, _ in self.ends]]
         return iter([(items.part(at), position) for items in here for at, position in items.places()])
 

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from ...model.audit import Fate
 from ...model.dead_letter import DeadLetter
 from ...model.drop import Drop
+from ...model.item_key import ItemKey
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.parked import Parked
 from ...model.tries import Try, added
 from ...model.workload import NO_EXTRA, Ended, Extra, Headers, Kind
 from ..hand_out import HandOut
-from ..items import ItemKey, Items
+from ..items import Items
 from ..ledger.rows import RowHome
 from ..partition import Partition
 from ..rules import ledger

@@ -3,17 +3,15 @@ statement or a few, and changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
+from ...postgres.run_statement import RunStatement
 from ...queue.ids import id_number, id_text
 from ..rules.ending import state_of
 from ..rules.item_state import ItemState
-
-#: Runs a statement in which S. stands for the schema.
-Read = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 _STATES = {
     "": "",
@@ -54,7 +52,7 @@ _RESULTS = (
 READ = 200
 
 
-async def show(read: Read, tree: str, item: str = "") -> TreeStatus | None:
+async def show(read: RunStatement, tree: str, item: str = "") -> TreeStatus | None:
     """One tree, by its id or by an item's workload."""
     own = await read(_OWN, (id_number(item),), "a look at a job") if item else []
     found = _statuses(await read(_ONE, (own[0][0] if own else tree,), "a look at a job"))
@@ -63,7 +61,7 @@ async def show(read: Read, tree: str, item: str = "") -> TreeStatus | None:
     return replace(found[0], job_of_item=own[0][1]) if own else found[0]
 
 
-async def listing(read: Read, state: str, after: str, limit: int) -> list[TreeStatus]:
+async def listing(read: RunStatement, state: str, after: str, limit: int) -> list[TreeStatus]:
     """Trees, the newest first."""
     which, arguments = _STATES[state], []
     if after:
@@ -96,7 +94,7 @@ def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
     return [*found.values()]
 
 
-async def results(read: Read, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
+async def results(read: RunStatement, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
     """What became of items of final jobs behind `after` (a job's place and an item); None: the tree is not known."""
     known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text AND NOT deleted", (tree,), "a look at a job")
     if not known:
@@ -184,7 +182,7 @@ _AUDITS = {
 _AUDIT = " UNION ALL ".join(f"SELECT {n}, ({question})" for n, question in enumerate(_AUDITS.values()))
 
 
-async def audit(read: Read, tree: str) -> list[str] | None:
+async def audit(read: RunStatement, tree: str) -> list[str] | None:
     """What of a tree does not agree with itself; None: it is not known."""
     known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text", (tree,), "a look at a job")
     if not known:

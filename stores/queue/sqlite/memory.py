@@ -20,7 +20,7 @@ from ..making_way import MakingWay
 from .dedupe import stems
 from .floods import Watch, has_index
 from .heads import Heads
-from .rows import BLOCKED, ID, LANE, Row, SqliteKinds, json_text
+from .rows import BLOCKED, ID, LANE, SqliteKinds, TaskRow, json_text
 
 #: Rows of `tasks` by state, in the order of State.
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
@@ -62,10 +62,10 @@ class Fresh:
 
     def __init__(self) -> None:
         self.changes = 0
-        self.rows: dict[int, list[Row]] = {}
+        self.rows: dict[int, list[TaskRow]] = {}
         self.payloads: dict[int, bytes] = {}
 
-    def add(self, row: Row, payload: bytes) -> None:
+    def add(self, row: TaskRow, payload: bytes) -> None:
         """One more row of a lane of which all rows are here."""
         self.rows.setdefault(row[LANE], []).append(row)
         self.payloads[row[ID]] = payload

@@ -117,7 +117,7 @@ CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their i
 SCHEMA = _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY + JOBS
 
 #: A task as claims read it, and where each column is in it.
-Row = tuple[int, int, int, int, int, int, int, int, int, int]
+TaskRow = tuple[int, int, int, int, int, int, int, int, int, int]
 ID: Final = 0
 KIND: Final = 1
 STATE: Final = 2
