@@ -178,8 +178,8 @@ class Trimmed(Protocol):
     """A stream source that wants to know what its checkpoint has passed, since it forgets that, or tells others."""
 
     async def settled_below(self, partition: str, position: int) -> None:
-        """The checkpoint has durably passed everything below, and its owner is one still. Told about once a second while
-        something new is passed, and again after each `open` and where this raised Unavailable."""
+        """The checkpoint has durably passed everything below, and its owner is one still. Told about once a second
+        while something new is passed, and again after each `open` and where this raised Unavailable."""
 
 
 @runtime_checkable
