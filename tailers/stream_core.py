@@ -93,12 +93,27 @@ class StreamCore:
         self.detaching = Detaching(
             detach_after(config, policy), self.departures, self.inherited, flights, seen, decided
         )
-        to_start = (counts.ageing, self.departures, self.holding, seen, decided)
-        self.copies = CopyStarts(setup.sizes.heartbeat, *to_start) if policy.copies else None
-        to_care = (self.departures, self.inherited, self.detaching)
-        self.orphans = Orphans(config.name, self.target, seen, *to_care)
-        ends_by = (self.ordering, self.departures, self.holding, self.expiring, self.detaching)
-        self._settlements = Settlements(settlement, seen, *ends_by)
+        self.copies: CopyStarts | None = None
+        if policy.copies:
+            later = setup.sizes.heartbeat
+            self.copies = CopyStarts(later, counts.ageing, self.departures, self.holding, seen, decided)
+        self.orphans = Orphans(
+            config.name,
+            self.target,
+            seen,
+            departures=self.departures,
+            inherited=self.inherited,
+            detaching=self.detaching,
+        )
+        self._settlements = Settlements(
+            settlement,
+            seen,
+            ordering=self.ordering,
+            departures=self.departures,
+            holding=self.holding,
+            expiring=self.expiring,
+            detaching=self.detaching,
+        )
         self.accounts = Accounts(config.name, self.partitions, self.holding, self.inherited)
 
     # Partitions.

@@ -52,7 +52,8 @@ class Inherited:
     Invariant: an adopted item has no outcome (it is in `running`), or no record yet, or is settled, or runs again.
 
     `settle` is called when both are there; `again` with a record whose attempt was lost with its session, and the
-    monotonic time before which it may not be handed out; `cancel` with what is to be stopped.
+    monotonic time before which it may not be handed out; `cancel` with what is to be stopped: the succession
+    sets it, which has the sessions that are told.
     """
 
     def __init__(

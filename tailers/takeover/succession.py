@@ -32,7 +32,8 @@ from .sides import Heir, Sides, of_newest
 class Succession:
     """The succession to one row. Invariant: what was adopted is of the epoch that was taken, else it is forgotten.
     `wake` is called when the row names the scheduler of the session, and when what was adopted went to somebody
-    else."""
+    else. It hears what the `epoch` lists and what is to be cancelled of what is `inherited`: it sets `listed` and
+    `cancel` of these."""
 
     def __init__(
         self,
