@@ -34,6 +34,7 @@ from .gateway.commands.quotas import quota
 from .gateway.commands.schedules import schedule
 from .gateway.commands.usage import usage
 from .gateway.commands.workloads import cancel, find, result, status, submit
+from .model.address import DEFAULT_DELAY, DEFAULT_STORE
 from .model.errors import TailraceError
 from .scheduler.commands import explain, inspect, record
 from .tailers.commands.audit import audit
@@ -100,8 +101,6 @@ Functions = Annotated[
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Read files that change again, by itself.")]
 DEFAULT_GATEWAY_DATA = Path(".tailrace/gateway")
-DEFAULT_STORE = "127.0.0.1:8790"
-DEFAULT_DELAY = "127.0.0.1:8789"
 
 
 def _told(version: bool) -> None:

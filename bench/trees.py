@@ -26,7 +26,7 @@ from ..model.job import JobItem, JobSpec, TreeSpec
 from ..model.priority import Priority
 from ..model.workload import Kind
 from ..stores.jobs.jobs import Feeding
-from ..stores.queue.sqlite.lease import BESIDE
+from ..stores.queue.sqlite.lease import BESIDE_MICROS
 from .backlog import CLAIM, LEASE, Costs, place_of, stores_in
 from .figures import Figures, Progress
 from .percentiles import median
@@ -38,7 +38,7 @@ CLAIMS, ROUNDS = 3, 40
 #: Items of one addition while a tree is filled, and calls at once where there are many trees.
 BATCH, AT_ONCE = 1000, 64
 #: Seconds after an addition until claims are full again: for a moment a submission makes them smaller.
-PAUSE = 2e-6 * BESIDE
+PAUSE = 2e-6 * BESIDE_MICROS
 #: Shares of the open trees that are compared by how long making them took: the first ones, and the last ones.
 PARTS = 10
 

@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..foundation.config import Bytes, Seconds
+from ..model.address import DEFAULT_DELAY
 from ..model.units import duration_text
 from ..wire.bounds import USUAL, PeerBounds
 from .rules.ladder import DEFAULT_RUNGS, Ladder
@@ -33,7 +34,7 @@ class DelayConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    listen: str = "127.0.0.1:8789"
+    listen: str = DEFAULT_DELAY
     rungs: tuple[Seconds, ...] = DEFAULT_RUNGS
     max_delay: Seconds = Field(30 * 86_400.0, gt=0)
     max_items: int = Field(1_000_000, ge=1)

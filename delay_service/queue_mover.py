@@ -20,7 +20,7 @@ from ..model.demand import Cell, Demand
 from ..model.errors import Unavailable
 from ..model.linger import DUE_MOVES
 from ..model.parked import due_stream, ticket_of
-from ..model.workload import Extra, Kind
+from ..model.workload import NO_EXTRA, Kind
 from ..stores.log.log import Log, Record
 from ..stores.queue.intake import NewItem
 from ..stores.queue.leases import QueueLeases
@@ -38,7 +38,6 @@ LOOK = 1.0
 NEVER_EARLY = 2e-6
 
 _LOG = logging.getLogger("tailrace.delay")
-_NOTHING = Extra()
 
 
 def waiting(record: Record) -> NewItem:
@@ -128,7 +127,7 @@ def _by_stream(leased: Leased) -> dict[str, tuple[list[str], list[Record]]]:
     """The items by the stream that they go to: their ids, and what is appended."""
     grouped: dict[str, tuple[list[str], list[Record]]] = {}
     for index, (id, payload) in enumerate(zip(leased.ids, leased.payloads, strict=True)):
-        headers = leased.extras.get(index, _NOTHING).headers
+        headers = leased.extras.get(index, NO_EXTRA).headers
         ticket = ticket_of(headers)
         if ticket is None:
             _LOG.error("an item in %s is not a parked item; it is kept in the stream %s", QUEUE, UNREADABLE)

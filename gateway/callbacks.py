@@ -7,7 +7,6 @@ import asyncio
 import errno
 import logging
 import socket
-from typing import Any
 
 import aiohttp
 import msgspec
@@ -20,8 +19,11 @@ from ..model.claim import Leased, Settle, State
 from ..model.dead_letter import DeadLetter
 from ..model.demand import Cell, Demand
 from ..model.errors import TailraceError
+from ..model.outcome import Outcome
 from ..model.plain_text import plain
 from ..model.priority import DEFAULT_PRIORITY
+from ..model.tries import Try, added
+from ..model.workload import NO_EXTRA
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.jobs.rules.callback import CALLBACK
 from ..stores.queue.queue import Queue
@@ -44,6 +46,12 @@ SHOWN = 200
 #: Seconds after a store failed.
 AGAIN = 5.0
 
+#: What became of one request, as dead letters and tries tell of it, whether another one follows or not.
+_OUTCOMES = {
+    State.SUCCESS: "",
+    State.RETRIABLE_FAILURE: Outcome.RETRY.name.lower(),
+    State.FATAL_FAILURE: Outcome.FATAL.name.lower(),
+}
 _LOG = logging.getLogger("tailrace.gateway")
 
 
@@ -135,7 +143,8 @@ class Callbacks:
         try:
             end = await self._end(session, leased, index)
             if end.state is State.FATAL_FAILURE:  # it is durable before the item is gone
-                await self._letters.add([self._letter(leased, index, end)])
+                before = await self._queue.tries([end.id])
+                await self._letters.add([self._letter(leased, index, end, before.get(end.id, ()))])
             await self._queue.settle(leased.fence, [], [end])
         except TailraceError as error:
             _LOG.warning("callback %s: %s", leased.ids[index], error)
@@ -143,13 +152,13 @@ class Callbacks:
     async def _end(self, session: aiohttp.ClientSession, leased: Leased, index: int) -> Settle:
         attempt = leased.attempts[index]
         state, why = await self._sent(session, leased.payloads[index])
+        outcome = _OUTCOMES[state]
         pause = pause_after(attempt)
         if state is State.RETRIABLE_FAILURE and pause is None:
             state = State.FATAL_FAILURE
         if state is not State.SUCCESS:
             _LOG.warning("callback %s, attempt %d: %s", leased.ids[index], attempt, why)
         delay = pause or 0.0 if state is State.RETRIABLE_FAILURE else 0.0
-        outcome = "retriable_failure" if state is State.RETRIABLE_FAILURE else ""
         return Settle(leased.ids[index], leased.fence, state, delay, attempt, reason=why, outcome=outcome)
 
     async def _sent(self, session: aiohttp.ClientSession, payload: bytes) -> tuple[State, str]:
@@ -169,18 +178,19 @@ class Callbacks:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             return State.RETRIABLE_FAILURE, plain(f"{request.url}: {error or type(error).__name__}", 2 * SHOWN)
 
-    def _letter(self, leased: Leased, index: int, end: Settle) -> DeadLetter:
+    def _letter(self, leased: Leased, index: int, end: Settle, before: tuple[Try, ...]) -> DeadLetter:
         now = self._clock.wall()
-        extra: Any = leased.extras.get(index)
+        extra = leased.extras.get(index, NO_EXTRA)
         return DeadLetter(
-            leased.ids[index],
-            "",
-            leased.kinds[index],
-            leased.payloads[index],
-            State.FATAL_FAILURE.label,
-            end.reason,
-            leased.attempts[index],
-            0 if extra is None else extra.crashes,
-            now,
-            now,
+            id=end.id,
+            tailer="",
+            kind=leased.kinds[index],
+            payload=leased.payloads[index],
+            outcome=end.outcome,
+            reason=end.reason,
+            attempts=end.attempts,
+            crashes=extra.crashes,
+            first_seen=now,
+            died_at=now,
+            tries=added(before, now, end.outcome, end.reason),
         )

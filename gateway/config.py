@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..foundation.config import Bytes, Seconds
+from ..model.address import DEFAULT_GATEWAY
 from ..model.did_you_mean import meant
 from ..model.priority import LONGEST_NAME, LOWEST, Priority
 from ..sdk.call import LARGEST_PAYLOAD
-from ..sdk.discovery import DEFAULT_GATEWAY
 from ..wire.bounds import USUAL, PeerBounds
 from .callback_config import CallbackConfig
 from .oidc import OidcConfig

@@ -14,6 +14,7 @@ from ..model.reference import BY_REFERENCE
 from ..model.workload import Kind
 from ..stores.jobs.jobs import Feeding, Jobs
 from ..stores.jobs.rules.feeding import around
+from ..stores.jobs.rules.refusals import nameless
 from ..stores.jobs.rules.tree import check
 from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
@@ -136,7 +137,7 @@ class JobDesk:
             named = [each for each in status.jobs if each.name == job or not job]
             if not named:
                 there = ", ".join(each.name for each in status.jobs[:20])
-                raise InvalidRequest(f"the job {tree!r} has no job {job[:100]!r}: it has {there}")
+                raise nameless(tree, job, there)
             if len(self._function_of) >= KEPT:
                 self._function_of.clear()
             found = self._function_of[tree, job] = named[0].function

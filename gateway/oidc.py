@@ -9,12 +9,14 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..foundation.clock import Clock
 from ..foundation.config import Seconds
 from ..foundation.duties import Duties
+from ..model.address import Address
 from ..model.errors import ConfigError, InvalidRequest, Unavailable
 from ..model.plain_text import plain
 from ..model.rights import right_of
@@ -67,8 +69,11 @@ class OidcConfig(BaseModel):
     @field_validator("keys")
     @classmethod
     def _are_safe(cls, keys: str) -> str:
-        if keys.startswith("http://") and not keys.startswith(("http://127.0.0.1", "http://localhost", "http://[::1]")):
-            raise ValueError("expected https://… or a file: whoever is between could tell other keys")
+        if keys.startswith("http://") and not Address(urlsplit(keys).hostname or "", 0).loopback:
+            raise ValueError(
+                "expected https://…, http on loopback (127.0.0.1, ::1 or localhost), or a file: whoever is between "
+                "could tell other keys"
+            )
         return keys
 
 

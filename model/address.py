@@ -7,6 +7,11 @@ from typing import NamedTuple
 from .errors import ConfigError
 
 HIGHEST_PORT = 65_535
+#: Where the parts of a machine listen, and are looked for, unless they are told otherwise.
+DEFAULT_GATEWAY = "127.0.0.1:8786"
+DEFAULT_SCHEDULER = "127.0.0.1:8788"
+DEFAULT_DELAY = "127.0.0.1:8789"
+DEFAULT_STORE = "127.0.0.1:8790"
 #: Before an address: TLS is spoken there though it is on this machine, as at the end of a tunnel. Beyond loopback it is
 #: spoken anyhow, once a process has certificates.
 SECURED = "tls:"

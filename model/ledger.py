@@ -13,7 +13,8 @@ from .tries import Try
 
 
 class LedgerPlace(IntEnum):
-    """The places of an item. DONE and DEAD are terminal: the row goes once the checkpoint has passed it (L20)."""
+    """The places of an item. One whose row is anything but SUSPECT is never run from its source (L15). DONE and DEAD
+    are terminal: the row goes once the checkpoint has passed it (L20)."""
 
     SUSPECT = 1  # ran when its tailer or its process died; a mark that bars nothing (L14)
     PARKING = 2  # about to be appended to the delay service; whoever finds this appends it again (L15)
@@ -32,8 +33,6 @@ class LedgerPlace(IntEnum):
 NOT_YET = 253_402_300_799.0
 
 TERMINAL = frozenset((LedgerPlace.DONE, LedgerPlace.DEAD))
-#: Rows whose item is never run from its source (L15).
-AWAY = frozenset((LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING, LedgerPlace.DONE, LedgerPlace.DEAD))
 
 
 class LedgerEntry(NamedTuple):

@@ -63,7 +63,6 @@ def bounded(policy: Retry, most: int) -> Retry:
 
 
 DEFAULT_RETRY = Retry()
-QUARTIC = Retry(backoff="quartic", max_attempts=20)
 
 
 def may_retry(policy: Retry, attempts: int) -> bool:

@@ -13,3 +13,13 @@ def spread(pause: float, random: Callable[[], float] | None) -> float:
     """A pause of half of its length to one and a half, on average as long. `random` returns a number in [0, 1); without
     it there is no chance (tests)."""
     return pause if random is None else pause * (0.5 + random())
+
+
+def spread_earlier(pause: float, random: Callable[[], float]) -> float:
+    """A pause of half of its length to all of it: for a call that somebody waits for, and that has an end."""
+    return pause * (0.5 + 0.5 * random())
+
+
+def spread_later(pause: float, random: Callable[[], float]) -> float:
+    """A pause of its length to half as long again: for one that somebody asked for, since before that it is in vain."""
+    return pause * (1.0 + 0.5 * random())

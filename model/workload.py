@@ -47,6 +47,10 @@ class Extra:
     units: tuple[tuple[str, float], ...] = ()  # what it is estimated to use of units with a rate of their own
 
 
+#: What most items carry beside the rest. It is never changed.
+NO_EXTRA = Extra()
+
+
 class Owned(NamedTuple):
     """The row of ownership that a flight was handed out under, and what its items are called there.
 

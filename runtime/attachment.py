@@ -44,7 +44,7 @@ class Attachment:
         self._owner = owner
         self._leases = leases
         self._clock = clock
-        self.notify: Callable[[], None] = lambda: None  # wakes the writer; set when there is one
+        self.notify: Callable[[], None] = lambda: None  # wakes the writer; the worker sets it once there is one
         self.session = owner.new_session()
         self.connected = False
         self.draining = False

@@ -26,8 +26,8 @@ from . import forked
 from .blame import Blame
 from .board import Board
 from .deadman import Deadman
-from .entry import Item, PreparedKind, Runner, is_late, make_context, with_used
-from .frames import Assign, Done, EndRow, StopItems, Waits, row_of
+from .entry import ENTRY, KEY, Item, PreparedKind, Runner, is_late, make_context, with_used
+from .frames import ROW_KEY, Assign, Done, EndRow, StopItems, Waits, row_of
 from .notebook import Notebook
 from .observing import observing
 from .parents import FULL, Parents
@@ -68,7 +68,7 @@ class Engine:
         bound: str = "",
         spent: Callable[[], None] = lambda: None,
         places: Places | None = None,
-        waiting: int = 0,
+        parents: int = 0,
         traces: RunTracing | None = None,
         timed: bool = False,
         clock: Clock = SYSTEM_CLOCK,
@@ -85,13 +85,13 @@ class Engine:
         self._waiting: SlotQueue[Item] = SlotQueue()
         self._runners: list[Runner] = []
         self._idle: list[Runner] = []
-        self._cells = list(range(slots + waiting, 0, -1))  # those that no runner has
+        self._cells = list(range(slots + parents, 0, -1))  # those that no runner has
         self._crowd = self._spreading = False  # there are more runners than slots; some are being woken
         #: The item whose code the event loop is in; 0: it cannot be told. Safe from any thread.
         self.culprit = Blame(self._loop, self._runners).culprit
         shift, flush = partial(self._from_thread, self._shift), partial(self._from_thread, self.flush)
-        self._parents = Parents(waiting, max(slots, threads), board, self.culprit, shift)
-        self._threads = Threads(threads, slots + waiting + 1, board, self._parents, self._run_plain, flush)
+        self._parents = Parents(parents, max(slots, threads), board, self.culprit, shift)
+        self._threads = Threads(threads, slots + parents + 1, board, self._parents, self._run_plain, flush)
         self._succeeded: list[int] = []
         self._ended: list[EndRow] = []
         self._flushing = self._polling = False
@@ -121,21 +121,21 @@ class Engine:
             self._waiting.extend(chosen[0].priority, items)
         else:
             for item in items:
-                if item[1].is_async:
-                    self._waiting.push(item[1].priority, item)
-            self._threads.push([item for item in items if not item[1].is_async])
+                if item[ENTRY].is_async:
+                    self._waiting.push(item[ENTRY].priority, item)
+            self._threads.push([item for item in items if not item[ENTRY].is_async])
         self._spread()
 
     def _without_expired(self, items: list[Item]) -> list[Item]:
         now = self._clock.wall()  # one look for all: an item is late or it is not
-        for key in (late := {item[0] for item in items if is_late(item, now)}):
+        for key in (late := {item[KEY] for item in items if is_late(item, now)}):
             self._end(key, LATE)
-        return [item for item in items if item[0] not in late]
+        return [item for item in items if item[KEY] not in late]
 
     def stop_items(self, frame: StopItems) -> None:
         """Ends items: those that wait at once, `async def` by cancellation; `def` functions see `ctx.cancelled`."""
         keys, why = set(frame.keys), Stop(frame.why)
-        self._end_unstarted(lambda item: item[0] in keys, attempt.unstarted(why))
+        self._end_unstarted(lambda item: item[KEY] in keys, attempt.unstarted(why))
         for runner in self._runners:
             if runner.key in keys and runner.stop is Stop.NONE:
                 runner.cancel(why)
@@ -147,7 +147,7 @@ class Engine:
 
     def _end_unstarted(self, wanted: Callable[[Item], bool], ended: Ended) -> None:
         for item in [*self._waiting.take(wanted), *self._threads.take(wanted)]:
-            self._end(item[0], ended)
+            self._end(item[KEY], ended)
 
     # -- runners -----------------------------------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ class Engine:
         if not self._polling and not self._threads.rest():
             self._polling = True
             self._loop.call_later(POLL, self._poll)
-        if self._spender and self._alone and any(row[0] == self._spender for row in ended):
+        if self._spender and self._alone and any(row[ROW_KEY] == self._spender for row in ended):
             self._spent()
         elif succeeded or ended:
             self._send(Done(succeeded, ended))

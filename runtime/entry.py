@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from ..model.workload import Ended
 from ..sdk.context import Context
 from ..sdk.function import Function
 from ..sdk.opened_content import Places
-from .frames import Assign
+from .frames import EXPIRES_AT, HEADERS, Assign, ExtraRow
 from .parents import Parents, ParentWait
 from .rules.attempt import Stop
 
@@ -58,6 +58,9 @@ class PreparedKind:
 
 #: key, kind, payload, and the batch it came in, which holds the rest by index (key - first).
 Item = tuple[int, PreparedKind, bytes, Assign]
+KEY: Final = 0
+ENTRY: Final = 1
+BATCH: Final = 3
 
 
 def described(running: Any) -> Identity:
@@ -65,7 +68,7 @@ def described(running: Any) -> Identity:
     entry, key, frame = running
     index = key - frame.first
     extra = frame.extras.get(index) if frame.extras else None
-    return entry.name, frame.ids[index], frame.attempts[index], extra[1] if extra is not None else ()
+    return entry.name, frame.ids[index], frame.attempts[index], extra[HEADERS] if extra is not None else ()
 
 
 def make_context(item: Item, deadline: float | None, note: Callable[[int, str], None], places: Places) -> Context:
@@ -101,10 +104,16 @@ def with_used(ended: Ended | None, context: Context | None, *, wanted: bool) -> 
     return replace(ended, used=used, result=ended.result if wanted else None)
 
 
+def extra_of(item: Item) -> ExtraRow | None:
+    """What few items carry beside the rest; None: this one has nothing of it."""
+    batch = item[BATCH]
+    return batch.extras.get(item[KEY] - batch.first)
+
+
 def is_late(item: Item, now: float) -> bool:
     """Whether an item expired before it started. `now` is wall clock seconds."""
-    extra = item[3].extras.get(item[0] - item[3].first)
-    return extra is not None and 0 < extra[3] <= now
+    extra = extra_of(item)
+    return extra is not None and 0 < extra[EXPIRES_AT] <= now
 
 
 class Runner:

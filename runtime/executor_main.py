@@ -145,7 +145,7 @@ class Executor:
             bound=f"{size_text(setup.memory)} ({setup.memory_from})" if setup.memory else "",
             spent=self._spent,
             places=Places.revealed(setup.places),
-            waiting=setup.waiting,
+            parents=setup.parents,
             traces=tracing(),
             timed=setup.timed,
         )

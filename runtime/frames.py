@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -27,6 +27,9 @@ UsedRow = tuple[str, str, float]
 EndRow = tuple[int, int, str, float | None, bytes | None, str, str, str, tuple[UsedRow, ...]]
 #: key, headers, crashes, expires_at, progress
 ExtraRow = tuple[str, tuple[tuple[str, str], ...], int, float, str]
+ROW_KEY: Final = 0
+HEADERS: Final = 1
+EXPIRES_AT: Final = 3
 
 
 class ExecutorSetup(msgspec.Struct, array_like=True, tag="setup"):
@@ -44,13 +47,13 @@ class ExecutorSetup(msgspec.Struct, array_like=True, tag="setup"):
     memory: int = 0
     memory_from: str = ""
     places: list[str] = []
-    waiting: int = 0  # runs that may wait for other work at once
+    parents: int = 0  # runs that may wait for other work at once
     timed: bool = False  # somebody wants to know how long runs take
 
     @property
     def cells(self) -> int:
         """On the board: one for each run, and for each that takes the place of one that waits, of either sort."""
-        return self.slots + self.threads + 2 * self.waiting
+        return self.slots + self.threads + 2 * self.parents
 
 
 class Assign(msgspec.Struct, array_like=True, tag="assign"):
@@ -172,7 +175,7 @@ def _writable(frame: ToExecutor | ToSupervisor) -> ToExecutor | ToSupervisor:
 
 
 def _writable_ends(rows: list[EndRow]) -> list[EndRow]:
-    return [row if _can_be_written(row) else row_of(row[0], UNWRITABLE) for row in rows]
+    return [row if _can_be_written(row) else row_of(row[ROW_KEY], UNWRITABLE) for row in rows]
 
 
 def _can_be_written(row: Any) -> bool:

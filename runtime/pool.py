@@ -19,7 +19,7 @@ from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .batch import AssignedFlight, Row, row_key
 from .executors import ExecutorProcess
-from .frames import Done, ExecutorSetup, Failed, Notes, Ready, Release, RunTimes, StopItems, Waits, ended_of
+from .frames import ROW_KEY, Done, ExecutorSetup, Failed, Notes, Ready, Release, RunTimes, StopItems, Waits, ended_of
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import PrefetchDepth
@@ -298,7 +298,7 @@ class Pool:
         live.difference_update(succeeded)
         ends: dict[int, Ended] = {}
         for row in rows:
-            if (key := row[0]) in live:
+            if (key := row[ROW_KEY]) in live:
                 live.discard(key)
                 ends[key] = end = ended_of(row)
                 end.progress = end.progress or executor.notes.get(key, "")

@@ -28,7 +28,7 @@ from .rules.attempt import Stop
 #: What the name of a pool of suspects ends with.
 ALONE = " (alone)"
 #: Runs that may wait for other work, as a multiple of the slots.
-WAITING = 4
+PARENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class Supervisor:
                 # A pool of `def` functions only has no use for more slots than threads.
                 plain = not any(declared[function].is_async for function in functions)
                 slots = config.threads if plain else config.slots
-                waiting = WAITING * slots if config.waiting is None else config.waiting
-                setup = self._setup(functions, slots, config.threads, waiting, *bound)
+                parents = PARENTS * slots if config.waiting is None else config.waiting
+                setup = self._setup(functions, slots, config.threads, parents, *bound)
                 self._pools[name] = pool(name, setup, config.executors)
             alone = self._setup(functions, 1, 1, 1, config.quarantine_memory, "quarantine_memory")
             self._quarantine[name] = pool(name + ALONE, alone, config.suspects, fresh=True)
@@ -202,7 +202,7 @@ class Supervisor:
         return [*self._pools.values(), *self._quarantine.values()]
 
     def _setup(
-        self, functions: list[str], slots: int, threads: int, waiting: int, memory: int, memory_from: str
+        self, functions: list[str], slots: int, threads: int, parents: int, memory: int, memory_from: str
     ) -> ExecutorSetup:
         config = self._config
         return ExecutorSetup(
@@ -216,7 +216,7 @@ class Supervisor:
             block_limit=config.loop_block_limit,
             memory=memory,
             memory_from=memory_from,
-            waiting=waiting,
+            parents=parents,
             timed=bool(config.metrics_listen) or otel.wants_metrics(),
             places=[place.reveal() for place in config.objects],
         )

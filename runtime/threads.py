@@ -11,7 +11,7 @@ from ..model.outcome import Outcome
 from ..model.workload import Ended
 from ..sdk.context import Context
 from .board import Board
-from .entry import Item, PreparedKind
+from .entry import ENTRY, KEY, Item, PreparedKind
 from .parents import Parents, ParentWait
 from .rules import attempt
 from .rules.attempt import Stop
@@ -85,7 +85,7 @@ class Threads:
         """Adds items; one thread wakes, and each that takes an item wakes the next while more wait."""
         with self._condition:
             for item in items:
-                self._waiting.push(item[1].priority, item)
+                self._waiting.push(item[ENTRY].priority, item)
             self._rouse()
 
     def _rouse(self) -> None:
@@ -111,7 +111,7 @@ class Threads:
     def _hand_back(self) -> None:
         """The system has no thread to give. Whoever runs takes what waits; where nobody does it goes back, unharmed."""
         if len(self._free) == len(self._runs):
-            self._ended.extend((item[0], NO_THREAD) for item in self._waiting.take(lambda item: True))
+            self._ended.extend((item[KEY], NO_THREAD) for item in self._waiting.take(lambda item: True))
             self._wake()
 
     def _start(self, place: int) -> None:
@@ -193,8 +193,8 @@ class Threads:
                     finally:
                         self._idle -= 1
                     roused = True
-                key = item[0]
-                runs[place] = run = ThreadRun(key, cell, self._parents, item[1])
+                key = item[KEY]
+                runs[place] = run = ThreadRun(key, cell, self._parents, item[ENTRY])
                 if roused:
                     roused = self._rousing = False
                 self._rouse()

@@ -22,7 +22,8 @@ from ..model.outcome import Outcome
 from ..model.spans import of_item
 from ..model.trace_context import TRACESTATE, TraceContext, attempt_span, context_in
 from ..model.workload import Ended
-from .entry import Item
+from .entry import Item, extra_of
+from .frames import HEADERS
 
 #: Outcomes of a run that are no error of its function.
 _WELL = (Outcome.SUCCESS, Outcome.HELD, Outcome.THROTTLED)
@@ -30,8 +31,8 @@ _WELL = (Outcome.SUCCESS, Outcome.HELD, Outcome.THROTTLED)
 
 def carried(item: Item) -> TraceContext | None:
     """The context that an item carries."""
-    extra = item[3].extras.get(item[0] - item[3].first)
-    return None if extra is None or not extra[1] else context_in(extra[1])
+    extra = extra_of(item)
+    return None if extra is None or not extra[HEADERS] else context_in(extra[HEADERS])
 
 
 def traced(begun: tuple[Any, Any] | None) -> str:
@@ -72,7 +73,7 @@ class RunTracing:
         trace, (key, entry, _, frame) = self._trace, item
         index = key - frame.first
         id, attempt, name = frame.ids[index], frame.attempts[index], entry.name
-        state = next((value for header, value in frame.extras[index][1] if header == TRACESTATE), "")
+        state = next((value for header, value in frame.extras[index][HEADERS] if header == TRACESTATE), "")
         trace_state = trace.TraceState.from_header([state]) if state else None
         span: Any
         if not found.sampled or self._queue is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..foundation.config import Seconds
-from ..sdk.discovery import DEFAULT_SCHEDULER
+from ..model.address import DEFAULT_SCHEDULER
 from ..wire.bounds import USUAL, PeerBounds
 from .rules.clog import ClogLimits
 

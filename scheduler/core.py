@@ -68,7 +68,7 @@ class Core:
         self._dispatch = Dispatch(self.sleep, self.limits, config.opportunistic_ceiling, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
         whole = (self.roster, self.workers, self.tailers, self.intake, self.outages, self.closings, self.returns)
-        self._credit = SessionCredits(*whole, config.session_items, self._grace)
+        self._credit = SessionCredits(*whole, bound=config.session_items, grace=self._grace)
         self.heights = SeenHeights()
         self._groups = 0
 

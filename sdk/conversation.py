@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..model.backoff import CALL, Backoff
 from ..model.errors import Overloaded, StoreFull, Unavailable
+from ..model.spread import spread_earlier, spread_later
 from .discovery import Found
 
 T = TypeVar("T")
@@ -130,9 +131,9 @@ class Conversation:
             if asked < places and self.now() < end:
                 continue
             if soonest < math.inf:
-                wait = soonest * random.uniform(1.0, 1.5)
+                wait = spread_later(soonest, random.random)
             else:
-                wait = backoff.pause() * random.uniform(0.5, 1.0)
+                wait = spread_earlier(backoff.pause(), random.random)
             if self.now() + wait >= end:
                 if isinstance(problem, Overloaded) and not heard:
                     raise problem

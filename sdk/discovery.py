@@ -19,11 +19,9 @@ from pathlib import Path
 
 from ..foundation.notices import Notice, notices
 from ..foundation.run_dir import VARIABLE, places
-from ..model.address import parse_address, read_address
+from ..model.address import DEFAULT_GATEWAY, DEFAULT_SCHEDULER, parse_address, read_address
 from ..model.errors import ConfigError
 
-DEFAULT_GATEWAY = "127.0.0.1:8786"
-DEFAULT_SCHEDULER = "127.0.0.1:8788"
 GATEWAY_VARIABLE = "TAILRACE_GATEWAY"
 SCHEDULER_VARIABLE = "TAILRACE_SCHEDULER"
 CONFIG_VARIABLE = "TAILRACE_CONFIG"

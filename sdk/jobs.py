@@ -69,7 +69,7 @@ class Followed:
         if to is None or isinstance(to, str | Stage):
             name = self._root if to is None else to if isinstance(to, str) else to.name
             if name not in functions:
-                raise InvalidRequest(f"the job {self.id} has no job {name!r:.100}: {meant(name, functions)}")
+                raise InvalidRequest(f"the tree {self.id} has no job {name!r:.100}: {meant(name, functions)}")
             return name, functions[name]
         called = called_by(to, "an item")
         named = [

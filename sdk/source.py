@@ -4,6 +4,9 @@ Two families, because sources differ in one thing only. A *queue* source settles
 *stream* source has positions and a checkpoint. A source connects, reads and closes; reconnecting with back-off,
 windows, pushing and settling are the pump's work (Benthos' division). A new source is one file with a `SourceKind`
 named by an entry point in the group `tailrace.sources`, and passes `tailrace.testing.conformance`.
+
+What a stream source can do beside that it says by having the methods of `Dated`, `Ranged`, `Counted`, `Trimmed` and
+`TrimmedTogether`: one that has a method of such a name is called by it.
 """
 
 from __future__ import annotations
@@ -170,6 +173,23 @@ class Counted(Protocol):
         """How many items there are from these positions on, all partitions together, about; -1: it cannot say."""
 
 
+@runtime_checkable
+class Trimmed(Protocol):
+    """A stream source that wants to know what its checkpoint has passed, since it forgets that, or tells others."""
+
+    async def settled_below(self, partition: str, position: int) -> None:
+        """The checkpoint has durably passed everything below, and its owner is one still. Told about once a second
+        while something new is passed, and again after each `open` and where this raised Unavailable."""
+
+
+@runtime_checkable
+class TrimmedTogether(Protocol):
+    """A Trimmed source that hears of many partitions at once; then it is told this way only."""
+
+    async def settled_below_each(self, positions: Mapping[str, int]) -> None:
+        """The same of each of these partitions."""
+
+
 class QueueSource(Protocol):
     """Each item is claimed, renewed and settled by itself. All methods may raise NotConnected.
 
@@ -240,4 +260,6 @@ __all__ = [
     "SourceKind",
     "StreamBatch",
     "StreamSource",
+    "Trimmed",
+    "TrimmedTogether",
 ]

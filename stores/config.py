@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..foundation.config import Bytes, Seconds
+from ..model.address import DEFAULT_STORE
 from ..wire.bounds import USUAL, PeerBounds
 from .engines import EMBEDDED
 from .log.engines import mistakes_in
@@ -20,7 +21,7 @@ class StoresConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    listen: str = Field("127.0.0.1:8790", description="host:port to serve the stores on; port 0 takes any free one")
+    listen: str = Field(DEFAULT_STORE, description="host:port to serve the stores on; port 0 takes any free one")
     metrics_listen: str = Field(
         "",
         description="host:port that answers GET /metrics where they are served apart, beyond loopback by HTTPS, with "

@@ -6,11 +6,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, runtime_checkable
 
 from ..foundation.clock import Clock
 from ..model.errors import Unavailable
-from ..sdk.source import StreamSource
+from ..sdk.source import StreamSource, Trimmed, TrimmedTogether
 from .partition import Partition
 from .rules.trimming import Trimming, apart
 from .stream_policy import COMMIT_EVERY
@@ -20,20 +19,6 @@ from .takeover.epoch import Epoch
 HELD_UP_EVERY = 0.1
 #: A stream behind the checkpoint is trimmed at most this often, seconds.
 TRIM_EVERY = 1.0
-
-
-@runtime_checkable
-class Trimmed(Protocol):
-    """A source that forgets what its checkpoint has passed."""
-
-    async def settled_below(self, partition: str, position: int) -> None: ...
-
-
-@runtime_checkable
-class TrimmedTogether(Protocol):
-    """A source that forgets in many partitions at once."""
-
-    async def settled_below_each(self, positions: Mapping[str, int]) -> None: ...
 
 
 class Checkpoint:

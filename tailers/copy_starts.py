@@ -15,14 +15,13 @@ from typing import NamedTuple
 
 from ..model.audit import Fate
 from ..model.demand import Cell
-from ..model.ledger import LedgerEntry
-from ..model.ledger import LedgerPlace as Where
+from ..model.ledger import LedgerEntry, LedgerPlace
 from ..model.outcome import Outcome
 from ..model.workload import Ended, Extra
 from .ageing import RetryAgeing
 from .departures.departure import EndedItem, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
-from .departures.detaching import Spot
+from .departures.detaching import PartitionPosition
 from .hand_out import HandOut
 from .holding import Holding
 from .items import Items, joined
@@ -109,7 +108,7 @@ class CopyStarts:
     def __len__(self) -> int:
         return self.found + sum([len(each.items) for each in self.starting]) + len(self.ends)
 
-    def __iter__(self) -> Iterator[Spot]:
+    def __iter__(self) -> Iterator[PartitionPosition]:
         here = [*self._found, *[each.items for each in self.starting], *[record.items for record, _ in self.ends]]
         return iter([(items.part(at), position) for items in here for at, position in items.places()])
 
@@ -211,7 +210,7 @@ class CopyStarts:
         """The first one of those, whose row was read, and whether it settles as one of this epoch. Else its row went on
         without it, or this is another copy: the store was put back, and its place given again."""
         record, ended = self.ends.pop(0)
-        runs = row is not None and row.place is Where.RUNNING and row.fence == record.fence
+        runs = row is not None and row.place is LedgerPlace.RUNNING and row.fence == record.fence
         if runs and row is not None:
             record.items.partition.rows[record.items.position(0)] = row
         return record, ended, runs or home is None

@@ -10,13 +10,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ..model.due_times import few
+from ..model.item_key import ItemKey
 from ..model.workload import Extra, Flight, Owned
 from ..sdk.source import StreamBatch
 from .mapping.mapping import Mapped
 from .partition import Partition
-
-#: A partition's name and a position: which item it is.
-ItemKey = tuple[str, int]
 
 
 class Items(msgspec.Struct, frozen=True):

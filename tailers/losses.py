@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from itertools import pairwise
 
 from ..foundation.clock import Clock
 from ..model.audit import Fate
@@ -20,6 +19,7 @@ from .config import TailerConfig
 from .counts import TailerCounts
 from .departures.durable import until_available
 from .partition import Partition
+from .rules.runs import runs
 
 
 class Losses:
@@ -47,15 +47,15 @@ class Losses:
         for first, last in batch.lost:
             await self._forgotten(part, part.frontier.unread(first, last), batch.lost_items)
             part.skip(last, items=batch.lost_items)
-        await self._note(part, ranges(batch.absent), Cause.ABSENT, "", "nothing is there")
+        await self._note(part, _ranges(batch.absent), Cause.ABSENT, "", "nothing is there")
 
     async def gone(self, part: Partition, positions: Iterable[int], batch: StreamBatch) -> None:
         """Positions that were read before and are not in `batch`, in which they should be again: settled when
         that is noted. Raises likewise."""
         gone = set(positions)
         lost = {position for position in gone if any(first <= position <= last for first, last in batch.lost)}
-        await self._forgotten(part, ranges(lost))
-        await self._note(part, ranges(gone - lost), Cause.ABSENT, "", "its owner took it away")
+        await self._forgotten(part, _ranges(lost))
+        await self._note(part, _ranges(gone - lost), Cause.ABSENT, "", "its owner took it away")
         part.settle(sorted(lost), Fate.LOST)
         part.settle(sorted(gone - lost), Fate.ABSENT)
 
@@ -88,11 +88,5 @@ class Losses:
         self._why = why
 
 
-def ranges(positions: Iterable[int]) -> list[tuple[int, int]]:
-    """Positions as ranges, both ends included, rising."""
-    ordered = sorted(set(positions))
-    if not ordered:
-        return []
-    starts = [ordered[0], *(later for former, later in pairwise(ordered) if later > former + 1)]
-    ends = [*(former for former, later in pairwise(ordered) if later > former + 1), ordered[-1]]
-    return list(zip(starts, ends, strict=True))
+def _ranges(positions: Iterable[int]) -> list[tuple[int, int]]:
+    return [*runs(sorted(set(positions)))]

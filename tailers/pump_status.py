@@ -40,7 +40,7 @@ def state_of(states: Iterable[tuple[str, str | bool]], otherwise: str) -> tuple[
     return name, why if isinstance(why, str) else ""
 
 
-def together(partitions: Mapping[str, PumpStatus], completions: int, paused: bool, source: str) -> PumpStatus:
+def worst_of(partitions: Mapping[str, PumpStatus], completions: int, paused: bool, source: str) -> PumpStatus:
     """All partitions of a shared source, by the worst of them. `completions` is of all that there ever were, `source`
     why the source cannot be reached."""
     parts = [partitions[name] for name in sorted(partitions)]

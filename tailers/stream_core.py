@@ -25,9 +25,9 @@ from .copy_starts import CopyStarts, StartStep
 from .counts import TailerCounts
 from .departures.departure import Departure, ended_item, ended_of
 from .departures.departures import NOT_RUN, Departures
-from .departures.detaching import Detaching, Spot, detach_after
+from .departures.detaching import Detaching, PartitionPosition, detach_after
 from .departures.expiring import Expiring
-from .departures.settlements import Settle, Settlements
+from .departures.settlements import SettlementRule, Settlements
 from .hand_out import HandOut
 from .holding import Holding
 from .items import Items, chosen
@@ -65,7 +65,7 @@ class StreamCore:
         capabilities: Capabilities,
         window: Window,
         flights: dict[int, HandOut],
-        settlement: Settle,
+        settlement: SettlementRule,
         adopted: Callable[[InheritedItem, Ended], None],
         lost: Callable[[InheritedItem, float], None],
         policy: StreamPolicy,
@@ -93,12 +93,27 @@ class StreamCore:
         self.detaching = Detaching(
             detach_after(config, policy), self.departures, self.inherited, flights, seen, decided
         )
-        to_start = (counts.ageing, self.departures, self.holding, seen, decided)
-        self.copies = CopyStarts(setup.sizes.heartbeat, *to_start) if policy.copies else None
-        to_care = (self.departures, self.inherited, self.detaching)
-        self.orphans = Orphans(config.name, self.target, seen, *to_care)
-        ends_by = (self.ordering, self.departures, self.holding, self.expiring, self.detaching)
-        self._settlements = Settlements(settlement, seen, *ends_by)
+        self.copies: CopyStarts | None = None
+        if policy.copies:
+            later = setup.sizes.heartbeat
+            self.copies = CopyStarts(later, counts.ageing, self.departures, self.holding, seen, decided)
+        self.orphans = Orphans(
+            config.name,
+            self.target,
+            seen,
+            departures=self.departures,
+            inherited=self.inherited,
+            detaching=self.detaching,
+        )
+        self._settlements = Settlements(
+            settlement,
+            seen,
+            ordering=self.ordering,
+            departures=self.departures,
+            holding=self.holding,
+            expiring=self.expiring,
+            detaching=self.detaching,
+        )
         self.accounts = Accounts(config.name, self.partitions, self.holding, self.inherited)
 
     # Partitions.
@@ -354,7 +369,7 @@ class StreamCore:
 
     # What people see.
 
-    def leaving(self, departing: Iterator[Departure]) -> Iterator[Spot]:
+    def leaving(self, departing: Iterator[Departure]) -> Iterator[PartitionPosition]:
         """What is on its way to a worker or into a store, and nowhere else."""
         gone = [(each.partition, each.position) for each in departing if not each.runs]
         return chain(gone, self.detaching, self.copies or ())
@@ -365,7 +380,7 @@ class StreamCore:
         return len(self.departures) + len(self.detaching) + len(self.copies or ())
 
     def audits(
-        self, leaving: Iterator[Spot], partition: str | None = None, span: tuple[int, int] | None = None
+        self, leaving: Iterator[PartitionPosition], partition: str | None = None, span: tuple[int, int] | None = None
     ) -> list[Audit]:
         """What became of every position; `leaving` are on their way to a worker or into a store."""
         return self.accounts.audits(self._flights, leaving, partition, span)

@@ -14,7 +14,7 @@ import grpc
 from ..model.backoff import PARK, Backoff
 from ..model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
 from ..model.parked import Parked
-from ..model.workload import FLIGHT_ITEMS, Extra
+from ..model.workload import FLIGHT_ITEMS, NO_EXTRA, Extra
 from .channel import abort, dial, error_of
 from .convert import KindReader, KindWriter, read_items, write_items
 from .v1 import delay_pb2 as pb
@@ -176,7 +176,7 @@ def _request(items: Sequence[Parked]) -> pb.ParkRequest:
     extras = {}
     for index, item in enumerate(items):
         extra = Extra(item.key, item.headers, item.crashes, item.expires_at, progress=item.progress)
-        if extra != _NOTHING:
+        if extra != NO_EXTRA:
             extras[index] = extra
     columns = (
         [item.kind for item in items],
@@ -186,9 +186,6 @@ def _request(items: Sequence[Parked]) -> pb.ParkRequest:
     )
     write_items(request.items, KindWriter(), columns, extras)
     return request
-
-
-_NOTHING = Extra()
 
 
 def _items(request: pb.ParkRequest) -> list[Parked]:
@@ -212,7 +209,7 @@ def _items(request: pb.ParkRequest) -> list[Parked]:
         raise InvalidRequest("park: the columns of a request must be of one length")
     found = []
     for index, (kind, payload, attempt, due, seen, reason, fence) in enumerate(zip(*columns, strict=True)):
-        extra = flight.extras.get(index, _NOTHING)
+        extra = flight.extras.get(index, NO_EXTRA)
         found.append(
             Parked(
                 tailer=request.tailer,

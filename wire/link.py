@@ -56,11 +56,6 @@ class Link:
         """Enough was handled that the other side should hear of it."""
         return self._last_handled - self._last_ack_sent >= ACK_EVERY
 
-    @property
-    def unsaid_ack(self) -> bool:
-        """Something was handled that the other side has not heard of."""
-        return self._last_handled != self._last_ack_sent
-
     def stamp(self, frame: Frame, carries: bool = True) -> None:
         """Numbers a frame about to be sent, and keeps it until it is acknowledged. A frame that carries nothing is
         only an acknowledgement."""

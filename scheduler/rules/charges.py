@@ -99,11 +99,6 @@ class Charges:
         """The functions whose collections, and those whose tenants, are told apart; empty: those of all."""
         return frozenset(self._with_collections), frozenset(self._with_tenants | self._calling_accounts)
 
-    def tells_apart(self, function: str) -> bool:
-        """Whether tenants or collections of a function take turns."""
-        known = (self._with_tenants, self._with_collections, self._calling_accounts)
-        return any(function in names or "" in names for names in known)
-
     def kin(self, kind: Kind) -> Kind:
         """The kind as far as quotas tell items of its function apart: those of one share a flow. A label that no quota
         asks for costs nothing, and gives nobody a turn of its own."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...model.name import NAME_LENGTH, NAME_PATTERN_SQL
 from .table import COLUMNS, quoted
 
-_NAME = "[A-Za-z0-9_][A-Za-z0-9_./:-]*"
+_NAME, _MOST = NAME_PATTERN_SQL, NAME_LENGTH
 
 
 def create(table: str) -> list[str]:
@@ -14,13 +15,13 @@ def create(table: str) -> list[str]:
         f"""CREATE TABLE IF NOT EXISTS {quoted(table)} (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     token text NOT NULL UNIQUE DEFAULT replace(gen_random_uuid()::text, '-', '') CHECK (token ~ '^[0-9a-f]{{32}}$'),
-    function text NOT NULL CHECK (function ~ '^{_NAME}$' AND length(function) <= 200),
+    function text NOT NULL CHECK (function ~ '^{_NAME}$' AND length(function) <= {_MOST}),
     payload bytea NOT NULL DEFAULT '' CHECK (length(payload) <= 4194304),
     priority int NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 15),
-    collection text NOT NULL DEFAULT '' CHECK (collection ~ '^({_NAME})?$' AND length(collection) <= 200),
-    tenant text NOT NULL DEFAULT '' CHECK (tenant ~ '^({_NAME})?$' AND length(tenant) <= 200),
-    key text NOT NULL DEFAULT '' CHECK (length(key) <= 200),
-    dedupe_key text NOT NULL DEFAULT '' CHECK (length(dedupe_key) <= 200),
+    collection text NOT NULL DEFAULT '' CHECK (collection ~ '^({_NAME})?$' AND length(collection) <= {_MOST}),
+    tenant text NOT NULL DEFAULT '' CHECK (tenant ~ '^({_NAME})?$' AND length(tenant) <= {_MOST}),
+    key text NOT NULL DEFAULT '' CHECK (length(key) <= {_MOST}),
+    dedupe_key text NOT NULL DEFAULT '' CHECK (length(dedupe_key) <= {_MOST}),
     headers text NOT NULL DEFAULT '' CHECK (length(headers) <= 8192),
     due_at float8 NOT NULL DEFAULT 0 CHECK (due_at >= 0),
     expires_at float8 NOT NULL DEFAULT 0 CHECK (expires_at >= 0),

@@ -5,21 +5,19 @@ commits. A pooler in transaction mode loses hints without a word.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import psycopg
 
 from ..hints import Hints
+from .run_statement import RunStatement
 from .server import PostgresOptions
-
-Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
 class PostgresHints(Hints):
     """Hints by channels of one schema. Those who use one schema for different things give what theirs are `about`."""
 
-    def __init__(self, options: PostgresOptions, rows: Rows, wake: Callable[[], None], about: str) -> None:
+    def __init__(self, options: PostgresOptions, rows: RunStatement, wake: Callable[[], None], about: str) -> None:
         super().__init__("postgres", wake, psycopg.Error, on=options.notify)
         self._options = options
         self._rows = rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ...model.demand import Closed
 from ...model.workload import Kind
@@ -41,20 +41,6 @@ class ShutLanes:
             each.get(tenant, priority + 1) <= priority for each in self._closed_tenants(function, collection)
         )
 
-    def shutter(self, kinds: Kinds, lane: int) -> Callable[[int], bool]:
-        """Whether the tenant of a kind of the lane is closed: one look, however many are."""
-        function, priority, collection = kinds.lanes[lane]
-        closed = self._closed_tenants(function, collection)
-        if not closed:
-            return _open
-        of = kinds.kinds
-
-        def shut(kind: int) -> bool:
-            tenant = of[kind].tenant
-            return any(each.get(tenant, priority + 1) <= priority for each in closed)
-
-        return shut
-
     def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
         """The kinds of a lane whose tenants are closed."""
         if not self._tenants and not self._exact:
@@ -71,7 +57,3 @@ class ShutLanes:
         some = [self._tenants.get(address) for address in addresses]
         some.append(self._exact.get((function, collection)))
         return [each for each in some if each]
-
-
-def _open(kind: int) -> bool:
-    return False

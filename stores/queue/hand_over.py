@@ -16,7 +16,7 @@ from ...model.claim import Leased
 from ...model.demand import Cell, Demand
 from ...model.linger import HAND_OVER
 from ...model.workload import Kind
-from ..turns import PUSHED, WAITS_AGAIN
+from ..loop_turns import PUSHED, WAITS_AGAIN
 from .gates import ShutLanes
 from .queue import NewItem
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from .beside import SOON
+from .claims_beside import SOON
 
 #: Items of one submission that are lone ones. More are work for claims of many items, and share those by priorities.
 FEW = 64

@@ -59,15 +59,17 @@ async def nothing() -> None:
 
 
 class Poller:
-    """The waiting of every lease of one process. `roll` is None where nobody else can poll.
+    """The waiting of every lease of one process. `pollers` is None where nobody else can poll.
 
     interval   seconds between looks of all pollers together
     """
 
-    def __init__(self, interval: float, roll: Pollers | None, *, randomly: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, interval: float, pollers: Pollers | None, *, randomly: Callable[[], float] = random.random
+    ) -> None:
         self._pace = PollPace(interval, randomly)
         self._looks = EmptyLooks()
-        self._roll = roll
+        self._pollers = pollers
         self._random = randomly
         self._me = secrets.token_hex(8)
         self._counting: asyncio.Task[None] | None = None
@@ -94,8 +96,8 @@ class Poller:
         """What `look` claims within `wait` seconds, or what is `brought` without a look. `look` answers with seconds
         until something may be due, as far as is known, when there is nothing. A `wait` of 0 looks at once, which is no
         polling."""
-        if wait > 0 and self._roll is not None and (self._counting is None or self._counting.done()):
-            self._counting = asyncio.create_task(self._keep_count(self._roll), name="queue-pollers")
+        if wait > 0 and self._pollers is not None and (self._counting is None or self._counting.done()):
+            self._counting = asyncio.create_task(self._keep_count(self._pollers), name="queue-pollers")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait
         while True:
@@ -153,19 +155,19 @@ class Poller:
             return
         await cancel(self._counting)
         self._counting = None
-        if self._roll is not None:
+        if self._pollers is not None:
             try:
-                await self._roll.leave(self._me)
+                await self._pollers.leave(self._me)
             except TailraceError as error:
                 _LOG.info("%s; this poller is counted for %.0f s more", error, SEEN)
 
-    async def _keep_count(self, roll: Pollers) -> None:
+    async def _keep_count(self, pollers: Pollers) -> None:
         loop = asyncio.get_running_loop()
         told = -math.inf
         while True:
             here = loop.time() - told >= TELL
             try:
-                self._pace.pollers = max(1, await roll.count(self._me, here=here))
+                self._pace.pollers = max(1, await pollers.count(self._me, here=here))
                 told = loop.time() if here else told
             except TailraceError:
                 told = -math.inf  # the count stands until the store answers again

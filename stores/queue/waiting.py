@@ -16,7 +16,7 @@ from .poller import Found, LookResult, Poller
 T = TypeVar("T")
 
 #: Ends hand-outs of one claim, as Queue.settle does.
-Ends = Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]]
+SettleItems = Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]]
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -24,7 +24,7 @@ _LOG = logging.getLogger("tailrace.stores")
 class WaitingClaims:
     """Claims that wait on a server. `settle` gives back what was claimed for nobody."""
 
-    def __init__(self, settle: Ends, poller: Poller) -> None:
+    def __init__(self, settle: SettleItems, poller: Poller) -> None:
         self._settle = settle
         self._running: set[asyncio.Task[Any]] = set()
         self.poller = poller

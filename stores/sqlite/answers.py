@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..turns import PUSHED
+from ..loop_turns import PUSHED
 
 Job = Callable[[sqlite3.Connection], Any]
 

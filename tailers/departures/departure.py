@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from ...model.audit import Fate
 from ...model.dead_letter import DeadLetter
 from ...model.drop import Drop
+from ...model.item_key import ItemKey
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.parked import Parked
 from ...model.tries import Try, added
-from ...model.workload import Ended, Extra, Headers, Kind
+from ...model.workload import NO_EXTRA, Ended, Extra, Headers, Kind
 from ..hand_out import HandOut
-from ..items import ItemKey, Items
+from ..items import Items
 from ..ledger.rows import RowHome
 from ..partition import Partition
 from ..rules import ledger
@@ -26,10 +27,6 @@ from ..rules.settlement import History
 
 #: What outcomes are called where people read of them.
 OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
-
-
-#: What most items carry beside the rest.
-_NOTHING = Extra()
 
 
 class EndedItem(msgspec.Struct, frozen=True):
@@ -79,7 +76,7 @@ class EndedItem(msgspec.Struct, frozen=True):
     @property
     def extra(self) -> Extra:
         """What few items have."""
-        return self.items.mapped.extras.get(self.index, _NOTHING)
+        return self.items.mapped.extras.get(self.index, NO_EXTRA)
 
     @property
     def first_seen(self) -> float:

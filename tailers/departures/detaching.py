@@ -17,12 +17,13 @@ from itertools import count
 from msgspec.structs import replace
 
 from ...model.audit import Fate
+from ...model.item_key import ItemKey
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.workload import Ended
 from ..config import TailerConfig
 from ..hand_out import HandOut
-from ..items import ItemKey, Items
+from ..items import Items
 from ..partition import Partition
 from ..rules.departure_steps import Step
 from ..rules.detached import Ages, holding_up, look_every
@@ -39,7 +40,7 @@ _LOST = Ended(Outcome.LOST)
 SUCCESS = Ended(Outcome.SUCCESS)
 
 #: A partition and a position.
-Spot = tuple[Partition, int]
+PartitionPosition = tuple[Partition, int]
 
 
 def detach_after(config: TailerConfig, policy: StreamPolicy) -> float:
@@ -185,7 +186,7 @@ class Detaching:
         return bool(self._going)
 
     def waits(self, item: EndedItem) -> bool:
-        """Whether an outcome waits until its item's row and guard are durable; then the owner is told of it again."""
+        """Whether an outcome waits until its item's row and guard are durable; then `durable` returns it."""
         if item.key in self._going:
             self._ends[item.key] = item
             return True
@@ -238,7 +239,7 @@ class Detaching:
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def __iter__(self) -> Iterator[Spot]:
+    def __iter__(self) -> Iterator[PartitionPosition]:
         """The items that are neither out nor with anybody else."""
         for item in self._ends.values():
             yield item.partition, item.position

@@ -6,14 +6,11 @@ from ...model.dead_letter import DeadLetter
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.parked import Parked
-from ...model.workload import Ended, Extra
+from ...model.workload import NO_EXTRA, Ended
 from ..hand_out import HandOut
 from ..ledger.rows import RowHome
 from ..rules.settlement import Settlement
 from .departure import OUTCOMES, EndedItem
-
-#: What most items carry beside the rest.
-_NOTHING = Extra()
 
 
 def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Settlement, now: float) -> DeadLetter:
@@ -43,7 +40,7 @@ def letter_of_queued(
 ) -> DeadLetter:
     """For an item of a queue, at `now`, wall clock. Its queue knows how the attempts before the last one went."""
     flight = out.flight
-    extra = flight.extras.get(index, _NOTHING)
+    extra = flight.extras.get(index, NO_EXTRA)
     return DeadLetter(
         id=flight.ids[index],
         tailer=tailer,

@@ -1,10 +1,10 @@
 """Settlements of a queue tailer's items in their queue: gathered by claim, written one batch at a time.
 
 While one batch is written the next one gathers, so writes grow under load and a lone item is settled at once. Where
-items end one by one in a steady flow, plain successes gather for a moment behind each write (`rules/gathering.py`).
-Results and dead letters are durable before the queue hears that their items are over (law 3). What becomes a dead
-letter goes in a line of its own: a letter takes a look at the queue and a write elsewhere first, and where either is
-slow or away, what else ended is settled all the same.
+items end one by one in a steady flow, plain successes gather for a moment behind each write
+(`rules/settlements_gather.py`). Results and dead letters are durable before the queue hears that their items are over
+(law 3). What becomes a dead letter goes in a line of its own: a letter takes a look at the queue and a write elsewhere
+first, and where either is slow or away, what else ended is settled all the same.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ...model.workload import Ended, Extra, Flight
 from ...sdk.source import QueueSource
 from ..hand_out import HandOut
 from ..resources import Setup
-from ..rules.gathering import Gathering
 from ..rules.hand_back import HandBacks
 from ..rules.pieces import pieces
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
+from ..rules.settlements_gather import Gathering
 from .durable import T, until_available
 from .letters import letter_of_queued
 

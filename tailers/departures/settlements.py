@@ -24,7 +24,7 @@ _STAYS = frozenset((Action.AGAIN, Action.HOLD, Action.RETURN))
 
 
 #: What becomes of an item: by its function, how it ended, its family, its history, and the tailer it first came from.
-Settle = Callable[[str, Ended, Family, History, str], Settlement]
+SettlementRule = Callable[[str, Ended, Family, History, str], Settlement]
 
 
 class Settlements:
@@ -33,7 +33,7 @@ class Settlements:
 
     def __init__(
         self,
-        settlement: Settle,
+        settlement: SettlementRule,
         seen: Surroundings,
         ordering: Ordering,
         departures: Departures,

@@ -58,7 +58,7 @@ def by_place(homes: Sequence[RowHome]) -> dict[tuple[str, str], list[int]]:
 
 
 class Rows:
-    """Reads, writes and sweeps rows for one tailer. `source` is the tailer's own name. `partitions` is the pump's own,
+    """Reads, writes and sweeps rows for one tailer. `source` is the tailer's own name. `partitions` is the core's own,
     and grows; `moved` is told to it whenever a checkpoint is durable."""
 
     def __init__(self, ledger: Ledger, epoch: Epoch, source: str, partitions: Mapping[str, Partition]) -> None:

@@ -1,4 +1,4 @@
-"""Read, push, settle: what the two families' pumps share. Steps over batches; every rule is in rules/.
+"""Read, push, settle: what the pumps of queues and of streams share. Steps over batches; every rule is in rules/.
 
 A pump lives from one opening of its source to the first error that is not a lost connection; the tailer
 (`tailer.py`) starts another one. It owns one session with a scheduler.

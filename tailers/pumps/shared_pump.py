@@ -21,7 +21,7 @@ from ...model.spread import spread
 from ...sdk.source import SharedSource
 from ..counts import TailerCounts
 from ..hurry import Hurry
-from ..pump_status import PumpStatus, together
+from ..pump_status import PumpStatus, worst_of
 from ..resources import Setup
 from ..rules.again import AfterEnd, Again
 from ..rules.reconnect import Reconnect
@@ -225,7 +225,7 @@ class SharedPump:
     def status(self) -> PumpStatus:
         """All partitions together, by the worst of them."""
         partitions = {name: pump.status() for name, pump in self.pumps.items()}
-        return together(partitions, self.counts.completed, self._paused, self.source_unreachable)
+        return worst_of(partitions, self.counts.completed, self._paused, self.source_unreachable)
 
     def may_seek(self) -> None:
         """Raises InvalidRequest: each partition has a checkpoint of its own, here or at another owner."""

@@ -55,8 +55,17 @@ class StreamPump(Pump):
         policy = policy or StreamPolicy()
         self.source = source
         name, stores, clock, window = setup.config.name, setup.environment, setup.clock, self.window
-        adopted = (self.flights, self.settlement, self._adopted_ended, self._adopted_lost)
-        self._core = core = StreamCore(setup, counts, source.capabilities, window, *adopted, policy)
+        self._core = core = StreamCore(
+            setup,
+            counts,
+            source.capabilities,
+            window,
+            flights=self.flights,
+            settlement=self.settlement,
+            adopted=self._adopted_ended,
+            lost=self._adopted_lost,
+            policy=policy,
+        )
         self._partitions = core.partitions
         self._epoch = Epoch(
             stores.ownership,
@@ -79,8 +88,16 @@ class StreamPump(Pump):
         self._left_running = LeftRunning(self._rows, self._see, self._carry_out, reread)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
-        to_commit = (self._epoch, core.partitions, clock, self._commit_wake, self._moved)
-        self._checkpoint = Checkpoint(source, *to_commit, policy.commit_every, policy.commit_of_each)
+        self._checkpoint = Checkpoint(
+            source,
+            self._epoch,
+            core.partitions,
+            clock,
+            wake=self._commit_wake,
+            moved=self._moved,
+            every=policy.commit_every,
+            of_each=policy.commit_of_each,
+        )
 
     # Events and decisions.
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...model.item_key import ItemKey
 from ...model.workload import INDEX_BITS
 
 #: The space of the tailer's own session.
 OWN = 0
 #: Bits of a scheduler's own number of a flight; it counts what was adopted from 2 ** 48 on.
 FLIGHT_BITS = 56
-
-#: A position in a part of a source.
-Spot = tuple[str, int]
 
 
 def flight_here(side: int, flight: int) -> int:
@@ -46,10 +44,10 @@ def refs_of(side: int, refs: Iterable[int]) -> list[int]:
     return [ref ^ side << (FLIGHT_BITS + INDEX_BITS) for ref in refs if side_of(ref) == side]
 
 
-def newest(hand_outs: Iterable[tuple[Spot, int]]) -> dict[Spot, int]:
+def newest(hand_outs: Iterable[tuple[ItemKey, int]]) -> dict[ItemKey, int]:
     """The highest fence of each position. What has a lower one was over before that was handed out: a scheduler that
     was left may know of it still, and how it ended counts for nothing."""
-    fences: dict[Spot, int] = {}
-    for spot, fence in hand_outs:
-        fences[spot] = max(fence, fences.get(spot, fence))
+    fences: dict[ItemKey, int] = {}
+    for key, fence in hand_outs:
+        fences[key] = max(fence, fences.get(key, fence))
     return fences

@@ -73,7 +73,7 @@ class DueStream(LogSource):
 
 class DueSource:
     """Implements `sdk.source.StreamSource`. A reader who keeps each function in its own bounds asks `ready`, then
-    `at_hand` and, for what is not, `take`; `on_ready` is called when `ready` has another one.
+    `at_hand` and, for what is not, `take`; `on_ready`, which its pump sets, is called when `ready` has another one.
 
     Invariant: of an open source each stream is in `_ready` or has an entry in `_waits`, which gives up waiting.
     """

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.log.log import Log, Records
 from ..registry import Environment
+from .wait_or_closed import wait_or_closed
 
 
 class LogOptions(BaseModel):
@@ -136,19 +137,8 @@ class LogSource:
         return batches
 
     async def _wait(self, timeout: float) -> bool:
-        """Waits for a record or for `close`; whether there may be something to read. A cancellation comes before what
-        the log says in the same moment: whoever took its error for an answer would go on reading for nobody."""
-        waiting = asyncio.create_task(self._log.wait(self._stream, dict(self._next), timeout))
-        closed = asyncio.create_task(self._closed.wait())
-        try:
-            await asyncio.wait([waiting, closed], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            closed.cancel()
-            if not waiting.done():  # else no turn of the event loop is lost
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-        if not waiting.cancelled():
-            waiting.result()
+        """Waits for a record or for `close`; whether there may be something to read."""
+        await wait_or_closed(self._log.wait(self._stream, dict(self._next), timeout), self._closed)
         return not self._closed.is_set()
 
 

@@ -7,13 +7,11 @@ server. An entry's position is its id as one number (`redis_entries.py`), so it 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...foundation.lifecycle import cancel
 from ...model.errors import InvalidRequest, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
@@ -21,6 +19,7 @@ from ...stores.redis.server import RedisServer
 from ..registry import Environment
 from ..rules.overtaken import Had, StreamFacts, at_end, made_anew, opened, overtaken, still
 from .redis_entries import SEQUENCE_BITS, EntryMapping, RedisStreamOptions, facts_of, id_of, position_of
+from .wait_or_closed import wait_or_closed
 
 #: Seconds that the server holds one wait, so that a dead connection is seen.
 HELD = 5.0
@@ -189,19 +188,10 @@ class RedisStreamSource:
         after = [id_of(stream.had.next - 1) if stream.had.next else "0-0" for stream in streams]
         keys = [stream.key for stream in streams]
         command = ("XREAD", "COUNT", 1, "BLOCK", held, "STREAMS", *keys, *after)
-        waiting = asyncio.ensure_future(self._server.wait(*command, about=f"streams {', '.join(keys[:3])}"))
-        closed = asyncio.create_task(self._closed.wait())
-        try:
-            await asyncio.wait([waiting, closed], return_when=asyncio.FIRST_COMPLETED)
-            if self._closed.is_set():
-                return False
-            for key, _ in await waiting or ():
-                self._streams[key.decode()].ready = True
-            return True
-        finally:
-            closed.cancel()
-            with contextlib.suppress(Unavailable):
-                await cancel(waiting)
+        wait = self._server.wait(*command, about=f"streams {', '.join(keys[:3])}")
+        for key, _ in await wait_or_closed(wait, self._closed) or ():
+            self._streams[key.decode()].ready = True
+        return not self._closed.is_set()
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
         rows: list[Any] = []

@@ -24,6 +24,7 @@ from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.schedules.firing import firing, set_back
 from ...stores.schedules.schedules import Runs, Schedules
 from ..registry import Environment
+from .wait_or_closed import wait_or_closed
 
 #: The one partition.
 ONLY = "0"
@@ -194,17 +195,7 @@ class ScheduleSource:
 
     async def _wait(self, timeout: float) -> bool:
         """Waits for a run or for `close`; whether there may be something to read."""
-        waiting = asyncio.create_task(self._schedules.wait(self._next, timeout))
-        closed = asyncio.create_task(self._closed.wait())
-        try:
-            await asyncio.wait([waiting, closed], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            closed.cancel()
-            if not waiting.done():
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-        if not waiting.cancelled():
-            waiting.result()
+        await wait_or_closed(self._schedules.wait(self._next, timeout), self._closed)
         return not self._closed.is_set()
 
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from ...foundation.clock import Clock
 from ...model.errors import TailraceError
+from ...model.item_key import ItemKey
 from ...model.lease import LeaseSizes, wait_for_scheduler
 from ...stores.ownership.ownership import Owner
 from ...wire.scheduler import SchedulerClient
-from ..rules.sides import Spot, newest
+from ..rules.sides import newest
 
 #: An id of a scheduler has its address behind this.
 AT = "@"
@@ -27,7 +28,7 @@ class Elsewhere(NamedTuple):
 
     scheduler: str
     until: float
-    fences: dict[Spot, int]
+    fences: dict[ItemKey, int]
 
     @property
     def address(self) -> str:

@@ -43,7 +43,7 @@ class Epoch:
     number       of the epoch; 0 before it is taken
     version      of the row as this owner wrote it last
     row          the partition that is owned; WHOLE: all of them
-    listed       called when the row was renewed because a session opened
+    listed       called when the row was renewed because a session opened; the succession sets it
     adopted      what the former owner had running is this one's
     left_behind  the former owner may have left something running, so what it handed out is suspect
     waiting_for  why nothing may be pushed yet; empty when it may

@@ -16,10 +16,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from ...model.item_key import ItemKey
 from ...model.workload import INDEX_BITS, Ended, Outcomes, ref
 from ..items import Items
 from ..partition import Partition
-from ..rules.sides import OWN, Spot, side_of
+from ..rules.sides import OWN, side_of
 from ..session import Inheritance
 
 
@@ -51,7 +52,8 @@ class Inherited:
     Invariant: an adopted item has no outcome (it is in `running`), or no record yet, or is settled, or runs again.
 
     `settle` is called when both are there; `again` with a record whose attempt was lost with its session, and the
-    monotonic time before which it may not be handed out; `cancel` with what is to be stopped.
+    monotonic time before which it may not be handed out; `cancel` with what is to be stopped: the succession
+    sets it, which has the sessions that are told.
     """
 
     def __init__(
@@ -65,20 +67,20 @@ class Inherited:
         self._turns = turns
         self.cancel: Callable[[list[int]], None] = lambda refs: None
         self.running: set[int] = set()
-        self._unread: dict[Spot, int] = {}
+        self._unread: dict[ItemKey, int] = {}
         self._fences: dict[int, int] = {}  # of flights
         self._records: dict[int, InheritedItem] = {}
         self._ends: dict[int, Ended] = {}
-        self._lost: dict[Spot, float] = {}
+        self._lost: dict[ItemKey, float] = {}
         self._strays: dict[int, tuple[Partition, int]] = {}
         self._shut: dict[str, Partition] = {}
 
-    def accept(self, flights: Iterable[Inheritance], elsewhere: Mapping[Spot, float] = MappingProxyType({})) -> None:
+    def accept(self, flights: Iterable[Inheritance], elsewhere: Mapping[ItemKey, float] = MappingProxyType({})) -> None:
         """Exactly these are adopted. Those `elsewhere` run where nobody hears how they end: they are handed out again,
         not before that time (monotonic)."""
         self.clear()
         self.add(flights)
-        self._lost.update({spot: until for spot, until in elsewhere.items() if spot not in self._unread})
+        self._lost.update({key: until for key, until in elsewhere.items() if key not in self._unread})
 
     def add(self, flights: Iterable[Inheritance]) -> None:
         """These are adopted as well, by the numbers that they have here, before anything is read. How those end that
@@ -118,14 +120,14 @@ class Inherited:
         """Where in a partition that was not read yet something was adopted, or runs elsewhere."""
         return {position for part, position in chain(self._unread, self._lost) if part == name}
 
-    def runs(self, spot: Spot) -> bool:
+    def runs(self, key: ItemKey) -> bool:
         """Whether an item that was not read yet was adopted, and its end will be heard of."""
-        return spot in self._unread
+        return key in self._unread
 
-    def elsewhere(self, spot: Spot) -> float | None:
+    def elsewhere(self, key: ItemKey) -> float | None:
         """Until when an item may run of whose end nobody hears; it is somebody else's affair from now on. None: it does
         not."""
-        return self._lost.pop(spot, None)
+        return self._lost.pop(key, None)
 
     def records(self) -> Iterable[InheritedItem]:
         """Those that were read and have no outcome."""
@@ -142,9 +144,9 @@ class Inherited:
         self._turns.shut(part, shut=True)
         going = []
         for index in range(len(items)):
-            spot = items.key(index)
-            number = self._unread.pop(spot, None)
-            not_before = self._lost.pop(spot, None)
+            key = items.key(index)
+            number = self._unread.pop(key, None)
+            not_before = self._lost.pop(key, None)
             if number is None and not_before is None:
                 going.append(index)
             else:
@@ -174,28 +176,28 @@ class Inherited:
         """Everything below the end of what was read has been read: what did not come is settled already, or gone."""
         if not (self._unread or self._lost or self._shut):
             return
-        for spot in self._awaited(part.name):
-            if spot[1] < part.frontier.end:
-                self._forget(spot)
+        for key in self._awaited(part.name):
+            if key[1] < part.frontier.end:
+                self._forget(key)
         self._open()
 
     def ends_at(self, ends: Mapping[str, int]) -> None:
         """Partitions end there. What was adopted at its end or beyond was read before the stream went back (its store
         was restored), and is read never more: it is forgotten once nothing of it runs."""
         if self._unread or self._lost:
-            for spot in [*self._unread, *self._lost]:
-                if spot[1] >= ends.get(spot[0], spot[1] + 1) and self._unread.get(spot) not in self.running:
-                    self._forget(spot)
+            for key in [*self._unread, *self._lost]:
+                if key[1] >= ends.get(key[0], key[1] + 1) and self._unread.get(key) not in self.running:
+                    self._forget(key)
             self._open()
 
     def give_up(self, now: float) -> None:
         """Nothing can be read before something is handed out, which waits for what was not read: where nothing of that
         runs any more, it is to run again."""
         for name in list(self._shut):
-            spots = self._awaited(name)
-            if all(self._unread.get(spot) not in self.running and self._lost.get(spot, now) <= now for spot in spots):
-                for spot in spots:
-                    self._forget(spot)
+            keys = self._awaited(name)
+            if all(self._unread.get(key) not in self.running and self._lost.get(key, now) <= now for key in keys):
+                for key in keys:
+                    self._forget(key)
         self._open()
 
     def _open(self) -> None:
@@ -203,14 +205,14 @@ class Inherited:
             self._turns.shut(self._shut.pop(name), shut=False)
 
     def _awaits(self, name: str) -> bool:
-        return bool(self._unread or self._lost) and any(spot[0] == name for spot in chain(self._unread, self._lost))
+        return bool(self._unread or self._lost) and any(key[0] == name for key in chain(self._unread, self._lost))
 
-    def _awaited(self, name: str) -> list[Spot]:
-        return [spot for spot in chain(self._unread, self._lost) if spot[0] == name]
+    def _awaited(self, name: str) -> list[ItemKey]:
+        return [key for key in chain(self._unread, self._lost) if key[0] == name]
 
-    def _forget(self, spot: Spot) -> None:
-        self._lost.pop(spot, None)
-        number = self._unread.pop(spot, None)
+    def _forget(self, key: ItemKey) -> None:
+        self._lost.pop(key, None)
+        number = self._unread.pop(key, None)
         if number is not None:
             self.running.discard(number)
             self._ends.pop(number, None)
@@ -235,15 +237,15 @@ class Inherited:
 
     def lost(self, not_before: float, side: int = OWN) -> None:
         """A session is gone for good: what of it has no outcome is handed out anew, not before then."""
-        spots = {number: spot for spot, number in self._unread.items()}
+        keys = {number: key for key, number in self._unread.items()}
         for number in [number for number in self.running if side_of(number) == side]:
             self.running.discard(number)
             record = self._records.pop(number, None)
             if number in self._strays:
                 self._turns.stopped(*self._strays.pop(number), not_before)
             elif record is None:
-                spot = spots[number]
-                del self._unread[spot]
-                self._lost[spot] = not_before
+                key = keys[number]
+                del self._unread[key]
+                self._lost[key] = not_before
             else:
                 self._again(record, not_before)

@@ -65,19 +65,19 @@ class Orphans:
 
     def unknown(self, part: Partition) -> list[RowHome]:
         """A partition was taken, and nothing of it was read: rows to be read, of what was adopted."""
-        spots = self._inherited.positions_of(part.name)
-        return [RowHome(self._source, part.name, position) for position in spots if position not in part.rows]
+        adopted = self._inherited.positions_of(part.name)
+        return [RowHome(self._source, part.name, position) for position in adopted if position not in part.rows]
 
     def found(self, part: Partition, others: Iterable[LedgerEntry]) -> None:
         """What is known of its rows, with those `others` that were not."""
         rows = {row.position: row for row in (*part.rows.values(), *others) if row.is_detached}
-        spots, end = self._inherited.positions_of(part.name), part.frontier.position
+        adopted, end = self._inherited.positions_of(part.name), part.frontier.position
         if end:
             self._below.append((part, end, frozenset(rows)))
         for position, row in sorted(rows.items()):
             until = self._inherited.elsewhere((part.name, position))
             passed = not part.frontier.unread(position, position)
-            self._goes_on(part, found(row, passed=passed, adopted=position in spots, until=until))
+            self._goes_on(part, found(row, passed=passed, adopted=position in adopted, until=until))
 
     def take_below(self) -> tuple[Partition, int, frozenset[int]] | None:
         """A partition whose rows below a position are to be looked at, but for those at these positions."""

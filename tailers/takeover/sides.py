@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 from ...foundation.clock import Clock
 from ...foundation.together import together
+from ...model.item_key import ItemKey
 from ...model.lease import LeaseSizes
 from ...model.workload import Outcomes
 from ...stores.ownership.ownership import Owner
-from ..rules.sides import Spot, flight_here, flights_of, ref_here, refs_of
+from ..rules.sides import flight_here, flights_of, ref_here, refs_of
 from ..session import Inheritance, Renewal, SchedulerSession
 from .asking import Elsewhere
 from .epoch import Epoch
@@ -162,7 +163,7 @@ class Sides:
         self._numbers = count(1)
         self._sides: list[Side] = []
 
-    async def open(self, row: Owner, found: Iterable[Elsewhere], fences: Mapping[Spot, int]) -> None:
+    async def open(self, row: Owner, found: Iterable[Elsewhere], fences: Mapping[ItemKey, int]) -> None:
         """Opens one to each scheduler where something runs that was taken over with this row, all at once and within a
         heartbeat, before anything is read. `fences`: the newest hand-out of each position; older ones are over."""
         sides = [
@@ -203,7 +204,7 @@ class Sides:
         await asyncio.gather(*[side.close() for side in self._sides])
 
 
-def of_newest(flights: Iterable[Inheritance], fences: Mapping[Spot, int]) -> list[Inheritance]:
+def of_newest(flights: Iterable[Inheritance], fences: Mapping[ItemKey, int]) -> list[Inheritance]:
     """What of these flights is the newest hand-out of its position."""
     kept = []
     for each in flights:

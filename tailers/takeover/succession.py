@@ -14,12 +14,13 @@ from itertools import chain, groupby
 from typing import Any
 
 from ...foundation.clock import Clock
+from ...model.item_key import ItemKey
 from ...model.lease import LeaseSizes
 from ...model.workload import Outcomes, Owned
 from ...stores.checkpoints.checkpoints import Mark
 from ...stores.ownership.ownership import Owner
 from ..items import Items
-from ..rules.sides import OWN, Spot, flights_of, newest, refs_of
+from ..rules.sides import OWN, flights_of, newest, refs_of
 from ..rules.takeover import adopted_by_all, may_ask
 from ..session import Adopted, SchedulerSession
 from .asking import Asking, Elsewhere
@@ -31,7 +32,8 @@ from .sides import Heir, Sides, of_newest
 class Succession:
     """The succession to one row. Invariant: what was adopted is of the epoch that was taken, else it is forgotten.
     `wake` is called when the row names the scheduler of the session, and when what was adopted went to somebody
-    else."""
+    else. It hears what the `epoch` lists and what is to be cancelled of what is `inherited`: it sets `listed` and
+    `cancel` of these."""
 
     def __init__(
         self,
@@ -50,7 +52,8 @@ class Succession:
         self._wake = wake
         self._asking = Asking(source, epoch.row, sizes, clock)
         self._sides = Sides(source, Heir(epoch, inherited, wake), sizes, clock)
-        self._elsewhere: tuple[Owner, list[Elsewhere], dict[Spot, int]] | None = None  # as the row was that was adopted
+        # As the row was that was adopted.
+        self._elsewhere: tuple[Owner, list[Elsewhere], dict[ItemKey, int]] | None = None
         self._losses = 0  # of sessions
         epoch.listed, inherited.cancel = self._listed, self._cancel
         self.inherited = inherited
@@ -85,12 +88,12 @@ class Succession:
         if not adopted_by_all(row.schedulers, confirmed) or losses != self._losses:
             return False  # what a session confirmed that is gone by now is nobody's
         flights = own.flights if own is not None else ()
-        mine = [((each.part, spot), each.fence) for each in flights for spot in each.positions.values()]
+        mine = [((each.part, position), each.fence) for each in flights for position in each.positions.values()]
         fences = newest(chain(mine, *[each.fences.items() for each in elsewhere]))
-        until: dict[Spot, float] = {}
+        until: dict[ItemKey, float] = {}
         for each in elsewhere:
             self._epoch.remains(each.scheduler, each.until)
-            until.update({spot: each.until for spot, fence in each.fences.items() if fence == fences[spot]})
+            until.update({key: each.until for key, fence in each.fences.items() if fence == fences[key]})
         self.inherited.accept(of_newest(flights, fences), until)
         self._elsewhere = row, elsewhere, fences
         return True

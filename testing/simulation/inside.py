@@ -140,7 +140,7 @@ class Inside:
             board=self._board,
             deadman=self._deadman,
             send=self.send,
-            waiting=setup.waiting,
+            parents=setup.parents,
             clock=self._clock,
         )
         threads: Any = self.engine._threads

@@ -12,6 +12,8 @@ import tailrace
 ROOT = Path(tailrace.__path__[0])
 #: The rooms whose classes are looked at.
 ROOMS = ("tailers",)
+#: Those in which aliases of types are told apart, too.
+ALIASED = ("stores", "tailers")
 
 
 class ClassFound(NamedTuple):
@@ -54,6 +56,38 @@ def test_no_subclass_overrides_what_is_private_to_another_class() -> None:
         if function.startswith("_") and not function.startswith("__")
     ]
     assert not wrong
+
+
+def test_one_name_of_an_alias_means_one_thing_within_its_room() -> None:
+    for room in ALIASED:
+        places: defaultdict[str, list[str]] = defaultdict(list)
+        for path in sorted((ROOT / room).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            names = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+            for name in [*names, *(name for node in tree.body for name in aliases(node))]:
+                places[name].append(path.relative_to(ROOT).as_posix())
+        twice = {name: files for name, files in places.items() if len(files) > 1}
+        assert not twice, "two classes or aliases of one name: give one of them a name that says more"
+
+
+def aliases(node: ast.stmt) -> list[str]:
+    """The aliases of types that a statement makes: capitalised names that are no constants, nor variables of types."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            pass
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            targets = [target]
+        case _:
+            return []
+    if isinstance(value, ast.Call):
+        return []
+    names = [each.id for each in targets if isinstance(each, ast.Name)]
+    return [name for name in names if name[0].isupper() and not name.isupper()]
+
+
+def test_an_alias_of_types_is_seen_and_constants_are_not() -> None:
+    text = "Ends = dict[str, int]\nKey: TypeAlias = str\nT = TypeVar('T')\nTwo = TypeVar('Two')\nFEW = 3\n_X = 1\n"
+    assert [name for node in ast.parse(text).body for name in aliases(node)] == ["Ends", "Key"]
 
 
 def test_one_class_name_means_one_thing() -> None:

@@ -36,10 +36,8 @@ MAY = {
     "tailers/pumps/": "parts of a pump: Tailer._run, a duty, begins another when one fails",
     "tailers/sources/directory.py": "a scan, and the next read raises what it ends with",
     "tailers/sources/due.py": "one wait, and the next read raises what it ends with",
-    "tailers/sources/log.py": "one read, whose caller is told",
     "tailers/sources/objects.py": "feeder and lister, and the next read raises what they end with",
-    "tailers/sources/redis_stream.py": "one read, whose caller is told",
-    "tailers/sources/schedule.py": "one read, whose caller is told",
+    "tailers/sources/wait_or_closed.py": "one wait, whose caller is told",
     "tailers/tailer.py": "a drain, which is waited for",
     "runtime/pool.py": "one start of an executor, which is tried again",
 }

@@ -132,6 +132,11 @@ async def test_what_nobody_hears_is_a_dead_letter(sender: Sender, receiver: tupl
     assert (letters[id].attempts, letters[gone].attempts) == (4, 1)
     assert "answered 500" in letters[id].reason
     assert b"/gone" in letters[gone].payload
+    # And it says how each attempt went, in the words of any dead letter
+    assert (letters[id].outcome, letters[gone].outcome) == ("retry", "fatal")
+    assert [each.outcome for each in letters[id].tries] == ["retry"] * 4
+    assert [each.outcome for each in letters[gone].tries] == ["fatal"]
+    assert "answered 500" in letters[id].tries[0].reason
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "2130706433", "0x7f.1"])

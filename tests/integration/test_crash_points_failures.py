@@ -12,7 +12,7 @@ from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.service import DelayService
 from tailrace.model.dead_letter import EVERY, DeadLetter
-from tailrace.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
+from tailrace.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.model.parked import Parked, due_stream, parked_from
 from tailrace.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
@@ -155,7 +155,7 @@ class FailuresStory:
         for position in range(passed):
             row = rows.get(position)
             assert position in self.good or position in letters or row is not None, f"{position} is lost"
-            if row is not None and row.place in AWAY - TERMINAL:
+            if row is not None and row.place not in TERMINAL | {LedgerPlace.SUSPECT}:
                 assert copies & {(position, row.n), (position, row.n - 1)}, f"{position} has a row and no copy"
         assert all(row.position >= passed for row in rows.values() if row.place in TERMINAL), "a row is left over"
 

@@ -10,10 +10,11 @@ from ...postgres.arrays import blobs, numbers, texts, truths
 from ..rules.ending import JobStands, JobStep, ends_tree, next_step
 from ..rules.feeding import NoList, TooLarge, elements, payload_of
 from ..rules.refusals import too_large, why_ends
+from ..rules.steps import EXPANDED, SOME
 from . import statements as call
 
-#: Jobs of one look, items that one step cancels or makes due again, and those that it makes of an expansion.
-JOBS, SOME, EXPANDED = 64, 256, 1000
+#: Jobs of one look.
+JOBS = 64
 #: Bytes of results that are taken apart in one step, beyond the first one.
 READ = 1 << 20
 

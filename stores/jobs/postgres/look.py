@@ -3,16 +3,15 @@ statement or a few, and changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
+from ...postgres.run_statement import RunStatement
 from ...queue.ids import id_number, id_text
 from ..rules.ending import state_of
-
-#: Runs a statement in which S. stands for the schema.
-Read = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
+from ..rules.item_state import ItemState
 
 _STATES = {
     "": "",
@@ -43,7 +42,7 @@ _OWN = (
 )
 _RESULTS = (
     "SELECT j.place, j.name, i.item, i.state, coalesce(r.result, ''), i.reason FROM S.jobs AS j"
-    " CROSS JOIN LATERAL (SELECT * FROM S.job_items AS i WHERE i.job = j.job AND i.state > 0"
+    f" CROSS JOIN LATERAL (SELECT * FROM S.job_items AS i WHERE i.job = j.job AND i.state > {ItemState.PENDING}"
     " AND i.item > CASE WHEN j.place = %(place)s::int THEN %(item)s::bigint ELSE -1 END ORDER BY i.job, i.item"
     " LIMIT %(limit)s::int) AS i LEFT JOIN S.job_results AS r ON r.item = i.item"
     " WHERE j.tree = %(tree)s::bigint AND j.final AND j.place >= %(place)s::int ORDER BY j.place, i.item"
@@ -53,7 +52,7 @@ _RESULTS = (
 READ = 200
 
 
-async def show(read: Read, tree: str, item: str = "") -> TreeStatus | None:
+async def show(read: RunStatement, tree: str, item: str = "") -> TreeStatus | None:
     """One tree, by its id or by an item's workload."""
     own = await read(_OWN, (id_number(item),), "a look at a job") if item else []
     found = _statuses(await read(_ONE, (own[0][0] if own else tree,), "a look at a job"))
@@ -62,7 +61,7 @@ async def show(read: Read, tree: str, item: str = "") -> TreeStatus | None:
     return replace(found[0], job_of_item=own[0][1]) if own else found[0]
 
 
-async def listing(read: Read, state: str, after: str, limit: int) -> list[TreeStatus]:
+async def listing(read: RunStatement, state: str, after: str, limit: int) -> list[TreeStatus]:
     """Trees, the newest first."""
     which, arguments = _STATES[state], []
     if after:
@@ -95,7 +94,7 @@ def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
     return [*found.values()]
 
 
-async def results(read: Read, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
+async def results(read: RunStatement, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
     """What became of items of final jobs behind `after` (a job's place and an item); None: the tree is not known."""
     known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text AND NOT deleted", (tree,), "a look at a job")
     if not known:
@@ -113,7 +112,7 @@ async def results(read: Read, tree: str, after: str, limit: int, max_bytes: int)
             max_bytes -= len(result)
             if max_bytes < 0 and found:
                 return ResultPage(found, last)
-            found.append(JobResult(id_text(number), job, state == 1, bytes(result), reason))
+            found.append(JobResult(id_text(number), job, state == ItemState.SUCCEEDED, bytes(result), reason))
             behind = (place_, number)
             last = f"{place_}.{id_text(number)}"
         if len(rows) < some:
@@ -140,29 +139,29 @@ _AUDITS = {
         "SELECT count(*) FROM S.jobs AS j, LATERAL (SELECT coalesce(sum(d.pending), 0) AS p,"
         " coalesce(sum(d.succeeded), 0) AS s, coalesce(sum(d.failed), 0) AS f FROM S.job_deltas AS d"
         " WHERE d.job = j.job) AS d WHERE j.tree = %s AND (j.pending + d.p, j.succeeded + d.s, j.failed + d.f) <> ("
-        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 0)"
+        f" (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = {ItemState.PENDING})"
         "  + (SELECT count(*) FROM S.job_expansions WHERE job = j.job),"
-        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 1),"
-        " (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = 2))"
+        f" (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = {ItemState.SUCCEEDED}),"
+        f" (SELECT count(*) FROM S.job_items WHERE job = j.job AND state = {ItemState.FAILED}))"
     ),
     "items that succeeded have no item in a job that they feed": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_parents AS p ON p.parent = j.job JOIN S.jobs AS c ON c.job = p.job"
         " JOIN S.job_items AS i ON i.job = j.job JOIN S.job_trees AS t ON t.tree = j.tree WHERE j.tree = %s"
-        " AND i.state = 1 AND NOT c.gather AND NOT c.each AND t.ending = ''"
+        f" AND i.state = {ItemState.SUCCEEDED} AND NOT c.gather AND NOT c.each AND t.ending = ''"
         " AND NOT EXISTS (SELECT 1 FROM S.job_items AS d WHERE d.origin = i.item AND d.job = c.job)"
     ),
     "items that pend have no live workload": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job"
-        " LEFT JOIN S.tasks AS t ON t.id = i.item WHERE j.tree = %s AND i.state = 0"
+        f" LEFT JOIN S.tasks AS t ON t.id = i.item WHERE j.tree = %s AND i.state = {ItemState.PENDING}"
         " AND (t.id IS NULL OR t.flags & 32 = 0)"
     ),
     "items that ended have a live workload": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job JOIN S.tasks AS t ON t.id = i.item"
-        " WHERE j.tree = %s AND i.state > 0"
+        f" WHERE j.tree = %s AND i.state > {ItemState.PENDING}"
     ),
     "results that are to be kept are not": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_items AS i ON i.job = j.job WHERE j.tree = %s AND j.keeps"
-        " AND i.state = 1 AND NOT EXISTS (SELECT 1 FROM S.job_results WHERE item = i.item)"
+        f" AND i.state = {ItemState.SUCCEEDED} AND NOT EXISTS (SELECT 1 FROM S.job_results WHERE item = i.item)"
     ),
     "jobs are complete though a parent is not": (
         "SELECT count(*) FROM S.jobs AS j JOIN S.job_parents AS p ON p.job = j.job JOIN S.jobs AS o ON o.job = p.parent"
@@ -183,7 +182,7 @@ _AUDITS = {
 _AUDIT = " UNION ALL ".join(f"SELECT {n}, ({question})" for n, question in enumerate(_AUDITS.values()))
 
 
-async def audit(read: Read, tree: str) -> list[str] | None:
+async def audit(read: RunStatement, tree: str) -> list[str] | None:
     """What of a tree does not agree with itself; None: it is not known."""
     known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text", (tree,), "a look at a job")
     if not known:

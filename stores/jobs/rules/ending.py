@@ -9,13 +9,12 @@ from ....model.job import Policy, TreeState
 
 
 class JobStands(NamedTuple):
-    """A job as its row says. `open_parents`: those that are not complete; `born`: it has parents; `ending`: its tree
-    ends before its time."""
+    """A job as its row says. `open_parents`: those that are not complete; `ending`: its tree ends before its time."""
 
     sealed: bool
     pending: int
     complete: bool
-    born: bool
+    has_parents: bool
     open_parents: int
     gathers: bool
     ending: bool
@@ -37,7 +36,7 @@ def next_step(job: JobStands) -> JobStep:
         return JobStep.NOTHING
     if job.ending and not job.sealed:
         return JobStep.SEAL
-    if not job.sealed and job.born and not job.open_parents:
+    if not job.sealed and job.has_parents and not job.open_parents:
         return JobStep.GATHER_AND_SEAL if job.gathers else JobStep.SEAL
     if job.sealed and job.pending == 0 and not job.open_parents:
         return JobStep.COMPLETE

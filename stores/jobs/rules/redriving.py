@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .item_state import ItemState
 from .refusals import no_redrive
 
 
 class ItemStands(NamedTuple):
-    """An item as its row says (0 pending, 1 succeeded, 2 failed); whether its job is complete, and its tree ends before
-    its time."""
+    """An item as its row says; whether its job is complete, and its tree ends before its time."""
 
     state: int
     complete: bool
@@ -18,8 +18,8 @@ class ItemStands(NamedTuple):
 
 def why_not(item: ItemStands, tree: str) -> str:
     """Why an item keeps the end that it has; empty: it may be tried again."""
-    if item.state != _FAILED:
-        return no_redrive(tree, "succeeded" if item.state else "pending")
+    if item.state != ItemState.FAILED:
+        return no_redrive(tree, "succeeded" if item.state == ItemState.SUCCEEDED else "pending")
     if item.complete:
         return no_redrive(tree, "complete")
     return no_redrive(tree, "ends") if item.ending else ""
@@ -30,6 +30,3 @@ def token_of(token: str, workload: str, first: str) -> str:
     life of an item adds again what a former one added."""
     own = f"in-{workload}-"
     return f"in-{first}-{token.removeprefix(own)}" if token.startswith(own) else token
-
-
-_FAILED = 2

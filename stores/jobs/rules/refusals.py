@@ -32,7 +32,7 @@ def unknown(tree: str) -> InvalidRequest:
 
 def nameless(tree: str, name: str, there: str) -> InvalidRequest:
     """The tree has no job of this name."""
-    return InvalidRequest(f"the job {tree!r} has no job {name[:100]!r}: it has {there}")
+    return InvalidRequest(f"the tree {tree!r} has no job {name[:100]!r}: it has {there}")
 
 
 def another(tree: str) -> Conflict:
@@ -150,7 +150,7 @@ def check_names(tree: str, job: str = "", *, held: bool = False) -> None:
     if not is_name(tree) and not (held and not tree):
         raise unknown(tree)
     if job and not is_name(job):
-        raise InvalidRequest(f"the job {tree!r} has no job {job[:100]!r}: {EXPECTED}")
+        raise InvalidRequest(f"the tree {tree!r} has no job {job[:100]!r}: {EXPECTED}")
 
 
 def check_holder(holder: JobHolder) -> int:

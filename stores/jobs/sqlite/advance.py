@@ -12,7 +12,9 @@ from ...queue.sqlite.rows import PAUSED
 from ...queue.sqlite.settle import cancel
 from ..rules.ending import JobStands, JobStep, next_step
 from ..rules.feeding import TooLarge, elements, list_of, payload_of
+from ..rules.item_state import ItemState
 from ..rules.refusals import too_large
+from ..rules.steps import EXPANDED, SOME
 from .callback import tell
 from .ends import Born, end_tree, make, mark
 from .events import tell_complete
@@ -20,8 +22,6 @@ from .memory import APART, FedJob
 
 #: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
 STEPS, ROWS = 64, 8
-#: Items that one step cancels or makes due again, and makes of an expansion.
-SOME, EXPANDED = 256, 1000
 
 
 class _DueJob(NamedTuple):
@@ -142,7 +142,7 @@ def _pending(connection: sqlite3.Connection, row: _DueJob) -> list[int]:
     if not row.pending:
         return []
     found = connection.execute(
-        "SELECT item FROM job_items WHERE job = ? AND item > ? AND state = 0 ORDER BY item LIMIT ?",
+        f"SELECT item FROM job_items WHERE job = ? AND item > ? AND state = {ItemState.PENDING} ORDER BY item LIMIT ?",
         (row.job, row.looked, SOME),
     ).fetchall()
     return [item for (item,) in found]

@@ -37,4 +37,5 @@ def tell(connection: sqlite3.Connection, memory: Memory, tree: int, now: int) ->
         (tree,),
     ).fetchone()
     event = event_of(TreeEnd(id, type_, ending, succeeded, failed, why, now / 1e6))
-    submit(connection, memory, [NewItem(memory.kinds.kinds[kind], prefix + event + suffix)], UNBOUNDED, now)
+    item = NewItem(memory.kinds.kinds[kind], prefix + event + suffix)
+    submit(connection, memory, [item], UNBOUNDED, now, born=True)

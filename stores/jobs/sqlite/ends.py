@@ -23,10 +23,10 @@ from ...queue.sqlite.submit import UNBOUNDED, submit
 from ...sqlite.insert import insert
 from ..rules.ending import ends_tree
 from ..rules.feeding import NOTHING, NoList, TooLarge, elements, payload_of
+from ..rules.item_state import ItemState
 from ..rules.refusals import why_ends
 from .events import tell_items
 from .memory import FedJob
-from .schema import FAILED, PENDING, SUCCEEDED
 
 #: Characters of a reason that an item keeps.
 REASON = 500
@@ -73,7 +73,8 @@ def results_of(
 def _of(connection: sqlite3.Connection, items: Iterable[int]) -> list[tuple[int, int]]:
     """Those that are items and have not ended, with their jobs."""
     (text,) = connection.execute(
-        f"SELECT json_group_array(json_array(item, job)) FROM job_items WHERE item IN {IDS} AND state = 0",
+        f"SELECT json_group_array(json_array(item, job)) FROM job_items WHERE item IN {IDS}"
+        f" AND state = {ItemState.PENDING}",
         (json_text([*items]),),
     ).fetchone()
     found: list[tuple[int, int]] = _decode(text)
@@ -151,11 +152,11 @@ def _write(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
     """Moves these from pending to their ends."""
     won = [end.item for end in ends if end.succeeded]
     if won:
-        connection.execute(f"UPDATE job_items SET state = {SUCCEEDED} WHERE item IN {IDS}", (json_text(won),))
+        connection.execute(f"UPDATE job_items SET state = {ItemState.SUCCEEDED} WHERE item IN {IDS}", (json_text(won),))
     lost = [(end.item, end.reason[:REASON]) for end in ends if not end.succeeded]
     if lost:
         connection.execute(
-            f"UPDATE job_items SET state = {FAILED}, reason = j.value ->> 1 FROM json_each(?) AS j"
+            f"UPDATE job_items SET state = {ItemState.FAILED}, reason = j.value ->> 1 FROM json_each(?) AS j"
             " WHERE job_items.item = j.value ->> 0",
             (json_text(lost),),
         )
@@ -216,4 +217,4 @@ def end_tree(connection: sqlite3.Connection, memory: Memory, tree: int, ending: 
     memory.jobs.changed()
 
 
-__all__ = ["PENDING", "Born", "ItemEnd", "end_tree", "keep_payloads", "make", "mark", "note_ends", "results_of"]
+__all__ = ["Born", "ItemEnd", "end_tree", "keep_payloads", "make", "mark", "note_ends", "results_of"]

@@ -12,6 +12,7 @@ from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
 from ...queue.ids import id_number, id_text
 from ...queue.sqlite.rows import IDS, JOB, json_text
 from ..rules.ending import state_of
+from ..rules.item_state import ItemState
 
 _TREES = (
     "SELECT tree, id, type, key, policy, created_by, created_at, complete_at, why, ending, paused FROM job_trees"
@@ -110,15 +111,15 @@ def results(connection: sqlite3.Connection, tree: str, after: str, limit: int, m
     for place_, job, name in jobs:
         rows = connection.execute(
             "SELECT i.item, i.state, coalesce(r.result, x''), i.reason FROM job_items AS i"
-            " LEFT JOIN job_results AS r ON r.item = i.item WHERE i.job = ? AND i.item > ? AND i.state > 0"
-            " ORDER BY i.item LIMIT ?",
+            " LEFT JOIN job_results AS r ON r.item = i.item WHERE i.job = ? AND i.item > ?"
+            f" AND i.state > {ItemState.PENDING} ORDER BY i.item LIMIT ?",
             (job, behind if place_ == begin else -1, limit - len(found)),
         )
         for number, state, result, reason in rows:
             max_bytes -= len(result)
             if max_bytes < 0 and found:
                 return ResultPage(found, last)
-            found.append(JobResult(id_text(number), name, state == 1, bytes(result), reason))
+            found.append(JobResult(id_text(number), name, state == ItemState.SUCCEEDED, bytes(result), reason))
             last = f"{place_}.{id_text(number)}"
             if len(found) >= limit:
                 return ResultPage(found, last)
@@ -129,28 +130,29 @@ def results(connection: sqlite3.Connection, tree: str, after: str, limit: int, m
 _AUDITS = {
     "jobs count other items than they have": (
         "SELECT count(*) FROM jobs AS j WHERE j.tree = ?1 AND (j.pending, j.succeeded, j.failed) <> ("
-        " (SELECT count(*) FROM job_items WHERE job = j.job AND state = 0)"
+        f" (SELECT count(*) FROM job_items WHERE job = j.job AND state = {ItemState.PENDING})"
         "  + (SELECT count(*) FROM job_expansions WHERE job = j.job),"
-        " (SELECT count(*) FROM job_items WHERE job = j.job AND state = 1),"
-        " (SELECT count(*) FROM job_items WHERE job = j.job AND state = 2))"
+        f" (SELECT count(*) FROM job_items WHERE job = j.job AND state = {ItemState.SUCCEEDED}),"
+        f" (SELECT count(*) FROM job_items WHERE job = j.job AND state = {ItemState.FAILED}))"
     ),
     "items that succeeded have no item in a job that they feed": (
         "SELECT count(*) FROM jobs AS j JOIN job_parents AS p ON p.parent = j.job JOIN jobs AS c ON c.job = p.job"
-        " JOIN job_items AS i ON i.job = j.job JOIN job_trees AS t ON t.tree = j.tree WHERE j.tree = ?1 AND i.state = 1"
-        " AND c.gather = 0 AND c.each = 0 AND t.ending = ''"
+        " JOIN job_items AS i ON i.job = j.job JOIN job_trees AS t ON t.tree = j.tree"
+        f" WHERE j.tree = ?1 AND i.state = {ItemState.SUCCEEDED} AND c.gather = 0 AND c.each = 0 AND t.ending = ''"
         " AND NOT EXISTS (SELECT 1 FROM job_items AS d WHERE d.origin = i.item AND d.job = c.job)"
     ),
     "items that pend have no live workload": (
         "SELECT count(*) FROM jobs AS j JOIN job_items AS i ON i.job = j.job LEFT JOIN tasks AS t ON t.id = i.item"
-        " WHERE j.tree = ?1 AND i.state = 0 AND (t.id IS NULL OR t.state >= 10 OR (t.flags & 16) = 0)"
+        f" WHERE j.tree = ?1 AND i.state = {ItemState.PENDING}"
+        " AND (t.id IS NULL OR t.state >= 10 OR (t.flags & 16) = 0)"
     ),
     "items that ended have a live workload": (
         "SELECT count(*) FROM jobs AS j JOIN job_items AS i ON i.job = j.job JOIN tasks AS t ON t.id = i.item"
-        " WHERE j.tree = ?1 AND i.state > 0 AND t.state < 10"
+        f" WHERE j.tree = ?1 AND i.state > {ItemState.PENDING} AND t.state < 10"
     ),
     "results that are to be kept are not": (
         "SELECT count(*) FROM jobs AS j JOIN job_items AS i ON i.job = j.job WHERE j.tree = ?1 AND j.final = 1"
-        " AND i.state = 1 AND NOT EXISTS (SELECT 1 FROM job_results WHERE item = i.item)"
+        f" AND i.state = {ItemState.SUCCEEDED} AND NOT EXISTS (SELECT 1 FROM job_results WHERE item = i.item)"
     ),
     "jobs are complete though a parent is not": (
         "SELECT count(*) FROM jobs AS j JOIN job_parents AS p ON p.job = j.job JOIN jobs AS o ON o.job = p.parent"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ...queue.sqlite.rows import json_text
-from .turns import DueJobs
+from .due_jobs import DueJobs
 
 #: Jobs whose row and children are remembered; forgotten all at once when there are more.
 KNOWN = 4096

@@ -1,4 +1,4 @@
-"""Redrives of items that failed, in their own trees: an item's next life is another workload (JOBS.md, J12).
+"""Redrives of items that failed, in their own trees: an item's next life is another workload.
 
 An item is known by its workload, so whatever settles the former one later finds no item and changes nothing.
 """
@@ -16,6 +16,7 @@ from ...queue.sqlite.memory import Memory
 from ...queue.sqlite.rows import JOB
 from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
+from ..rules.item_state import ItemState
 from ..rules.redriving import ItemStands, why_not
 
 
@@ -77,7 +78,9 @@ def first_life(connection: sqlite3.Connection, workload: str) -> str:
 
 
 def _begin(connection: sqlite3.Connection, life: _Life, item: int) -> None:
-    connection.execute("UPDATE job_items SET item = ?, state = 0, reason = '' WHERE item = ?", (item, life.former))
+    connection.execute(
+        f"UPDATE job_items SET item = ?, state = {ItemState.PENDING}, reason = '' WHERE item = ?", (item, life.former)
+    )
     connection.execute("DELETE FROM job_payloads WHERE item = ?", (life.former,))
     insert(connection, "job_redrives (former, item, job)", [(life.former, item, life.job)])
     connection.execute("UPDATE jobs SET pending = pending + 1, failed = failed - 1 WHERE job = ?", (life.job,))

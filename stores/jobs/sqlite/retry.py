@@ -18,13 +18,14 @@ from ...queue.sqlite.rows import JOB
 from ...queue.sqlite.submit import submit
 from ...sqlite.insert import insert
 from ..rules import refusals, retrying
+from ..rules.item_state import ItemState
 from . import callback
 from .ends import mark
 
 #: Failed items of a job behind one of them.
-_FAILED = """
+_FAILED = f"""
 SELECT i.item, p.payload, p.key FROM job_items AS i JOIN job_payloads AS p ON p.item = i.item
-WHERE i.job = ? AND i.state = 2 AND i.item > ? ORDER BY i.item LIMIT ?
+WHERE i.job = ? AND i.state = {ItemState.FAILED} AND i.item > ? ORDER BY i.item LIMIT ?
 """
 #: The last failed item of a job that was taken along into another one: what feeds the other job is newer than they.
 _LAST = """

@@ -137,6 +137,3 @@ CREATE TABLE IF NOT EXISTS job_expansions ( -- results of which each element bec
     PRIMARY KEY (job, origin)
 ) STRICT, WITHOUT ROWID;
 """
-
-#: States of an item.
-PENDING, SUCCEEDED, FAILED = 0, 1, 2

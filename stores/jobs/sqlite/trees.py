@@ -16,6 +16,7 @@ from ..jobs import Feeding
 from ..rules import refusals
 from ..rules.events import mask_of
 from ..rules.feeding import NOTHING
+from ..rules.item_state import ItemState
 from ..rules.overdue import CANCELLED, OverdueTrees
 from ..rules.redriving import token_of
 from ..rules.tree import defined, is_final
@@ -164,7 +165,7 @@ def _held(connection: sqlite3.Connection, found: tuple[str, str], holder: JobHol
     row = connection.execute(
         "SELECT t.id, j.name, j.job FROM job_items AS i JOIN tasks AS w ON w.id = i.item JOIN jobs AS j"
         " ON j.job = i.job JOIN job_trees AS t ON t.tree = j.tree"
-        " WHERE i.item = ? AND i.state = 0 AND w.fence = ? AND w.state BETWEEN 2 AND 9",
+        f" WHERE i.item = ? AND i.state = {ItemState.PENDING} AND w.fence = ? AND w.state BETWEEN 2 AND 9",
         (refusals.check_holder(holder), holder.fence),
     ).fetchone()
     if row is None:

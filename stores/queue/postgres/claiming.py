@@ -12,7 +12,7 @@ from ....model.claim import Leased, Settle, State
 from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
 from ...postgres.arrays import numbers
-from ..beside import BesideSubmissions
+from ..claims_beside import BesideSubmissions
 from ..gates import ShutLanes
 from ..hand_over import Taker
 from ..ids import id_text
@@ -27,7 +27,7 @@ from .lease import claimed, open_lanes, planned
 from .nothing_due import NothingDue, Scope
 from .rows import BLOCKED
 
-Rows = Sequence[tuple[Any, ...]]
+ClaimedRows = Sequence[tuple[Any, ...]]
 
 #: Seconds until the index of turns is asked for again where it could not be made.
 TURNS_AGAIN = 60.0
@@ -153,7 +153,7 @@ class PostgresClaiming:
         self._dry.claimed(row[call.ID] for row in rows)
         return LookResult(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
 
-    async def _look_into(self, lanes: Sequence[int], shut: Sequence[int], partly: set[int]) -> tuple[bool, Rows]:
+    async def _look_into(self, lanes: Sequence[int], shut: Sequence[int], partly: set[int]) -> tuple[bool, ClaimedRows]:
         """Of these lanes what is due first, after its bound. First, whether something waits in lanes that were not
         known, and are from now on: looked for where somebody may have stored it since, for the steps between the lanes
         also pass what has ended and was not swept out of the index yet."""
@@ -204,14 +204,14 @@ class PostgresClaiming:
             taker.demand, *open_lanes(self._kinds, lanes, taker.demand, taker.gates)[:2], taker.seconds
         )
 
-    def turned(self, rows: Rows) -> Rows:
+    def turned(self, rows: ClaimedRows) -> ClaimedRows:
         """The items of a claim's rows. The others say whose turn was last."""
         for row in rows:
             if row[call.ID] == call.NO_ITEM:
                 self._turns[row[call.ATTEMPTS]] = row[call.KIND]
         return [row for row in rows if row[call.ID] != call.NO_ITEM]
 
-    async def out_by(self, rows: Rows, seconds: float) -> Leased | None:
+    async def out_by(self, rows: ClaimedRows, seconds: float) -> Leased | None:
         """What the rows of a claim hand out."""
         self._turn += 1
         if any(row[call.KIND] not in self._kinds.kinds for row in rows):

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 
 from ...config import StoresConfig
+from ...postgres.run_statement import RunStatement
 from . import statements as call
-from .reports import Rows
 
 #: Rows that one transaction moves.
 MOST = 1000
@@ -20,7 +20,7 @@ class PostgresCollecting:
     """Moves rows of the schema's outbox (stores/postgres/migrations/0003_outbox.sql). `rows` runs a statement; `time`
     is µs, or None for the server's clock."""
 
-    def __init__(self, rows: Rows, time: Callable[[], int | None], config: StoresConfig) -> None:
+    def __init__(self, rows: RunStatement, time: Callable[[], int | None], config: StoresConfig) -> None:
         self._rows = rows
         self._time = time
         self._bounds = (MOST, config.max_payload, config.max_waiting)

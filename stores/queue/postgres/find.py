@@ -7,11 +7,12 @@ from typing import Any
 
 from ....model.search import Search
 from ...postgres.arrays import numbers
+from ...postgres.run_statement import RunStatement
 from ..ids import id_text
 from ..queue import Page
 from ..search_bounds import LOOK, IdSpan, kinds_of, span
 from .kinds import PostgresKinds
-from .reports import Rows, status_of
+from .reports import status_of
 from .rows import BLOCKED
 
 _LIVE = (
@@ -34,7 +35,7 @@ _FOUND = (
 )
 
 
-async def find(rows: Rows, kinds: PostgresKinds, search: Search) -> Page:
+async def find(rows: RunStatement, kinds: PostgresKinds, search: Search) -> Page:
     """A page, as `Queue.find` says."""
     wanted = span(search)
     await kinds.look()
@@ -47,7 +48,7 @@ async def find(rows: Rows, kinds: PostgresKinds, search: Search) -> Page:
     return Page([status_of(id_text(row[0]), kinds, row[1:]) for row in found], after)
 
 
-async def _find(rows: Rows, search: Search, ids: IdSpan, kinds: Sequence[int] | None) -> tuple[list[Any], str]:
+async def _find(rows: RunStatement, search: Search, ids: IdSpan, kinds: Sequence[int] | None) -> tuple[list[Any], str]:
     """Rows of id, state, kind, attempts, crashes, due, ended, reason and progress, and where the next page goes on."""
     if search.key:
         live = _LIVE.format(keyed=" AND id IN (SELECT id FROM S.keyed WHERE key = %s)")

@@ -10,11 +10,12 @@ import json
 
 from ....model.errors import Unavailable
 from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
+from ...postgres.run_statement import RunStatement
 from ..ids import id_number
 from ..items import NOW, ItemContent, Reschedule
 from ..lifecycle import LEASED, TERMINAL
 from .kinds import PostgresKinds
-from .reports import Rows, statuses
+from .reports import statuses
 from .rows import BLOCKED
 
 #: Looks at an item that comes back and is claimed again between two looks.
@@ -49,7 +50,9 @@ _PEEK = (
 )
 
 
-async def rescheduled(rows: Rows, read: Rows, kinds: PostgresKinds, at: int | None, change: Reschedule) -> str:
+async def rescheduled(
+    rows: RunStatement, read: RunStatement, kinds: PostgresKinds, at: int | None, change: Reschedule
+) -> str:
     """Changes an item that waits. Answers as `QueueItems.reschedule` says."""
     for _ in range(LOOKS):
         [status] = await statuses(read, kinds, kinds.look, [change.id])
@@ -70,7 +73,7 @@ async def rescheduled(rows: Rows, read: Rows, kinds: PostgresKinds, at: int | No
     raise Unavailable(f"{change.id} is claimed and comes back all the time; nothing was changed: try again")
 
 
-async def peek(read: Rows, id: str, max_bytes: int) -> ItemContent | None:
+async def peek(read: RunStatement, id: str, max_bytes: int) -> ItemContent | None:
     """What a live item holds."""
     for payload, size, key, headers, expires_at in await read(_PEEK, (max_bytes, id_number(id)), "a look at an item"):
         pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()

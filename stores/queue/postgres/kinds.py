@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 from ....model.workload import Kind
 from ...postgres.arrays import numbers, texts
+from ...postgres.run_statement import RunStatement
 from ..kinds import Kinds
 from . import statements as call
-from .reports import Rows
 
 
 class PostgresKinds(Kinds):
     """Numbers rise in the order in which they can be seen, so that none is missed between two looks."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RunStatement) -> None:
         super().__init__()
         self._rows = rows
         self._looking = asyncio.Lock()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
-
+from ...postgres.run_statement import RunStatement
 from ..poller import SEEN
-
-Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
 class PostgresPollers:
-    """A Roll. `rows` runs a statement, with S. for the schema."""
+    """A Pollers. `rows` runs a statement, with S. for the schema."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RunStatement) -> None:
         self._rows = rows
 
     async def count(self, me: str, *, here: bool) -> int:

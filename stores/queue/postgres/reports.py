@@ -10,13 +10,11 @@ from ....model.claim import State
 from ....model.tries import Try
 from ....model.workload import Headers
 from ...postgres.arrays import numbers
+from ...postgres.run_statement import RunStatement
 from ..ids import created_at, id_number, id_text
 from ..kinds import Kinds
 from ..queue import Ageing, Status, Tally
 from .rows import BLOCKED
-
-#: Runs a statement in which S. stands for the schema.
-Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 #: States of the counts: how many were ever taken, how many forgotten.
 TAKEN, FORGOTTEN = 100, 101
@@ -37,7 +35,9 @@ _TALLY = (
 )
 
 
-async def statuses(rows: Rows, kinds: Kinds, learn: Callable[[], Awaitable[None]], ids: Sequence[str]) -> list[Any]:
+async def statuses(
+    rows: RunStatement, kinds: Kinds, learn: Callable[[], Awaitable[None]], ids: Sequence[str]
+) -> list[Any]:
     """A Status for each id, or None."""
     wanted = numbers(map(id_number, ids))
     found = {row[0]: row[1:] for row in await rows(_STATUS.replace("%(ids)s", "%s"), (wanted, wanted), "a status")}
@@ -63,7 +63,7 @@ def status_of(id: str, kinds: Kinds, row: Any) -> Status:
     )
 
 
-async def tries(rows: Rows, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+async def tries(rows: RunStatement, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
     """How attempts went, of the ids that have any."""
     wanted = numbers(map(id_number, ids))
     found: dict[int, Any] = dict(
@@ -72,7 +72,7 @@ async def tries(rows: Rows, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
     return {each: tuple(Try(*of) for of in found[id_number(each)]) for each in ids if id_number(each) in found}
 
 
-async def headers(rows: Rows, ids: Sequence[str]) -> dict[str, Headers]:
+async def headers(rows: RunStatement, ids: Sequence[str]) -> dict[str, Headers]:
     """The headers of live items, of the ids that have any."""
     wanted = numbers(map(id_number, ids))
     told = await rows(
@@ -81,13 +81,13 @@ async def headers(rows: Rows, ids: Sequence[str]) -> dict[str, Headers]:
     return {id_text(number): tuple((name, value) for name, value in json.loads(text)) for number, text in told}
 
 
-async def counts(rows: Rows) -> dict[str, int]:
+async def counts(rows: RunStatement) -> dict[str, int]:
     """Rows by the state's name, of the running sums."""
     found: dict[int, int] = dict(await rows("SELECT state, items FROM S.queue_counts()", (), "counts"))
     return {state.label: int(found.get(int(state), 0)) for state in State}
 
 
-async def tally(rows: Rows) -> Tally:
+async def tally(rows: RunStatement) -> Tally:
     """Rows counted one by one."""
     found = {(what, state): items for what, state, items in await rows(_TALLY, (), "a tally")}
     states = {state.label: found.get(("now", int(state)), 0) for state in State}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import psycopg
 
 from ....model.claim import Settle, State
 from ...postgres.arrays import blobs, numbers, texts
+from ...postgres.run_statement import RunStatement
 from ..ids import id_number
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
@@ -18,9 +19,6 @@ from ..settlements import Succeeded
 from . import statements as call
 from .claims import ClaimsOut
 from .submit import NEW_IDS
-
-#: One statement, with S. for the schema, and what it is about.
-Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
 class SettleReply(NamedTuple):
@@ -34,7 +32,7 @@ class SettleReply(NamedTuple):
 
 
 async def settled(
-    rows: Rows, out: ClaimsOut, at: int | None, fence: int, succeeded: Sequence[str], others: Sequence[Settle]
+    rows: RunStatement, out: ClaimsOut, at: int | None, fence: int, succeeded: Sequence[str], others: Sequence[Settle]
 ) -> SettleReply:
     """Ends hand-outs of one claim. `at`: µs instead of the server's clock. Results that come with successes become
     items of jobs in the same transaction, whose ids the server draws: where these are taken it begins anew."""
@@ -70,7 +68,7 @@ async def settled(
     return SettleReply([[each for each in everybody if id_number(each) in gone]], again, fed, moment)
 
 
-async def _with_new_ids(rows: Rows, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+async def _with_new_ids(rows: RunStatement, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
     """A settlement, begun anew where ids that the server drew for items of jobs are another's."""
     for _ in range(NEW_IDS - 1):
         with contextlib.suppress(psycopg.errors.UniqueViolation):
@@ -82,7 +80,9 @@ def _is_result(each: Settle) -> bool:
     return each.result is not None and each.state is State.SUCCESS
 
 
-async def succeeded_together(rows: Rows, out: ClaimsOut, at: int | None, group: Sequence[Succeeded]) -> SettleReply:
+async def succeeded_together(
+    rows: RunStatement, out: ClaimsOut, at: int | None, group: Sequence[Succeeded]
+) -> SettleReply:
     """Ends items of several claims that ended well: all of them or none."""
     ids = [[id_number(each) for each in succeeded] for _, succeeded in group]
     claims = [(fence, leaving) for (fence, _), leaving in zip(group, ids, strict=True)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import psycopg
 
+from ...postgres.run_statement import RunStatement
 from ..ids import Ids
 from ..queue import NewItem
 from . import statements as call
@@ -16,8 +17,6 @@ from .rows import callback_rows, new_rows
 #: Tries of a submission whose new ids were taken already.
 NEW_IDS = 3
 
-Row = tuple[Any, ...]
-
 
 class StoredItems(NamedTuple):
     """Items as they were written: the new ids in order, which of them had been submitted before as what, the server's
@@ -26,11 +25,11 @@ class StoredItems(NamedTuple):
     ids: Sequence[int]
     first: dict[int, int]
     moment: int
-    claim: Sequence[Row]
+    claim: Sequence[tuple[Any, ...]]
 
 
 async def stored(
-    rows: Callable[[str, Sequence[Any], str], Awaitable[list[Row]]],
+    rows: RunStatement,
     kinds: PostgresKinds,
     ids: Ids,
     items: Sequence[NewItem],

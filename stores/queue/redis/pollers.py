@@ -21,7 +21,7 @@ return call('ZCOUNT', base .. 'pollers', now - recent, now + recent)
 
 
 class RedisPollers:
-    """A Roll. `base` is what the queue's keys begin with."""
+    """A Pollers. `base` is what the queue's keys begin with."""
 
     def __init__(self, server: RedisServer, base: str) -> None:
         self._server = server

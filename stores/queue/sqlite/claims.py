@@ -92,7 +92,7 @@ def end_leases(connection: sqlite3.Connection, memory: Memory, now: int, monoton
 def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: set[int], now: int) -> None:
     (text,) = connection.execute(
         "SELECT json_group_array(json_array(id, state, kind, attempts, flags)) FROM tasks"
-        f" WHERE id IN {IDS} AND fence = ? AND state IN (2, 3, 4)",
+        f" WHERE id IN {IDS} AND fence = ? AND state IN (2, 4)",
         (json_text([*over]), fence),
     ).fetchone()
     back: list[tuple[int, int]] = []

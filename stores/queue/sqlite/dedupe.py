@@ -1,8 +1,9 @@
 """Deduplication of submissions: the dedupe keys, one row each, and the tokens of a large call, one row for all.
 
-A client that submits many gives the workloads of a call one token and a count (submission.py says how they read). What
-reads so here is a *run*: its items have ids in a row too, so the first and the last of both tell of each one whose it
-is, whoever brings it again and with whatever else. A row for each item would take a third of the time of storing it.
+A client that submits many gives the workloads of a call one token and a count: sdk/chunks.py and gateway/columns.py,
+which takes them apart, write them as they are read here. What reads so here is a *run*: its items have ids in a row
+too, so the first and the last of both tell of each one whose it is, whoever brings it again and with whatever else. A
+row for each item would take a third of the time of storing it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .rows import IDS, json_text
 
 #: Fewer items are no run: a row each takes no longer than to see it.
 LEAST = 64
-#: Digits of the count at the end of a token.
+#: Hexadecimal digits of the count at the end of a token.
 DIGITS = 6
 
 #: Given function, first and last key: a row when one of the keys is known. Runs do not overlap, so the last one that

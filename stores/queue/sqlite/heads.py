@@ -39,7 +39,7 @@ class Heads:
 
     bounds  at most the next trigger of each one's first item; a kind in which nothing waits by itself is absent once a
             claim found that out
-    lanes   has no lane without kinds
+    lanes   those whose tenants take turns; one in which nothing waits any more stays until it leaves (turning.py)
     """
 
     def __init__(self, lane_of: Mapping[int, int]) -> None:
@@ -100,11 +100,6 @@ class Heads:
         if turns.due:
             return now
         return later[0][0] if later else BLOCKED
-
-    def forget_idle(self) -> None:
-        """Lanes without kinds are forgotten."""
-        for lane in [lane for lane, turns in self.lanes.items() if not (turns.due or turns.closed or turns.later)]:
-            del self.lanes[lane]
 
     def all_due(self, lane: int, most: int, shut: Callable[[int], bool]) -> list[int] | None:
         """The lane's open kinds of which something is due; None: there are more than so many, with the closed ones."""

@@ -38,7 +38,7 @@ from .rows import (
     SIZE,
     STATE,
     TRIGGER,
-    Row,
+    TaskRow,
     json_text,
     one_or_many,
 )
@@ -52,7 +52,7 @@ _due_and_id = itemgetter(TRIGGER, ID)
 #: milliseconds of it at 64 and seven at 256 on a busy machine. What is submitted and run at once is no slower for it.
 BESIDE_ITEMS = 64
 #: µs after a submission in which the next one is likely to come.
-BESIDE = 50_000
+BESIDE_MICROS = 50_000
 
 
 def claim(
@@ -87,7 +87,7 @@ def claim(
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
         memory.turn += 1
         return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[ID]] for row in rows])
-    visit = Visit(demand, BESIDE_ITEMS if 0 <= now - memory.submitted < BESIDE else FLIGHT_ITEMS)
+    visit = Visit(demand, BESIDE_ITEMS if 0 <= now - memory.submitted < BESIDE_MICROS else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
         for (takes_turns, limit, closed), visits in groupby(
@@ -148,12 +148,12 @@ def _bound(memory: Memory, lane: int, shut: frozenset[int], now: int) -> int:
 
 def _all_fresh(
     memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[ReadyLane], shut: Mapping[int, frozenset[int]]
-) -> list[Row]:
+) -> list[TaskRow]:
     """All that is due, when all of it was submitted just now and all of it may be taken: then it need not be looked
     for. Empty when that is not so."""
     if any(shut[each.lane] or each.lane not in fresh.rows for each in ready):
         return []
-    rows: list[Row] = []
+    rows: list[TaskRow] = []
     counts: Counter[Cell] = Counter()
     for each in sorted(ready, key=attrgetter("priority")):
         rows += fresh.rows[each.lane]
@@ -171,7 +171,7 @@ def _all_fresh(
 def _take(
     connection: sqlite3.Connection,
     memory: Memory,
-    rows: list[Row],
+    rows: list[TaskRow],
     now: int,
     seconds: float,
     until: int,
@@ -218,13 +218,13 @@ def _take(
     )
 
 
-def _bounds(connection: sqlite3.Connection, rows: list[Row], jobs: Sequence[int]) -> dict[int, int]:
+def _bounds(connection: sqlite3.Connection, rows: list[TaskRow], jobs: Sequence[int]) -> dict[int, int]:
     """Of items of jobs, by index, how often those may fail whose jobs bound it."""
     found = bounds(connection, [rows[index][ID] for index in jobs])
     return {index: most for index in jobs if (most := found.get(rows[index][ID]))}
 
 
-def _pause(connection: sqlite3.Connection, rows: list[Row]) -> set[int]:
+def _pause(connection: sqlite3.Connection, rows: list[TaskRow]) -> set[int]:
     """Those of paused jobs: they are not due until these are resumed."""
     items = [row[ID] for row in rows if row[FLAGS] & JOB]
     found = pauses(connection, items) if items else set()
@@ -242,7 +242,7 @@ def _payloads(connection: sqlite3.Connection, numbers: list[int]) -> list[bytes]
     return [*map(bytes.fromhex, _decode(found))]
 
 
-def _extras(connection: sqlite3.Connection, rows: list[Row]) -> dict[int, Extra]:
+def _extras(connection: sqlite3.Connection, rows: list[TaskRow]) -> dict[int, Extra]:
     crashes = {row[ID]: row[CRASHES] for row in rows if row[FLAGS] & HAS_EXTRA or row[CRASHES]}
     if not crashes:
         return {}

@@ -20,7 +20,7 @@ from ..making_way import MakingWay
 from .dedupe import stems
 from .floods import Watch, has_index
 from .heads import Heads
-from .rows import BLOCKED, ID, LANE, Row, SqliteKinds, json_text
+from .rows import BLOCKED, ID, LANE, SqliteKinds, TaskRow, json_text
 
 #: Rows of `tasks` by state, in the order of State.
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
@@ -62,10 +62,10 @@ class Fresh:
 
     def __init__(self) -> None:
         self.changes = 0
-        self.rows: dict[int, list[Row]] = {}
+        self.rows: dict[int, list[TaskRow]] = {}
         self.payloads: dict[int, bytes] = {}
 
-    def add(self, row: Row, payload: bytes) -> None:
+    def add(self, row: TaskRow, payload: bytes) -> None:
         """One more row of a lane of which all rows are here."""
         self.rows.setdefault(row[LANE], []).append(row)
         self.payloads[row[ID]] = payload
@@ -87,7 +87,7 @@ class Memory:
     jobs      what the writer remembers of jobs
     keyed, callbacks  the rows of these tables
     counted   rows that an audit is counting now
-    runs      function and beginning of the tokens of each row of `runs` (known.py)
+    runs      function and beginning of the tokens of each row of `runs` (dedupe.py)
     fresh     None, or what a claim that follows at once need not read
     fence     no fence that was ever given is above it, whatever the retention removed; `name` is the database's own
     stored    µs, when something was stored last; `submitted`: when somebody submitted it
@@ -134,7 +134,7 @@ class Memory:
         self.jobs.reload(connection)
         self.look_at_waiting(connection)
         out: defaultdict[int, set[int]] = defaultdict(set)
-        for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 3, 4)").fetchall():
+        for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 4)").fetchall():
             out[fence].add(number)
         self.claims = {}
         for number, fence, until, ids in connection.execute("SELECT number, fence, until, ids FROM claims").fetchall():

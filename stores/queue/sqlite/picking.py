@@ -12,13 +12,13 @@ import msgspec
 
 from ....model.demand import Cell, Demand
 from .memory import Memory
-from .rows import BLOCKED, ID, KIND, LANE, SIZE, TRIGGER, Row, json_text
+from .rows import BLOCKED, ID, KIND, LANE, SIZE, TRIGGER, TaskRow, json_text
 
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(TRIGGER, ID)
 
-# The first items of many lanes or kinds in one step, as Row: where each begins is in ?1, ?2 is now, ?3 how many of each
-# there are at most.
+# The first items of many lanes or kinds in one step, as TaskRow: where each begins is in ?1, ?2 is now, ?3 how many of
+# each there are at most.
 _PICK = (
     "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
     " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
@@ -56,7 +56,7 @@ class Visit:
         self.cells = dict(demand.cells)
         self.total = min(demand.total, most)
         self.room = demand.max_bytes
-        self.rows: list[Row] = []
+        self.rows: list[TaskRow] = []
         self.taken: dict[int, tuple[int, int]] = {}  # kind → trigger and id of the last item taken in turn
         self.passed: dict[int, tuple[int, int]] = {}  # lane → the same of the last one taken by time
 
@@ -64,7 +64,7 @@ class Visit:
         """How many more items may be taken. One is, however large it is."""
         return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
 
-    def take(self, cell: Cell, rows: Sequence[Row], most: int) -> int:
+    def take(self, cell: Cell, rows: Sequence[TaskRow], most: int) -> int:
         """Takes what there is room for of a lane's or kind's rows, from the first on; returns how many."""
         rows = rows[: min(self.cells[cell], self.left(), most)]
         for index, row in enumerate(rows):
@@ -96,7 +96,7 @@ def pick(
         (text,) = connection.execute(_PICK_OPEN, arguments).fetchone()
     else:
         (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
-    found: dict[int, list[Row]] = {lane: [] for lane in lanes}
+    found: dict[int, list[TaskRow]] = {lane: [] for lane in lanes}
     for row in sorted(_decode(text), key=_due_and_id):
         found[row[LANE]].append(row)
     emptied: list[int] = []
@@ -128,7 +128,7 @@ def pick_turns(
 ) -> None:
     """Takes up to `limit` due items of each lane, of the kinds whose turn it is. Everything of a kind below its new
     bound was taken."""
-    heads, found = memory.heads, dict[int, list[Row]]()
+    heads, found = memory.heads, dict[int, list[TaskRow]]()
     plan = [
         _Turn(lane, limit, _share(limit, len(kinds)), kinds)
         for lane in lanes

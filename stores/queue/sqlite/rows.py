@@ -105,7 +105,7 @@ CREATE TABLE IF NOT EXISTS dedupe (
     PRIMARY KEY (function, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS dedupe_ids ON dedupe (id);
-CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their items' ids: see known.py
+CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their items' ids: see dedupe.py
     function TEXT NOT NULL,
     first TEXT NOT NULL,
     last TEXT NOT NULL CHECK (last >= first),
@@ -117,7 +117,7 @@ CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their i
 SCHEMA = _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY + JOBS
 
 #: A task as claims read it, and where each column is in it.
-Row = tuple[int, int, int, int, int, int, int, int, int, int]
+TaskRow = tuple[int, int, int, int, int, int, int, int, int, int]
 ID: Final = 0
 KIND: Final = 1
 STATE: Final = 2

@@ -187,7 +187,8 @@ def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int
     row = connection.execute("SELECT state, flags FROM tasks WHERE id = ?", (number,)).fetchone()
     if row is None:
         return "unknown"
-    state = State(row[0])
+    before, flags = row
+    state = State(before)
     if state in LEASED:
         connection.execute("UPDATE tasks SET flags = flags | ? WHERE id = ?", (CANCEL, number))
         return "requested"
@@ -196,7 +197,7 @@ def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int
     connection.execute(
         "UPDATE tasks SET state = ?, next_trigger = NULL, ended = ? WHERE id = ?", (State.CANCELLED, now, number)
     )
-    ends = [ItemEnd(number, False, reason="cancelled")] if row[1] & JOB else []
+    ends = [ItemEnd(number, False, reason="cancelled")] if flags & JOB else []
     keep_payloads(connection, ends)
     connection.execute("UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id = ?", (number,))
     remember(connection, json_text([number]), "+")

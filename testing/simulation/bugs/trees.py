@@ -17,10 +17,10 @@ from ....stores.jobs.sqlite import ends as ends_
 from ....stores.jobs.sqlite import redrive as redrive_
 from ....stores.jobs.sqlite import trees as trees_
 from ....stores.jobs.sqlite.callback import tell
+from ....stores.jobs.sqlite.due_jobs import DueJobs
 from ....stores.jobs.sqlite.ends import ItemEnd
 from ....stores.jobs.sqlite.memory import JobMemory
 from ....stores.jobs.sqlite.settling import settle_with_jobs
-from ....stores.jobs.sqlite.turns import DueJobs
 from ....stores.queue.ids import id_number
 from ....stores.queue.sqlite import claims as claims_
 from ....stores.queue.sqlite import lease as lease_

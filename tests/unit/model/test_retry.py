@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.errors import InvalidRequest
-from tailrace.model.retry import DEFAULT_RETRY, QUARTIC, Retry, bounded, delay_after, may_retry, may_retry_crash
+from tailrace.model.retry import DEFAULT_RETRY, Retry, bounded, delay_after, may_retry, may_retry_crash
+
+QUARTIC = Retry(backoff="quartic", max_attempts=20)
 
 
 @pytest.mark.parametrize(

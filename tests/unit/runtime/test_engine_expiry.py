@@ -56,7 +56,7 @@ async def test_each_item_ends_once_when_its_time_is_over_between_two_looks(step:
         board=Board.create(8),
         deadman=Deadman(lambda delay: None),
         send=sent,
-        waiting=0,
+        parents=0,
         clock=clock,
     )
     extras = {index: ("", (), 0, clock.wall() + 0.05 * index, "") for index in range(8)}

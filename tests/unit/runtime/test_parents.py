@@ -52,7 +52,7 @@ class Place:
             board=self.board,
             deadman=Deadman(lambda delay: None),
             send=self.sent,
-            waiting=WAITING,
+            parents=WAITING,
         )
         self.number = 0
 

@@ -12,10 +12,10 @@ from tailrace.model.job import JobItem, JobSpec, TreeSpec
 from tailrace.model.workload import FLIGHT_ITEMS, Kind
 from tailrace.stores.jobs.jobs import Feeding
 from tailrace.stores.jobs.sqlite.jobs import SqliteJobs
-from tailrace.stores.queue.beside import BESIDE, SOON, BesideSubmissions
+from tailrace.stores.queue.claims_beside import BESIDE, SOON, BesideSubmissions
+from tailrace.stores.queue.intake import Callback
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.sqlite.lease import BESIDE as MICROS
-from tailrace.stores.queue.sqlite.lease import BESIDE_ITEMS
+from tailrace.stores.queue.sqlite.lease import BESIDE_ITEMS, BESIDE_MICROS
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
@@ -58,7 +58,7 @@ async def test_items_that_come_of_others_make_no_claim_small(tmp_path: Path) -> 
     feedings = [Feeding(FIRST), Feeding(SECOND)]
     await jobs.create(TreeSpec("job-1", "t", [JobSpec("f", "f"), JobSpec("g", "g", ("f",))]), feedings)
     await jobs.add("job-1", "", "call", [JobItem(b"1")] * (2 * BESIDE_ITEMS))
-    clock.advance(2e-6 * MICROS)
+    clock.advance(2e-6 * BESIDE_MICROS)
 
     # When they end, and make as many of the next job in this moment
     leased = await queue.lease(DEMAND, 30, 0)
@@ -73,4 +73,31 @@ async def test_items_that_come_of_others_make_no_claim_small(tmp_path: Path) -> 
     await queue.submit([NewItem(FIRST, b"1")] * (2 * BESIDE_ITEMS))
     leased = await queue.lease(DEMAND, 30, 0)
     assert leased is not None and len(leased.ids) == BESIDE_ITEMS
+    await file.close()
+
+
+async def test_what_tells_of_the_end_of_a_tree_makes_no_claim_small(tmp_path: Path) -> None:
+    # Given many items that were submitted a while ago, and a tree of one item whose end is told
+    clock = ManualClock()
+    file = SqliteFile(tmp_path / "queue.db", SCHEMA, name="queue", synchronous="NORMAL")
+    queue = SqliteQueue(file, clock=clock)
+    await file.open()
+    await queue.open()
+    jobs = SqliteJobs(queue)
+    await queue.submit([NewItem(SECOND, b"1")] * (2 * BESIDE_ITEMS))
+    await jobs.create(TreeSpec("job-1", "t", [JobSpec("f", "f")]), [Feeding(FIRST)], Callback(Kind("told", 1)))
+    await jobs.add("job-1", "", "call", [JobItem(b"1")])
+    await jobs.seal("job-1", "")
+    clock.advance(2e-6 * BESIDE_MICROS)
+
+    # When it ends in this moment
+    leased = await queue.lease(Demand({Cell("f", 2): 1}, frozenset(), 1), 30, 0)
+    assert leased is not None
+    await queue.settle(leased.fence, [], [Settle(leased.ids[0], leased.fence, State.SUCCESS, result=b"1")])
+    told = await queue.lease(Demand({Cell("told", 1): 1}, frozenset(), 1), 30, 0)
+    assert told is not None and len(told.ids) == 1
+
+    # Then a claim takes all of the others, since nobody submitted what tells of it
+    leased = await queue.lease(DEMAND, 30, 0)
+    assert leased is not None and len(leased.ids) == 2 * BESIDE_ITEMS
     await file.close()

@@ -14,7 +14,10 @@ from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.job import JobSpec
 from tailrace.stores.jobs.rules.ending import JobStands, JobStep, ends_tree, next_step
 from tailrace.stores.jobs.rules.feeding import NoList, TooLarge, around, elements, list_of, payload_of
+from tailrace.stores.jobs.rules.item_state import ItemState
 from tailrace.stores.jobs.rules.overdue import overdue
+from tailrace.stores.jobs.rules.redriving import ItemStands, why_not
+from tailrace.stores.jobs.rules.refusals import nameless
 from tailrace.stores.jobs.rules.tree import depths, is_final
 
 
@@ -40,10 +43,10 @@ def test_a_result_is_the_first_argument_that_is_needed_or_the_one_that_is_named(
 
 
 def test_a_job_is_sealed_by_its_parents_and_complete_when_nothing_pends() -> None:
-    for sealed, pending, complete, born, open_parents, gathers, ending in itertools.product(
+    for sealed, pending, complete, has_parents, open_parents, gathers, ending in itertools.product(
         (False, True), (0, 2), (False, True), (False, True), (0, 1), (False, True), (False, True)
     ):
-        step = next_step(JobStands(sealed, pending, complete, born, open_parents, gathers, ending))
+        step = next_step(JobStands(sealed, pending, complete, has_parents, open_parents, gathers, ending))
         if complete:
             assert step is JobStep.NOTHING
         elif step is JobStep.COMPLETE:
@@ -52,10 +55,30 @@ def test_a_job_is_sealed_by_its_parents_and_complete_when_nothing_pends() -> Non
             assert not open_parents
         elif step in (JobStep.SEAL, JobStep.GATHER_AND_SEAL):
             assert not sealed
-            assert ending or (born and not open_parents)
+            assert ending or (has_parents and not open_parents)
             assert (step is JobStep.GATHER_AND_SEAL) == (gathers and not ending)
         else:
             assert pending or not sealed or open_parents
+
+
+def test_only_an_item_that_failed_is_tried_again_in_a_tree_that_goes_on() -> None:
+    assert why_not(ItemStands(ItemState.FAILED, complete=False, ending=False), "job-1") == ""
+    for state, complete, ending in (
+        (ItemState.PENDING, False, False),
+        (ItemState.SUCCEEDED, False, False),
+        (ItemState.FAILED, True, False),
+        (ItemState.FAILED, False, True),
+    ):
+        assert why_not(ItemStands(state, complete, ending), "job-1")
+
+
+def test_the_numbers_of_states_are_those_that_stand_in_stores() -> None:
+    assert [*ItemState] == [0, 1, 2]
+    assert f"{ItemState.FAILED}" == "2", "statements are written with them"
+
+
+def test_a_job_that_is_not_there_is_told_of_its_tree() -> None:
+    assert str(nameless("job-1", "mail", "split, send")) == "the tree 'job-1' has no job 'mail': it has split, send"
 
 
 def test_a_policy_says_when_failures_end_a_tree() -> None:

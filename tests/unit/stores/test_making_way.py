@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue.beside import SOON
+from tailrace.stores.queue.claims_beside import SOON
 from tailrace.stores.queue.making_way import FEW, LONGEST, MadeWay, MakingWay
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue

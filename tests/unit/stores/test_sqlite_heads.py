@@ -105,16 +105,6 @@ class HeadsModel(RuleBasedStateMachine):
 TestHeads = HeadsModel.TestCase
 
 
-def test_lanes_without_kinds_are_forgotten() -> None:
-    heads = Heads(LANE_OF)
-    heads.sooner(1, 5)
-    assert heads.look(1, 10, lambda _: False) == 10
-    assert heads.take(1, 16, lambda _: False) == [1]
-    heads.waits(1, BLOCKED)
-    heads.forget_idle()
-    assert heads.lanes == {} == heads.bounds
-
-
 def test_what_waits_for_the_same_moment_again_and_again_is_noted_once() -> None:
     # Given a kind that waits for a moment far away
     heads = Heads(LANE_OF)

@@ -17,7 +17,7 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.ids import Ids, created_at, first_id, id_number, id_text
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite import queue as engine
-from tailrace.stores.queue.sqlite.lease import BESIDE, BESIDE_ITEMS
+from tailrace.stores.queue.sqlite.lease import BESIDE_ITEMS, BESIDE_MICROS
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
@@ -236,7 +236,7 @@ async def test_a_claim_is_short_while_somebody_submits(file: SqliteFile, clock: 
 
     # And as many as there are once nobody submits any more
     await submit(queue, 1)
-    clock.advance(BESIDE / 1e6)
+    clock.advance(BESIDE_MICROS / 1e6)
     leased = await queue.lease(many, 30.0, 1.0)
     assert leased is not None
     assert len(leased.ids) == BESIDE_ITEMS + 1

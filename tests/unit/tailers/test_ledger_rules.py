@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tailrace.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
+from tailrace.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.tailers.rules.ledger import (
     SOON,
     CopyVerdict,
@@ -29,6 +29,8 @@ from tailrace.tailers.rules.settlement import Action, History, Settlement
 
 EPOCH = 5
 NOW = 100.0
+#: Rows whose item is never run from its source (L15).
+AWAY = set(LedgerPlace) - {LedgerPlace.SUSPECT}
 
 
 def row(place, n=1, epoch=0, **more):

@@ -7,11 +7,11 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.together import FEW, LONGER, LONGEST, MANY, gathers
+from tailrace.tailers.rules.departures_gather import LONGER, LONGEST, MANY, SHORT, gathers
 
 
 def test_the_more_were_written_the_longer_the_next_ones_gather() -> None:
-    assert gathers(1, math.inf) == FEW
+    assert gathers(1, math.inf) == SHORT
     assert gathers(MANY, math.inf) == LONGEST
 
 
@@ -20,5 +20,5 @@ def test_what_is_due_soon_does_not_wait_for_more_than_half_of_that(written: int,
     # Given what was written, and when the first of what gathers is due
     seconds = gathers(written, soonest)
     # Then it gathers within bounds, and beyond the shorter ones only what has the time
-    assert FEW <= seconds <= LONGEST
+    assert SHORT <= seconds <= LONGEST
     assert seconds <= LONGER or seconds <= soonest / 2

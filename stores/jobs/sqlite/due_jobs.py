@@ -1,4 +1,5 @@
-"""Turns of trees that something is to be done with: one step of each, so that none waits until a large one is done."""
+"""Due jobs, with which something is to be done: their trees take turns, one step of each, so that none waits until a
+large one is done."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.stores.jobs.sqlite.turns import DueJobs
+from tailrace.stores.jobs.sqlite.due_jobs import DueJobs
 
 
 def test_trees_take_turns_and_parents_come_before_their_children() -> None:

@@ -1,8 +1,12 @@
-"""Claims beside submissions: THE rule of how many items a claim takes while somebody submits what is more urgent.
+"""Claims beside submissions, on PostgreSQL: THE rule of how many items a claim takes while somebody submits what is
+more urgent.
 
 What is submitted waits for the claim that is under way and for its own, which take as long as they have items, and for
 the settlements of what they took along. So while somebody submits, a claim that may also take what is less urgent takes
 few of it; what takes long by itself loses some of its pace, and nobody waits for a thousand of its items.
+
+SQLite's is in sqlite/lease.py, with numbers of its own: there submissions and claims share one writer, so a claim is in
+the way of a submission of any priority. Hence fewer items, and for less long, since all claims are held to it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ having gathered.
 from __future__ import annotations
 
 #: Seconds behind a write in which more gather.
-FEW = 0.05
+SHORT = 0.05
 #: Behind a write of so many it is longer, as many come again: so long, …
 MANY, LONGER = 8, 0.2
 #: … and up to so long where nothing that gathers is due sooner than twice that.
@@ -17,4 +17,4 @@ LONGEST = 0.5
 
 def gathers(written: int, soonest: float) -> float:
     """Seconds behind a write of so many items, of which the first of those that gather is due in `soonest` seconds."""
-    return FEW if written < MANY else max(LONGER, min(LONGEST, soonest / 2))
+    return SHORT if written < MANY else max(LONGER, min(LONGEST, soonest / 2))

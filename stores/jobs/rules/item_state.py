@@ -1,0 +1,13 @@
+"""The states of a job's item, by the numbers that its row has."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ItemState(IntEnum):
+    """How a job's item stands. The numbers are in the stores, in migrations too, and never change meaning."""
+
+    PENDING = 0
+    SUCCEEDED = 1
+    FAILED = 2
