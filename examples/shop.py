@@ -1,6 +1,8 @@
-"""The functions that the files in configs/ name. Run them all:
+"""Functions that two files in configs/tailers name, orders.yaml and inbox.yaml. Copy them to a folder my/tailers, then:
 
-mkdir -p inbox && tailrace up --config configs --functions examples/shop.py
+mkdir -p inbox && tailrace up --config my --functions examples/shop.py
+
+(The others there read Kafka and a bucket, by functions of your own.)
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import tailrace
 
 @tailrace.function(priority="interactive")
 async def greet(name: str, ctx: tailrace.Context) -> str:
-    """What README submits."""
+    """What is submitted by `tailrace submit greet name=Ann`."""
     return f"Hello {name}, this is attempt {ctx.attempt}"
 
 
