@@ -34,7 +34,7 @@ from .gateway.commands.quotas import quota
 from .gateway.commands.schedules import schedule
 from .gateway.commands.usage import usage
 from .gateway.commands.workloads import cancel, find, result, status, submit
-from .model.address import DEFAULT_DELAY, DEFAULT_STORE
+from .model.address import DEFAULT_DELAY, DEFAULT_STORE, checked_address
 from .model.errors import TailraceError
 from .scheduler.commands import explain, inspect, record
 from .tailers.commands.audit import audit
@@ -85,11 +85,38 @@ PARTS = "The platform and its parts"
 WORK = "Workloads"
 OPERATE = "Operating"
 
+DEFAULT_STORE = "127.0.0.1:8790"
+DEFAULT_DELAY = "127.0.0.1:8789"
+
+
+def _store_address(given: str) -> str:
+    """Refuses what is no address where it was given, since nobody would ever answer there."""
+    return checked_address(given, "--store (TAILRACE_STORE)", DEFAULT_STORE)
+
+
+def _delay_address(given: str) -> str:
+    return checked_address(given, "--delay (TAILRACE_DELAY)", DEFAULT_DELAY)
+
+
 StoreAddress = Annotated[
-    str, typer.Option("--store", metavar="HOST:PORT", envvar="TAILRACE_STORE", help="A `tailrace store serve`.")
+    str,
+    typer.Option(
+        "--store",
+        metavar="HOST:PORT",
+        envvar="TAILRACE_STORE",
+        callback=_store_address,
+        help="A `tailrace store serve`.",
+    ),
 ]
 DelayAddress = Annotated[
-    str, typer.Option("--delay", metavar="HOST:PORT", envvar="TAILRACE_DELAY", help="A `tailrace delay`.")
+    str,
+    typer.Option(
+        "--delay",
+        metavar="HOST:PORT",
+        envvar="TAILRACE_DELAY",
+        callback=_delay_address,
+        help="A `tailrace delay`.",
+    ),
 ]
 _SCHEDULER = "A `tailrace scheduler`; default: TAILRACE_SCHEDULER, else yours here, 127.0.0.1:8788 or the one that runs"
 Schedulers = Annotated[
@@ -195,7 +222,7 @@ def worker(
     from .assembly import foreground, parts
     from .sdk.discovery import find_gateway, find_scheduler
 
-    schedulers = tuple(scheduler or find_scheduler().addresses)
+    schedulers = tuple(find_scheduler(each or None).addresses[0] for each in scheduler or [""])
     settings = parts.WorkerSettings(
         config=config, modules=tuple(modules), schedulers=schedulers, gateway=find_gateway(gateway)
     )

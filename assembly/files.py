@@ -71,6 +71,11 @@ def read_all(directory: ConfigDirectory) -> dict[str, Any]:
     return found
 
 
+def tailer_names(directory: ConfigDirectory) -> list[str]:
+    """The tailers that its files make, by name. Raises ConfigError, as `read_all` does."""
+    return sorted(load(path, TailerConfig).name for path in directory.tailers())
+
+
 def addresses(settings: dict[str, Any]) -> dict[str, str]:
     """Where each part is to listen."""
     listening = {part: settings[name].listen for part, name in LISTENERS.items()}

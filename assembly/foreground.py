@@ -11,13 +11,13 @@ from pathlib import Path
 
 from ..foundation import loop, otel, telemetry
 from ..foundation.lifecycle import Part
-from .files import addresses, read_all
+from .files import addresses, read_all, tailer_names
 from .interpreter import loading, settle_in
 from .parts import PartSettings, WorkerSettings
 from .platform import Platform
 from .private_process import enter
 from .running import Signals, run
-from .settings import ConfigDirectory, unread
+from .settings import TAILERS, ConfigDirectory, unread
 
 
 def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool, watch: bool) -> int:
@@ -26,11 +26,15 @@ def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: b
     say = _sayer(as_json)
     if config is None and (folder := unread(Path())) is not None:
         say("tailrace", "defaults", f"the files in {folder}/ are not read: to use them, add --config {folder}")
-    ports = addresses(read_all(ConfigDirectory(config)))  # bad files end it here, before anything is started
+    directory = ConfigDirectory(config)
+    ports = addresses(read_all(directory))  # bad files end it here, before anything is started
+    names = tailer_names(directory)
     os.environ.setdefault(telemetry.FORMAT_VARIABLE, "json" if as_json else "text")  # the children's logs, like its own
     platform = Platform(data, functions, config, ports=ports, watch=watch, on_event=say)
 
     def started() -> None:
+        if config is not None:
+            say("tailrace", "tailers", ", ".join(names) or f"no file in {config / TAILERS}/: the queue alone is read")
         say("tailrace", "ready", f"gateway {platform.gateway_address}, scheduler {platform.scheduler_address}")
 
     return _run(platform, started)

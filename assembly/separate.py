@@ -197,7 +197,7 @@ class SeparateTailers:
         self._parts = Group([stores, tailers, member, telling, self._reloading, CertificateWatch()])
         await self._parts.start()
         if self._listen:
-            self._server, self.address = await serve(self._listen, [self._health.register])
+            self._server, self.address = await serve(self._listen, [self._health.register], chosen_by="--listen")
 
     async def _check(self, configs: Sequence[TailerConfig]) -> None:
         if self._tailers is not None:

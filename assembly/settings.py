@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from ..foundation.config import Seconds, load
-from ..model.did_you_mean import meant
+from ..model.did_you_mean import meant, nearest
 from ..model.errors import ConfigError, InvalidRequest
 from ..model.grants import read_grants
 from ..model.lease import LeaseSizes
@@ -33,6 +33,10 @@ FILES = (
     "stores.yaml",
     "worker.yaml",
 )
+#: The folder with a file for each tailer.
+TAILERS = "tailers"
+#: The configuration that comes with the package: one file of each kind, to copy from.
+EXAMPLES = Path(__file__).resolve().parents[1] / "configs"
 
 
 class AccessConfig(BaseModel):
@@ -104,10 +108,13 @@ class LeasesConfig(BaseModel):
 
 
 def unread(here: Path) -> Path | None:
-    """A folder in `here` or `here` itself that looks like a configuration directory, for somebody who named none."""
+    """A folder in `here` or `here` itself that looks like a configuration directory, for somebody who named none. Not
+    the examples of a clone: some of them need servers and functions that are nowhere."""
     for folder in (here / "configs", here):
         with contextlib.suppress(OSError):  # of one that this user may not enter nothing is known
-            if any((folder / name).is_file() for name in FILES) or any((folder / "tailers").glob("*.yaml")):
+            if folder.resolve() == EXAMPLES:
+                continue
+            if any((folder / name).is_file() for name in FILES) or any((folder / TAILERS).glob("*.yaml")):
                 return folder
     return None
 
@@ -127,10 +134,13 @@ class ConfigDirectory:
             ) from None
         except OSError as error:
             raise _unreadable(path, error) from None
-        known = {*FILES, "tailers"}
+        known = {*FILES, TAILERS}
+        no_tailers = all(entry.name != TAILERS for entry in entries)
         for entry in entries:
+            if no_tailers and nearest(entry.name.lower(), [TAILERS]) and _holds_yaml(entry):
+                raise ConfigError(f"{entry}: files of tailers lie in a folder {TAILERS}/; rename it")
             if entry.suffix in (".yaml", ".yml") and entry.name not in known:
-                hint = meant(entry.name, FILES, f"expected {', '.join(FILES)} or a folder tailers/")
+                hint = meant(entry.name, FILES, f"expected {', '.join(FILES)} or a folder {TAILERS}/")
                 raise ConfigError(f"{entry}: not a file that tailrace reads; {hint}")
 
     def read(self, name: str, model: type[M]) -> M:
@@ -145,7 +155,7 @@ class ConfigDirectory:
 
     def tailers(self) -> list[Path]:
         """The tailer files, sorted by name."""
-        folder = None if self.path is None else self.path / "tailers"
+        folder = None if self.path is None else self.path / TAILERS
         if folder is None or not _is_there(folder) or not folder.is_dir():
             return []
         try:  # a glob would find none in a folder that may not be listed
@@ -158,6 +168,14 @@ class ConfigDirectory:
         if heartbeat is not None:
             return LeaseSizes.of_heartbeat(heartbeat)
         return self.read("leases.yaml", LeasesConfig).sizes()
+
+
+def _holds_yaml(folder: Path) -> bool:
+    """Whether files of tailers may lie in it; no: it is a file, or may not be listed."""
+    try:
+        return any(path.match("*.y*ml") for path in folder.iterdir())
+    except OSError:
+        return False
 
 
 def _is_there(path: Path) -> bool:

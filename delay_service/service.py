@@ -163,7 +163,10 @@ class DelayServer:
     async def start(self) -> None:
         """Listens; `address` is the actual one from then on."""
         self._server, self.address = await serve(
-            self._config.listen, [wire.register(self._service), self._health.register], self._config.peers
+            self._config.listen,
+            [wire.register(self._service), self._health.register],
+            self._config.peers,
+            chosen_by="`listen` in delay.yaml",
         )
         await self._health.set(True)
 

@@ -107,7 +107,8 @@ class MetricsServer:
         except OSError as error:
             await self.stop()
             raise ConfigError(
-                f"cannot listen on {self._listen}: {error.strerror or error}; choose another port"
+                f"cannot listen on {self._listen}: {error.strerror or error}; choose another port (`metrics_listen` in "
+                "the part's file, or the option that named it)"
             ) from None
         name, number, *_ = self._server.sockets[0].getsockname()
         self.address = f"{SECURED if self._listen.startswith(SECURED) else ''}{name}:{number}"

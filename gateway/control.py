@@ -32,6 +32,7 @@ from .argument_check import is_schema
 from .known_functions import KnownFunctions
 from .quota_plan import NUMBERS, check_quotas, checked_quota, reserved_slots, with_changes
 from .rules.confirmations import Confirmations
+from .rules.gate_to_resume import no_gate
 from .rules.highest import HighestPriorities
 from .rules.tokens import KnownTokens
 
@@ -195,7 +196,15 @@ class ControlDesk:
         return pb.ListFunctionsReply(functions=[function_to_wire(spec) for spec in self._functions.all()])
 
     async def set_gate(self, gate: Gate) -> int:
-        """Pauses, drops or resumes what a gate names. Resuming what is not gated is harmless."""
+        """Pauses, drops or resumes what a gate names. Raises InvalidRequest for a resume where none stands."""
+        if gate.action == "resume" and not gate.fault():
+            await self.refresh()  # another gateway may have set it a moment ago
+            if fault := no_gate(gate, self._snapshot.gates):
+                raise InvalidRequest(fault)
+        return await self.put_gate(gate)
+
+    async def put_gate(self, gate: Gate) -> int:
+        """As `set_gate`, but that resuming what is not gated is harmless."""
         if fault := gate.fault():
             raise InvalidRequest(fault)
         _check_texts(("who", gate.who), ("why", gate.why))

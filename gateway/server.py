@@ -70,7 +70,9 @@ class GatewayServer:
         ]
         peers, endings = self._config.peers, self._desks.endings
         door = TokenDoor(self.token_address, desks.tokens) if self.token_address else None
-        server, self.address = await serve(self.address, parts, peers, endings, door)
+        server, self.address = await serve(
+            self.address, parts, peers, endings, door, chosen_by="`listen` in gateway.yaml"
+        )
         self.token_address = "" if door is None else door.address
         self._servers.append(server)
         if self._desks.direct:

@@ -108,7 +108,7 @@ class GatewayService:
             "limits": control,
             "overview": overview,
             "replays": ReplayDesk(beside.replays),
-            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control.set_gate, others),
+            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control, others),
             "tokens": TokenDesk(stores.control, control.refresh, clock),
             "usage": UsageDesk(stores.usage, clock),
         }

@@ -37,6 +37,18 @@ class TailerControl(Protocol):
     async def seek(self, seek: Seek) -> list[Move]: ...
 
 
+class TailerGates(Protocol):
+    """The gates of sources.
+
+    set_gate  sets one, or removes one: raises InvalidRequest where there is none
+    put_gate  as `set_gate`, but that removing what is not there is harmless
+    """
+
+    async def set_gate(self, gate: Gate) -> int: ...
+
+    async def put_gate(self, gate: Gate) -> int: ...
+
+
 #: The audits of a tailer by name, of one partition or all, of a range of positions or all.
 Audits = Callable[[str, str | None, tuple[int, int] | None], Awaitable[list[Audit]]]
 
@@ -54,11 +66,11 @@ class TailerDesk:
         tailers: TailerControl | None,
         audits: Audits,
         drops: Drops | None,
-        set_gate: Callable[[Gate], Awaitable[int]],
+        gates: TailerGates,
         others: OtherMembers,
     ) -> None:
         self._others = others
-        self._set_gate = set_gate
+        self._gates = gates
         self._tailers = tailers
         self._audits = audits
         self._drops = drops
@@ -71,19 +83,29 @@ class TailerDesk:
         return self._tailers
 
     async def pause_tailer(self, gate: Gate) -> str:
-        """A tailer's pause is a gate of its source: durable, and heard wherever the tailer runs."""
+        """A tailer's pause is a gate of its source: durable, and heard wherever the tailer runs. To resume starts again
+        what failed, too, so it is refused only where there is neither tailer nor gate."""
         if self._tailers is not None:
             self._tailers.check(gate.source)
-        await self._set_gate(gate)
         here = [] if self._tailers is None else self._tailers.known()
+        others = [] if gate.source in here else await self._others.tailers()
+        places = [each.process for each in others if each.name == gate.source]
+        asked = question(nearest(gate.source, [*here, *(each.name for each in others)]))
+        if gate.source in here or places or gate.action != "resume":
+            await self._gates.put_gate(gate)
+        else:
+            try:
+                await self._gates.set_gate(gate)
+            except InvalidRequest as error:
+                raise InvalidRequest(f"no tailer {gate.source!r} runs now; {asked or error}") from None
         if self._tailers is not None and gate.source in here:
             await self._tailers.heed(gate.source)
             return ""
-        others = await self._others.tailers()
-        if places := [each.process for each in others if each.name == gate.source]:
+        if places:
             return f"it runs at {', '.join(places)}, and hears of it within a second"
-        asked = question(nearest(gate.source, [*here, *(each.name for each in others)]))
-        return f"no tailer {gate.source!r} runs now{f'; {asked}' if asked else ''}"
+        later = "reads on" if gate.action == "resume" else "reads nothing"
+        near = f"{asked} " if asked else ""
+        return f"no tailer {gate.source!r} runs now; {near}One of that name {later} once it starts"
 
     async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Nothing is passed without somebody's word."""

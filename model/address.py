@@ -58,6 +58,13 @@ def parse_address(text: str, lowest_port: int = 1) -> Address:
     return address
 
 
+def checked_address(text: str, where: str, example: str) -> str:
+    """The text, if it names a host and a port that may be called. Raises ConfigError, which says where it was given."""
+    if read_address(text) is None:
+        raise ConfigError(f'{where} is {text!r}: expected host:port, such as "{example}"')
+    return text
+
+
 def listening_address(text: str, *, secured: bool = False) -> Address:
     """The address to listen on that a text names; port 0: any free one. Raises ConfigError, for one beyond loopback too
     unless who calls there is `secured` to be known."""

@@ -15,7 +15,7 @@ class TailerOverview:
     `unaccounted`: how many positions the running audit misses or counts twice; `classes`: all others since it began,
     by how they ended or where they are.
 
-    state  starting | running | clogged | paused | draining | disconnected | failed
+    state  starting | running | clogged (it gets nowhere, see `shown_state`) | paused | draining | disconnected | failed
     """
 
     name: str
@@ -42,6 +42,11 @@ class TailerOverview:
     classes: dict[str, int] = field(default_factory=dict)
     ages: list[tuple[str, int, float, int]] = field(default_factory=list)  # of retries: see tailers/ageing.py
     process: str = ""  # where it runs, if that is another process than the gateway's
+
+    @property
+    def shown_state(self) -> str:
+        """The state as people are told it: `clogged` is said of a broken function alone, else it is `waiting`."""
+        return "waiting" if self.state == "clogged" and not self.since else self.state
 
 
 @dataclass(slots=True)

@@ -90,12 +90,16 @@ class SchedulerServer:
         """Listens. Ready when it has its limits: at once without a watch, else with the first snapshot."""
         self._loop, peers = asyncio.get_running_loop(), self._config.peers
         self._began = self._clock.monotonic()
-        server, self.address = await serve(self._config.listen, [serve_scheduler(self), self._health.register], peers)
+        services = [serve_scheduler(self), self._health.register]
+        by = "in scheduler.yaml"
+        server, self.address = await serve(self._config.listen, services, peers, chosen_by=f"`listen` {by}")
         self._servers.append(server)
         self.id = f"{self.id}@{self.address}"
         if self._config.direct_listen not in ("", AUTO):
             address = f"{SCHEME}{self._config.direct_listen}"
-            direct, self.direct_address = await serve_streams(address, sessions(self), peers)
+            direct, self.direct_address = await serve_streams(
+                address, sessions(self), peers, chosen_by=f"`direct_listen` {by}"
+            )
             self._servers.append(direct)
         self._beat_at = self._began + self._sizes.heartbeat
         if self._watch is not None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..foundation.notices import Notice, notices
 from ..foundation.run_dir import VARIABLE, places
-from ..model.address import DEFAULT_GATEWAY, DEFAULT_SCHEDULER, parse_address, read_address
+from ..model.address import DEFAULT_GATEWAY, DEFAULT_SCHEDULER, checked_address, parse_address
 from ..model.errors import ConfigError
 
 GATEWAY_VARIABLE = "TAILRACE_GATEWAY"
@@ -81,11 +81,12 @@ def find_gateway(argument: str | None = None, environment: Mapping[str, str] | N
 
 
 def find_scheduler(argument: str | None = None, environment: Mapping[str, str] | None = None) -> Found:
-    """A scheduler. Raises ConfigError: it says what there is to choose from."""
+    """A scheduler. Raises ConfigError: it names where a wrong address was found, or what there is to choose from."""
     environment = os.environ if environment is None else environment
     if argument:
-        return Found((argument,))
+        return Found((checked_address(argument, "--scheduler", DEFAULT_SCHEDULER),))
     if named := environment.get(SCHEDULER_VARIABLE):
+        checked_address(named, f"the environment variable {SCHEDULER_VARIABLE}", DEFAULT_SCHEDULER)
         return Found((named,), f"{SCHEDULER_VARIABLE} names it")
     return look("scheduler", environment)
 
@@ -160,8 +161,7 @@ def _from_file(path: Path) -> tuple[str, Sequence[str]]:
 def _checked(addresses: Sequence[str], where: str) -> tuple[str, ...]:
     found = tuple(address.strip() for address in addresses)
     for address in found:
-        if read_address(address) is None:
-            raise ConfigError(f'{where} is {address!r}: expected host:port, such as "{DEFAULT_GATEWAY}"')
+        checked_address(address, where, DEFAULT_GATEWAY)
     if len(set(found)) < len(found):
         raise ConfigError(f"{where} names one gateway twice: {', '.join(found)}")
     return found

@@ -143,17 +143,20 @@ def encode_arguments(function: Declared | None, arguments: Mapping[str, Any]) ->
 
 def encode_result(value: Any) -> bytes:
     """A return value as JSON; None is no bytes. Raises InvalidPayload when it cannot be written as JSON."""
-    return b"" if value is None else _to_json(value, "the return value")
+    if value is None:
+        return b""
+    way = ". Return plain data or a pydantic model, or declare the function with results=False; to redrive it runs it"
+    return _to_json(value, "the return value", f"{way} once more")
 
 
-def _to_json(value: Any, what: str) -> bytes:
+def _to_json(value: Any, what: str, way: str = "") -> bytes:
     try:
         return pydantic_core.to_json(value)
     except MemoryError:
         raise
     except Exception as error:
         first = plain(error, MESSAGE_LENGTH).strip().partition("\n")[0] or type(error).__name__
-        raise InvalidPayload(_bounded(f"{what} cannot be written as JSON: {first}")) from None
+        raise InvalidPayload(_bounded(f"{what} cannot be written as JSON: {first}", way)) from None
 
 
 def _shown(value: Any) -> str:
@@ -164,5 +167,6 @@ def _shown(value: Any) -> str:
     return f"{text} ({type(value).__name__})"
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= MESSAGE_LENGTH else f"{text[: MESSAGE_LENGTH - 1]}…"
+def _bounded(text: str, end: str = "") -> str:
+    most = MESSAGE_LENGTH - len(end)
+    return f"{text if len(text) <= most else f'{text[: most - 1]}…'}{end}"

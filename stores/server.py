@@ -32,7 +32,10 @@ class StoreServer:
 
     async def start(self) -> None:
         self._server, self._address = await serve(
-            self._listen, [self._service.register, self._health.register], self._peers
+            self._listen,
+            [self._service.register, self._health.register],
+            self._peers,
+            chosen_by="`listen` in stores.yaml",
         )
         await self._health.set(True)
 

@@ -25,10 +25,12 @@ async def serve_streams(
     handlers: Mapping[StreamMethod, StreamHandler],
     bounds: PeerBounds = USUAL,
     endings: Endings | None = None,
+    *,
+    chosen_by: str = "",
 ) -> tuple[Listener, str]:
     """Starts a server of streams alone on `direct:host:port` (port 0: any free one) or `direct:@name`, and returns it
-    with its actual address. What it refuses or ends at these bounds is noted in `endings`. (Over gRPC streams are
-    served beside all else: `channel.serve`.)
+    with its actual address. What it refuses or ends at these bounds is noted in `endings`. `chosen_by`: what says the
+    address, as of `channel.serve`. (Over gRPC streams are served beside all else: there.)
 
     Raises ConfigError beyond loopback, where only gRPC is spoken, AlreadyInUse for a taken port.
     """
@@ -40,5 +42,5 @@ async def serve_streams(
     try:
         bound = await server.listen(host, port)
     except OSError:
-        raise taken(address) from None
+        raise taken(address, chosen_by) from None
     return server, f"{SCHEME}{host}:{bound}"

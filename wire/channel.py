@@ -116,9 +116,12 @@ async def serve(
     bounds: PeerBounds = USUAL,
     endings: Endings | None = None,
     door: TokenDoor | None = None,
+    *,
+    chosen_by: str = "",
 ) -> tuple[grpc.aio.Server, str]:
     """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address. What it refuses or
-    ends at these bounds is noted in `endings`. By the `door` whoever has a token gets in.
+    ends at these bounds is noted in `endings`. By the `door` whoever has a token gets in. `chosen_by`: what says the
+    address, for whoever has to choose another, such as "`listen` in gateway.yaml".
 
     Beyond loopback it speaks TLS and admits the fleet of its certificates, each to what its role may call. Raises
     ConfigError there without certificates, AlreadyInUse for a taken port.
@@ -144,7 +147,7 @@ async def serve(
         else:
             bound = server.add_secure_port(bare(address), server_credentials(found))
     except RuntimeError:
-        raise taken(address) from None
+        raise taken(address, chosen_by) from None
     if door is not None:
         _open(door, server, found)
     await server.start()
@@ -162,7 +165,7 @@ def _open(door: TokenDoor, server: grpc.aio.Server, found: Certificates | None) 
     try:
         bound = server.add_secure_port(bare(door.listen), token_credentials(found))
     except RuntimeError:
-        raise taken(door.listen) from None
+        raise taken(door.listen, "`token_listen` in gateway.yaml") from None
     door.address = f"{SECURED}{host}:{bound}"
 
 
@@ -172,10 +175,11 @@ def check_listen(address: str) -> None:
         listening_address(address, secured=securing(address) is not None)
 
 
-def taken(address: str) -> AlreadyInUse:
-    """The error for an address at which something else listens."""
+def taken(address: str, chosen_by: str = "") -> AlreadyInUse:
+    """The error for an address at which something else listens. `chosen_by`: what says the address."""
+    other = f"choose another by {chosen_by}" if chosen_by else "choose another"
     return AlreadyInUse(
-        f"cannot listen on {address}: the port is taken. Stop whatever holds it or choose another (0: any free one)"
+        f"cannot listen on {address}: the port is taken. Stop whatever holds it, or {other} (0: any free one)"
     )
 
 

@@ -15,6 +15,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ..model import metrics
+from ..model.address import read_address
 from ..model.errors import InvalidRequest, TailraceError
 from .channel import dial, error_of
 
@@ -31,7 +32,7 @@ async def unready(addresses: Sequence[str], timeout: float) -> dict[str, str]:
 
 
 async def _asked(address: str, timeout: float) -> str:
-    if "://" not in address:
+    if "://" not in address and read_address(address) is not None:
         return await _health(address, timeout)
     if not address.startswith(HTTP):
         raise InvalidRequest(f"{address[:200]!r}: expected host:port, or {HTTP}host:port of a part's metrics")

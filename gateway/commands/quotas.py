@@ -135,10 +135,14 @@ def quota_unset(
     gateway: GatewayAddress = None,
 ) -> None:
     """Remove all limits of a function, a tenant, a downstream."""
+    from ...model.did_you_mean import meant
     from ...model.limits import Quota
 
     wanted = Quota(function, collection=collection, tenant=tenant, downstream=downstream, per=per)
-    _set(gateway, wanted, why)
+    if not _set(gateway, wanted, why):
+        quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
+        near = meant(_called(wanted), map(_called, quotas), "`tailrace quota list` shows those that are set")
+        terminal.not_found(f"{_called(wanted)} has no quota, so nothing was changed; {near}")
     terminal.say(f"{_called(wanted)}: no limits")
 
 
@@ -342,8 +346,8 @@ def _called(quota: Quota) -> str:
     return quota.function if quota.function and not any(quota.key[1:]) else quota.what
 
 
-def _set(gateway: str | None, wanted: Quota, why: str) -> None:
-    """One quota beside the others, as a version with who and why."""
+def _set(gateway: str | None, wanted: Quota, why: str) -> bool:
+    """One quota beside the others, as a version with who and why. Answers whether that changed anything."""
     from ..quota_plan import checked_quota, with_changes
 
     checked_quota(wanted)
@@ -351,8 +355,10 @@ def _set(gateway: str | None, wanted: Quota, why: str) -> None:
     if wanted.function and not wanted.empty:
         _check_known(wanted.function, snapshot)
     quotas = with_changes(snapshot.quotas, [wanted])
-    if quotas != with_changes(snapshot.quotas, []):
+    changes = quotas != with_changes(snapshot.quotas, [])
+    if changes:
         _apply(gateway, snapshot, quotas, why or f"quota set {wanted.what}")
+    return changes
 
 
 def _check_known(function: str, snapshot: Snapshot) -> None:

@@ -256,6 +256,11 @@ def result(
             if client.status_many([id])[0] is not None:
                 raise
             terminal.not_found(str(error))
+        except TimeoutError:
+            now = client.status_many([id])[0] if patience == 0 else None
+            if now is None or now.ended:
+                raise
+            terminal.not_found(f"{now.function} {id} is {now.state}, so it has no result yet: --wait waits for it")
         except WorkloadFailed as error:
             if as_json:
                 terminal.show_json({"id": id, "outcome": error.outcome, "reason": error.reason})

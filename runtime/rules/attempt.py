@@ -75,7 +75,12 @@ def returned(result: bytes, limit: int) -> Ended | None:
     if not result:
         return None
     if len(result) > limit:
-        return Ended(Outcome.FATAL, f"the return value has {len(result)} bytes, more than the {limit} that are kept")
+        return Ended(
+            Outcome.FATAL,
+            f"the return value has {len(result)} bytes, more than the {limit} that are kept. Raise `result_bytes` in "
+            "worker.yaml, return a reference to it, or declare the function with results=False; to redrive it runs it "
+            "once more",
+        )
     return Ended(Outcome.SUCCESS, result=result)
 
 

@@ -60,7 +60,8 @@ def tailer_list(
     """The tailers that run, wherever that is, with what they have done since they started."""
     from dataclasses import asdict
 
-    rows = [asdict(each) for each in found_gateway.ask(gateway, lambda client: client.overview()).tailers]
+    found = found_gateway.ask(gateway, lambda client: client.overview()).tailers
+    rows = [asdict(each) | {"state": each.shown_state} for each in found]
     for row in rows:
         row["lag"] = None if row["lag"] < 0 else row["lag"]
         row["since"] = terminal.moment(row["since"]) if row["since"] else None

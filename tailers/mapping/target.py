@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as ReadOnly
 
+from ...model.did_you_mean import nearest, question
 from ...model.function_spec import FunctionSpec
 from ...model.priority import DEFAULT_PRIORITY, Priority
 from ...model.workload import Kind
@@ -46,5 +47,6 @@ class Target:
         if kind is None:
             return ""
         if kind.function not in functions:
-            return f'no worker runs the function "{kind.function}"'
+            asked = question(nearest(kind.function, functions))
+            return f'no worker runs the function "{kind.function}"{f"; {asked}" if asked else ""}'
         return credit.why_closed(kind)

@@ -49,8 +49,22 @@ async def test_gates_are_set_replaced_and_removed(operator: GatewayClient) -> No
     assert all(gate.since > 0 for gate in gates)
     await operator.set_gate(Gate("add", "", "resume"))
     await operator.set_gate(Gate("add", "nightly", "resume"))
-    await operator.set_gate(Gate("never_heard_of", "", "resume"))
     assert (await operator.limits()).gates == []
+
+
+async def test_what_is_not_gated_is_not_said_to_be_resumed(operator: GatewayClient) -> None:
+    # Given a gate of one tenant of a function
+    await operator.set_gate(Gate("add", "", "pause", "ann", tenant="acme"))
+    # When the function alone is resumed, or one of another name, then that is refused, and the gate stays
+    with pytest.raises(tailrace.InvalidRequest, match="one does before function add × tenant acme"):
+        await operator.set_gate(Gate("add", "", "resume"))
+    with pytest.raises(tailrace.InvalidRequest, match="no gate stands before never_heard_of"):
+        await operator.set_gate(Gate("never_heard_of", "", "resume"))
+    assert [gate.tenant for gate in (await operator.limits()).gates] == ["acme"]
+    # And what stands is resumed, once
+    await operator.set_gate(Gate("add", "", "resume", tenant="acme"))
+    with pytest.raises(tailrace.InvalidRequest, match="no gate stands"):
+        await operator.set_gate(Gate("add", "", "resume", tenant="acme"))
 
 
 async def test_quotas_are_set_and_removed(operator: GatewayClient) -> None:

@@ -60,6 +60,15 @@ async def test_what_is_asked_arrives_as_it_was_meant(stores: Any) -> None:
             with pytest.raises(InvalidRequest, match="is a replay"):
                 await operator.pause_tailer(replace(pause, source="replay-1"))
             assert not tailers.asked
+            # And what runs nowhere and has no gate is not said to go on; one that runs is started again without a gate
+            with pytest.raises(InvalidRequest, match="no tailer 'nowhere' runs now; no gate stands"):
+                await operator.pause_tailer(replace(pause, action="resume", source="nowhere"))
+            assert "no tailer 'elsewhere' runs now" in await operator.pause_tailer(
+                replace(pause, action="resume", source="elsewhere")
+            )
+            assert not await operator.pause_tailer(replace(pause, action="resume"))
+            assert tailers.asked == ["t"]
+            tailers.asked.clear()
             wanted = [
                 Seek("t", position=0, why="x", who="ann@host"),
                 Seek("t", edge=END, partition="", why="x", who="ann@host"),

@@ -76,3 +76,24 @@ def test_a_folder_nobody_named_is_passed_over_where_it_may_not_be_read(
     forbid(monkeypatch, "stat")
     # When somebody names none, Then nothing is said of it
     assert unread(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["tailer", "Tailers", "tailors"])
+def test_tailers_in_a_folder_of_another_name_are_told(tmp_path: Path, name: str) -> None:
+    # Given a folder that nobody would read, with a tailer's file
+    (tmp_path / name).mkdir()
+    ConfigDirectory(tmp_path)
+    (tmp_path / name / "words.yaml").write_text("name: words\n")
+    # When the directory is read, Then it is told, and where files of tailers lie
+    with pytest.raises(ConfigError, match=rf"{name}: files of tailers lie in a folder tailers/; rename it"):
+        ConfigDirectory(tmp_path)
+    # And beside the right folder one may put others away
+    (tmp_path / "tailers").mkdir()
+    ConfigDirectory(tmp_path)
+
+
+def test_folders_of_others_are_passed_over(tmp_path: Path) -> None:
+    for name in ("schema", "..data", "deploy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "words.yaml").write_text("")
+    ConfigDirectory(tmp_path)

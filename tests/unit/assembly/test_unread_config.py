@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import tailrace
 from tailrace.assembly.settings import unread
 
 
@@ -28,3 +29,12 @@ def test_files_of_others_are_none(tmp_path: Path, file: str) -> None:
 
     # When looked for, then there is nothing to tell
     assert unread(tmp_path) is None
+
+
+def test_the_examples_of_a_clone_are_not_offered() -> None:
+    # Given a clone, whose folder `configs` has files that need servers
+    clone = Path(tailrace.__path__[0])
+    assert (clone / "configs" / "tailers" / "payments.yaml").is_file()
+
+    # When somebody starts there without --config, then nobody sends him to them
+    assert unread(clone) is None

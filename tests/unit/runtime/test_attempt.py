@@ -52,6 +52,8 @@ def test_a_return_value_is_kept_up_to_its_limit() -> None:
     assert refused is not None
     assert (refused.outcome, refused.result) == (Outcome.FATAL, None)
     assert "11 bytes" in refused.reason
+    # And it says what to do about it before somebody redrives it
+    assert "`result_bytes` in worker.yaml" in refused.reason and "results=False" in refused.reason
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,15 @@ def test_a_wrong_address_names_where_it_was_found(here: Path, wrong: str) -> Non
         find_gateway(wrong, {})
     with pytest.raises(ConfigError, match="TAILRACE_GATEWAY is"):
         find_gateway(None, {"TAILRACE_GATEWAY": wrong})
+    with pytest.raises(ConfigError, match="--scheduler is"):
+        find_scheduler(wrong, {})
+    with pytest.raises(ConfigError, match="TAILRACE_SCHEDULER is"):
+        find_scheduler(None, {"TAILRACE_SCHEDULER": wrong})
+
+
+@pytest.mark.parametrize("given", ["node1:8788", "[::1]:8788", "direct:127.0.0.1:8791", "tls:localhost:8788"])
+def test_each_form_of_a_schedulers_address_is_taken(given: str) -> None:
+    assert find_scheduler(given, {}).addresses == (given,)
 
 
 def test_a_named_file_that_does_not_exist_is_an_error(here: Path) -> None:

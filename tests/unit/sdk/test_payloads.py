@@ -129,5 +129,11 @@ def _circle() -> list[Any]:
 
 @pytest.mark.parametrize("value", [object(), lambda: 1, b"\xff", _circle(), {"a": object()}])
 def test_a_result_that_is_not_serialisable_says_so(value: object) -> None:
-    with pytest.raises(InvalidPayload, match="the return value cannot be written as JSON"):
+    with pytest.raises(InvalidPayload, match=r"the return value cannot be written as JSON.*results=False"):
         encode_result(value)
+
+
+def test_what_to_do_about_a_result_is_said_however_long_the_fault_is() -> None:
+    with pytest.raises(InvalidPayload, match=r"with results=False; to redrive it runs it once more$") as caught:
+        encode_result(type("X" * 2 * MESSAGE_LENGTH, (), {})())
+    assert len(str(caught.value)) <= MESSAGE_LENGTH

@@ -114,6 +114,8 @@ async def test_a_taken_port_is_named_with_what_to_do() -> None:
     with pytest.raises(AlreadyInUse, match="taken") as refused:
         await serve(address, [])
     assert address in str(refused.value)
+    with pytest.raises(AlreadyInUse, match=r"or choose another by `listen` in delay.yaml"):
+        await serve(address, [], chosen_by="`listen` in delay.yaml")
     await server.stop(None)
 
 

@@ -82,5 +82,5 @@ async def test_who_says_nothing_is_shown_out() -> None:
 async def test_it_listens_on_loopback_only_and_says_when_a_port_is_taken(listening: int) -> None:
     with pytest.raises(ConfigError, match="only loopback"):
         await serve_streams(f"{SCHEME}0.0.0.0:0", {})
-    with pytest.raises(AlreadyInUse, match="taken"):
-        await serve_streams(f"{SCHEME}127.0.0.1:{listening}", {})
+    with pytest.raises(AlreadyInUse, match=r"taken.* by `direct_listen` in scheduler.yaml"):
+        await serve_streams(f"{SCHEME}127.0.0.1:{listening}", {}, chosen_by="`direct_listen` in scheduler.yaml")
