@@ -48,8 +48,8 @@ _LOG = logging.getLogger("tailrace.delay")
 
 
 class Rung:
-    """One rung's position and head. Invariant: everything below `position` is durable further on, and nothing above it
-    is trimmed: `trimmed` ≤ `position`."""
+    """One rung's position and head. Invariant: everything below `position` is durable further on, so are the items in
+    `_appended`, and nothing above it is trimmed: `trimmed` ≤ `position`."""
 
     def __init__(
         self, stream: str, wait: float, position: int, log: Log, config: DelayConfig, ladder: Ladder, clock: Clock
@@ -61,7 +61,7 @@ class Rung:
         self._trimmed_at = float("-inf")
         self._trim_items = max(1, min(TRIM_ITEMS, int(config.max_items * TRIM_SHARE)))
         self.moved_into = 0  # so many streams, the last time
-        self._appended: dict[str, int] = {}  # while one refuses: which streams have theirs, and below which position
+        self._appended: set[tuple[int, int]] = set()  # while a stream refuses: ⟨position, number in its record⟩ of each
         self._ahead: tuple[int, Records] | None = None  # read while a batch was appended: from where, and what
         self._said = self._heard = 0.0  # what the log's clock said with what was read last, and when (monotonic)
         self._log = log
@@ -97,12 +97,11 @@ class Rung:
         count, sleep = self._head.ready(found.positions, map(ours, found.times), releases(), wall, monotonic)
         if not count:
             return self.position, sleep
-        grouped: dict[str, list[Record]] = {}
+        grouped: dict[str, dict[tuple[int, int], Record]] = {}
         for at, items, their in zip(found.positions, inside[:count], tickets[:count], strict=False):
-            for item, ticket in zip(items, their, strict=True):
-                stream = self._next(ticket, wall)
-                if at >= self._appended.get(stream, 0):
-                    grouped.setdefault(stream, []).append(item)
+            for number, (item, ticket) in enumerate(zip(items, their, strict=True)):
+                if (place := (at, number)) not in self._appended:
+                    grouped.setdefault(self._next(ticket, wall), {})[place] = item
         self.moved_into = len(grouped)
         position = found.positions[count - 1] + 1
         if count == len(found.positions):
@@ -120,15 +119,16 @@ class Rung:
             return self._release(entered, 0, only.due)
         return max(entered if each is None else self._release(entered, 0, each.due) for each in tickets)
 
-    async def _append_all(self, grouped: dict[str, list[Record]], position: int) -> None:
-        """Appends what lies below `position`. Where some streams refuse, the others are not given theirs again."""
-        records = {stream: self._records(stream, items) for stream, items in grouped.items()}
+    async def _append_all(self, grouped: dict[str, dict[tuple[int, int], Record]], position: int) -> None:
+        """Appends what lies below `position`. Where some streams refuse, what the others took is not written again: by
+        item, since at the next try an item may have to go to another stream than now."""
+        records = {stream: self._records(stream, [*items.values()]) for stream, items in grouped.items()}
         answers = dict(zip(records, await append_to_each(self._log, records), strict=True))
         errors = [error for error in answers.values() if error is not None]
         if errors:
-            self._appended |= {stream: position for stream, error in answers.items() if error is None}
+            self._appended.update(*[grouped[stream] for stream, error in answers.items() if error is None])
             raise errors[0]
-        self._appended = {}
+        self._appended = {place for place in self._appended if place[0] >= position}
 
     def _records(self, stream: str, items: list[Record]) -> list[Record]:
         parcels = not self._log.batches and rung_wait(stream) is not None

@@ -31,6 +31,9 @@ from .records import record_of, rung_stream, rung_wait
 CLOCK_ALLOWANCE = 60.0
 #: What a refused park is told to wait, seconds.
 RETRY_AFTER = 1.0
+#: An item that was parked more often than that is here already, in its due stream, and leaves that once it is parked
+#: again: it is never refused for space, or a full service would wait for what waits for it.
+AT_FIRST = 1
 #: Seconds that calls which are being answered get when the server is stopped.
 GRACE = 0.5
 
@@ -54,14 +57,17 @@ class DelayService:
         """Durable when it returns; safe to repeat: a repeat may make a copy, never lose one.
 
         Raises InvalidRequest for a due time beyond `max_delay` (nothing was stored), Overloaded when the service holds
-        what it may (nothing was stored), and what the log raises (some may be stored: repeat all).
+        what it may and some of these are new (nothing was stored), and what the log raises (some may be stored: repeat
+        all).
         """
         now = self._clock.wall()
         for item in items:
             self._check(item, now)
         size = sum(len(item.payload) for item in items)
+        new = [len(item.payload) for item in items if item.n <= AT_FIRST]
         await self._holdings.look(SELDOM if self._has_much_room(len(items), size) else FRESH)
-        self._admit(len(items), size)
+        if new:
+            self._admit(len(new), sum(new))
         self._parking_items += len(items)
         self._parking_bytes += size
         try:
@@ -90,13 +96,13 @@ class DelayService:
         if held + items > config.max_items:
             raise Overloaded(
                 f"the delay service holds {held} items of at most {config.max_items}: items stay in their sources "
-                "until some are due (max_items in delay.yaml)",
+                "until some are done (max_items in delay.yaml)",
                 RETRY_AFTER,
             )
         if held_bytes + size > config.max_bytes:
             raise Overloaded(
                 f"the delay service holds about {held_bytes} bytes of at most {config.max_bytes}: items stay in their "
-                "sources until some are due (max_bytes in delay.yaml)",
+                "sources until some are done (max_bytes in delay.yaml)",
                 RETRY_AFTER,
             )
 

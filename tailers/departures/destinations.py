@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ...model.backoff import STORE
 from ...model.dead_letter import DeadLetter
 from ...model.drop import Drop
-from ...model.errors import UserError
+from ...model.errors import Overloaded, UserError
 from ...model.ledger import LedgerEntry
 from ...model.parked import Parked
 from ..ledger.rows import RowChange, RowHome, Rows
@@ -52,7 +52,9 @@ class Destinations:
         many = setup.config.order == "none"  # in order, the next one waits until the one before it is gone
         self._pauses = STORE.within(setup.sizes.heartbeat)
         self._by_way: dict[Way, DurableWriter[Departure]] = {}
-        self._queue(self._park, Way.PARK, Way.GUARD, Way.GUARD_SOONER, Way.DETACH, gathering=many)
+        self._queue(self._park, Way.PARK, Way.DETACH, gathering=many)
+        # Apart, since a full delay service takes retries of what it has, but no guards.
+        self._queue(self._park, Way.GUARD, Way.GUARD_SOONER, gathering=many)
         self._queue(self._bury, Way.BURY, gathering=many)
         self._queue(self._store, Way.STORE)
         self._queue(self._note, Way.DROP)
@@ -135,13 +137,21 @@ class Destinations:
     # Appends.
 
     async def _park(self, batch: list[Departure]) -> None:
-        """Into the delay service. What it refuses for good, such as a delay beyond its bound, goes another way."""
+        """Into the delay service. What it refuses for good, such as a delay beyond its bound, goes another way; where
+        it has no room for all of them, some go in."""
         began = self._clock.wall()
         try:
             await self._parking.park([cast(Parked, each.load) for each in batch])
         except UserError:
             for each in batch:
                 await self._park_alone(each)
+        except Overloaded:
+            if len(batch) == 1:
+                raise
+            half = len(batch) // 2
+            await self._park(batch[:half])
+            await self._park(batch[half:])
+            return
         else:
             self._appended(batch)
         if self._tracing is not None:

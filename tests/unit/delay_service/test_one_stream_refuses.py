@@ -71,6 +71,35 @@ async def test_it_is_tried_again_and_nothing_else_is_written_again(tmp_path: Pat
     await file.close()
 
 
+@pytest.mark.parametrize("refuses", ["delay.1s", "due.f"])
+async def test_an_item_that_goes_elsewhere_by_then_is_neither_lost_nor_written_again(
+    tmp_path: Path, refuses: str
+) -> None:
+    # Given a rung with an item that is due and one that has 0.6 s left, so that it goes to the next rung
+    clock, config = ManualClock(), DelayConfig(rungs=(1.0, 5.0), max_delay=60.0)
+    file = SqliteFile(tmp_path / "log.db", log_sqlite.SCHEMA, name="log", synchronous="OFF")
+    await file.open()
+    inner = SqliteLog(file, clock)
+    await inner.open()
+    now = clock.wall()
+    items = [Parked("t", id, Kind("f"), id.encode(), now + due, now) for id, due in (("x", 5.0), ("y", 5.6))]
+    await DelayService(inner, config, clock).park(items)
+    log = OneByOne(inner, refuses)
+    rung = Rung("delay.5s", 5.0, 0, log, config, config.ladder(), clock)  # type: ignore[arg-type]
+    clock.advance(5.0)
+    # When one of the two streams refuses, and the second item has become due by the next try
+    with pytest.raises(StoreFull):
+        await rung.move()
+    clock.advance(1.0)
+    log.refuses = ""
+    position, _ = await rung.move()
+    # Then each of them is further on, and once
+    assert position == (await inner.bounds("delay.5s"))[0].end == 2
+    further = [await inner.read(stream, 0, 0, 10, 1000) for stream in ("due.f", "delay.1s")]
+    assert sorted(payload for each in further for payload in each.payloads) == [b"x", b"y"]
+    await file.close()
+
+
 async def test_of_a_queue_only_the_items_of_that_stream_go_back(tmp_path: Path) -> None:
     # Given items of three functions that wait in a queue and are due, and a log in which one stream refuses
     clock = ManualClock()

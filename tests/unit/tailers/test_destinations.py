@@ -15,7 +15,7 @@ from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.audit import Fate
 from tailrace.model.backoff import Pauses
 from tailrace.model.dead_letter import DeadLetter
-from tailrace.model.errors import InvalidRequest, Unavailable
+from tailrace.model.errors import InvalidRequest, Overloaded, Unavailable
 from tailrace.model.lease import LeaseSizes
 from tailrace.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.model.parked import Parked
@@ -41,6 +41,7 @@ class Stores:
         self.letters: list[DeadLetter] = []
         self.may_bury = asyncio.Event()
         self.may_bury.set()
+        self.room = 1_000_000  # of the delay service, for items that it does not hold already
 
     def _tell(self, what: str, positions: list[int]) -> None:
         self.told.append((what, positions))
@@ -54,6 +55,9 @@ class Stores:
 
     async def park(self, items: Sequence[Parked]) -> None:
         self._tell("append", [item.position for item in items])
+        if (new := sum([item.n <= 1 for item in items])) > self.room:
+            raise Overloaded(f"{self.room} items fit")
+        self.room -= new
 
     async def add(self, letters: Sequence[DeadLetter]) -> None:
         await self.may_bury.wait()
@@ -140,6 +144,38 @@ async def test_a_destination_that_is_away_holds_up_no_other(world: World) -> Non
     ended = {(await world.done.get()).position for _ in range(2)}
     assert ended == {3, 7} and world.stores.told[-1] == ("dead", [7])
     assert any("cannot be parked: beyond the bound" in letter.reason for letter in world.stores.letters)
+
+
+async def test_of_what_does_not_fit_at_once_goes_what_fits(world: World) -> None:
+    # Given a delay service that has room for three items
+    world.stores.room = 3
+    # When five come at once
+    for position in range(5):
+        world.park(position)
+    while not world.to.failing:
+        await asyncio.sleep(0)
+    # Then three are in, and the others when there is room again
+    assert world.stores.room == 0
+    world.stores.room = 2
+    assert {(await world.done.get()).position for _ in range(5)} == set(range(5))
+    assert world.stores.room == 0
+
+
+async def test_guards_that_do_not_fit_hold_up_no_retry_of_what_is_there_already(world: World) -> None:
+    # Given a full delay service, and a guard that waits for room
+    world.stores.room = 0
+    world._add(7, begin(Way.GUARD), Parked("t", "t/0/7", Kind("f"), b"", LATER, 1.0, partition="0", position=7, n=1))
+    while not world.to.failing:
+        await asyncio.sleep(0)
+    # When a copy that came due failed, then it is parked again
+    row = LedgerEntry(8, LedgerPlace.PARKING, 2, LATER)
+    world._add(
+        8,
+        begin(Way.PARK, None, row),
+        Parked("t", "t/0/8", Kind("f"), b"", LATER, 1.0, 3, partition="0", position=8, n=2),
+    )
+    assert (await world.done.get()).position == 8
+    assert [each.position for each in world.to] == [7]
 
 
 async def test_a_guard_that_is_refused_is_looked_at_sooner(world: World) -> None:
