@@ -85,9 +85,6 @@ PARTS = "The platform and its parts"
 WORK = "Workloads"
 OPERATE = "Operating"
 
-DEFAULT_STORE = "127.0.0.1:8790"
-DEFAULT_DELAY = "127.0.0.1:8789"
-
 
 def _store_address(given: str) -> str:
     """Refuses what is no address where it was given, since nobody would ever answer there."""

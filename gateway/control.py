@@ -30,7 +30,7 @@ from ..wire.gateway_messages import snapshot_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
-from .quota_plan import NUMBERS, check_quotas, checked_quota, reserved_slots, with_changes
+from .quota_plan import check_quotas, checked_quota, reserved_slots, said_no_more, with_changes
 from .rules.confirmations import Confirmations
 from .rules.gate_to_resume import no_gate
 from .rules.highest import HighestPriorities
@@ -136,11 +136,7 @@ class ControlDesk:
         """Sets what a file says now, beside the others; a quota that it said before and says no more is removed."""
         for quota in now:
             checked_quota(quota)
-        keys = {quota.key for quota in now}
-        nothing = Quota()
-        numbers = {name: getattr(nothing, name) for name in NUMBERS}
-        gone = [replace(each, **numbers) for each in before if each.key not in keys]
-        await self._change_quotas([*gone, *now], FILE, "the file was changed")
+        await self._change_quotas([*said_no_more(before, now), *now], FILE, "the file was changed")
         await self.refresh()
 
     def known(self) -> Snapshot:

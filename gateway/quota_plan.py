@@ -58,6 +58,16 @@ def with_changes(quotas: Iterable[Quota], changed: Iterable[Quota]) -> list[Quot
     return [quota for _, quota in sorted(found.items()) if not quota.empty]
 
 
+def said_no_more(before: Iterable[Quota], now: Iterable[Quota]) -> list[Quota]:
+    """For each quota that a file says no more one that says nothing, which removes it."""
+    keys = {quota.key for quota in now}
+    gone = [each for each in before if each.key not in keys]
+    return [
+        Quota(each.function, collection=each.collection, tenant=each.tenant, downstream=each.downstream, per=each.per)
+        for each in gone
+    ]
+
+
 def numbers(quota: Quota | None) -> str:
     """What a quota says, for people."""
     if quota is None:

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from .workload import Kind
 
+#: A function, a collection and a tenant; None: every one.
+Address = tuple[str | None, str | None, str | None]
+
 
 class Cell(NamedTuple):
     """One function at one priority: a lane's address."""
@@ -23,7 +26,8 @@ class Closed(NamedTuple):
     probes  the function is clogged: so many items of the session may be out, one after another, to see whether it works
     since   wall clock seconds; 0: not known
     priority  it closes this rank and the lower ones (numbers from this one on), never a higher one
-    exact   an empty collection or tenant means the one without a label, and not every one
+    exact   an empty collection or tenant means the one without a label, and not every one, but for labels that are
+            said to be `all_collections` or `all_tenants`: those are empty, and mean every one
     """
 
     function: str
@@ -35,14 +39,38 @@ class Closed(NamedTuple):
     since: float = 0.0
     priority: int = 0
     exact: bool = False
+    all_collections: bool = False
+    all_tenants: bool = False
+
+    @property
+    def which(self) -> Address:
+        """The function, the collection and the tenant that it closes; None: every one."""
+        collection, tenant = self.collection or None, self.tenant or None
+        if self.exact:
+            collection = None if self.all_collections else self.collection
+            tenant = None if self.all_tenants else self.tenant
+        return self.function or None, collection, tenant
 
     def covers(self, kind: Kind) -> bool:
         """Whether items of this kind are closed by it."""
-        if self.function not in ("", kind.function) or kind.priority < self.priority:
-            return False
-        if self.exact:
-            return (self.collection, self.tenant) == (kind.collection, kind.tenant)
-        return self.collection in ("", kind.collection) and self.tenant in ("", kind.tenant)
+        function, collection, tenant = self.which
+        return (
+            kind.priority >= self.priority
+            and function in (None, kind.function)
+            and collection in (None, kind.collection)
+            and tenant in (None, kind.tenant)
+        )
+
+
+def addresses(kind: Kind) -> list[Address]:
+    """All that covers items of a kind, the nearest first."""
+    labels: list[tuple[str | None, str | None]] = [
+        (kind.collection, kind.tenant),
+        (kind.collection, None),
+        (None, kind.tenant),
+        (None, None),
+    ]
+    return [(function, *each) for function in (kind.function, None) for each in labels]
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from ..model.demand import Closed
 from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .returns import HELD, Returns
+from .rules.charges import Charges
 from .rules.closing import MOST_CLOSED, closes, kept, opens
 from .rules.explain import SENTENCES, Reason, limit_hold, limit_reason
 from .rules.flow import SESSION, Flow, Item
@@ -27,10 +28,11 @@ LONGEST_BACK = 30.0
 class Closings:
     """Closed flows. Invariant: `closed` names exactly the flows that are marked so, at most MOST_CLOSED."""
 
-    def __init__(self, sleep: Sleep, shares: Shares, returns: Returns) -> None:
+    def __init__(self, sleep: Sleep, shares: Shares, returns: Returns, charges: Charges) -> None:
         self._sleep = sleep
         self._shares = shares
         self._returns = returns
+        self._charges = charges
         self._closed: dict[Flow, Closed] = {}
         self._seen: dict[Flow, None] = {}  # had too much at the last look: only what still has is closed
 
@@ -92,9 +94,9 @@ class Closings:
         self._returns.end(_beyond(flow, reach), HELD[limit_reason(limit)])
 
     def _mark(self, flow: Flow, reason: str, now: float, wall: float) -> None:
-        kind = flow.kind
+        kind, named = flow.kind, self._charges.labels(flow.kind)
         self._closed[flow] = Closed(
-            kind.function, kind.collection, kind.tenant, reason, since=wall, priority=kind.priority, exact=True
+            kind.function, kind.collection, kind.tenant, reason, since=wall, priority=kind.priority, **named._asdict()
         )
         flow.closed = now
 

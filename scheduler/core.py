@@ -63,7 +63,7 @@ class Core:
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
         self.shares = Shares(self.roster, self.limits, min(config.session_items, config.lane_items) // 2)
-        self.closings = Closings(self.sleep, self.shares, self.returns)
+        self.closings = Closings(self.sleep, self.shares, self.returns, self.limits.charges)
         self.protection = Protection(self.limits, self.intake, self.sleep, config)
         self._dispatch = Dispatch(self.sleep, self.limits, config.opportunistic_ceiling, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat

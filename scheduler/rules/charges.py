@@ -29,6 +29,14 @@ class _Paid(NamedTuple):
     own: bool = False
 
 
+class Labels(NamedTuple):
+    """What empty labels of a kind mean, as `Closed` says it: the item without one, or every one."""
+
+    exact: bool = False
+    all_collections: bool = False
+    all_tenants: bool = False
+
+
 class _OfFunction(NamedTuple):
     """Limits that each item of a function pays. `tenants`: what its tenant pays besides, for what it calls and for
     all they use, shared by the functions that call the same. `own_tenants`, `collections`: there are quotas for tenants
@@ -102,13 +110,24 @@ class Charges:
     def kin(self, kind: Kind) -> Kind:
         """The kind as far as quotas tell items of its function apart: those of one share a flow. A label that no quota
         asks for costs nothing, and gives nobody a turn of its own."""
-        here = ("", kind.function)
-        collection = kind.collection if any(name in self._with_collections for name in here) else ""
-        apart = kind.function in self._calling_accounts or any(name in self._with_tenants for name in here)
-        tenant = kind.tenant if apart else ""
+        collections, tenants = self._told_apart(kind.function)
+        collection = kind.collection if collections else ""
+        tenant = kind.tenant if tenants else ""
         if collection == kind.collection and tenant == kind.tenant:
             return kind
         return Kind(kind.function, kind.priority, collection, tenant)
+
+    def labels(self, kin: Kind) -> Labels:
+        """What the empty labels of such a kind mean. Where they all mean every one, nothing need be exact."""
+        collections, tenants = self._told_apart(kin.function)
+        exact = (collections and not kin.collection) or (tenants and not kin.tenant)
+        return Labels(True, not collections, not tenants) if exact else Labels()
+
+    def _told_apart(self, function: str) -> tuple[bool, bool]:
+        """Whether collections, and whether tenants, of a function are told apart."""
+        collections = "" in self._with_collections or function in self._with_collections
+        accounts = function in self._calling_accounts
+        return collections, accounts or "" in self._with_tenants or function in self._with_tenants
 
     def quota(self, key: QuotaKey) -> Quota | None:
         """The quota of that, if one is set."""

@@ -8,27 +8,30 @@ from ...model.demand import Closed
 from ...model.workload import Kind
 from .kinds import Kinds
 
+#: A function and a collection; None: every one.
+LaneAddress = tuple[str | None, str | None]
+
 
 class ShutLanes:
     """The closed cells of a demand. What an operator drops is leased: the scheduler answers `dropped`."""
 
     def __init__(self, closed: Iterable[Closed]) -> None:
-        self._whole: dict[tuple[str, str], int] = {}  # each with the highest rank that is closed
-        self._tenants: dict[tuple[str, str], dict[str, int]] = {}
-        self._exact: dict[tuple[str, str], dict[str, int]] = {}
+        self._whole: dict[LaneAddress, int] = {}  # each with the highest rank that is closed
+        self._tenants: dict[LaneAddress, dict[str, int]] = {}
         for each in closed:
             if each.drop:
                 continue
-            address = (each.function, each.collection)
-            if not each.tenant and not each.exact:
+            function, collection, tenant = each.which
+            address = (function, collection)
+            if tenant is None:
                 self._whole[address] = min(each.priority, self._whole.get(address, each.priority))
                 continue
-            tenants = (self._exact if each.exact else self._tenants).setdefault(address, {})
-            tenants[each.tenant] = min(each.priority, tenants.get(each.tenant, each.priority))
+            tenants = self._tenants.setdefault(address, {})
+            tenants[tenant] = min(each.priority, tenants.get(tenant, each.priority))
 
     def shut(self, function: str, priority: int, collection: str) -> bool:
         """Whether nothing of the collection may be leased at this priority."""
-        for address in ((function, ""), (function, collection), ("", "")):
+        for address in _addresses(function, collection):
             highest = self._whole.get(address)
             if highest is not None and priority >= highest:
                 return True
@@ -43,7 +46,7 @@ class ShutLanes:
 
     def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
         """The kinds of a lane whose tenants are closed."""
-        if not self._tenants and not self._exact:
+        if not self._tenants:
             return frozenset()
         function, priority, collection = kinds.lanes[lane]
         closed = self._closed_tenants(function, collection)
@@ -53,7 +56,10 @@ class ShutLanes:
 
     def _closed_tenants(self, function: str, collection: str) -> list[dict[str, int]]:
         """The tenants that are closed there, each with the highest rank: here, in all of the function, everywhere."""
-        addresses = ((function, ""), (function, collection), ("", ""))
-        some = [self._tenants.get(address) for address in addresses]
-        some.append(self._exact.get((function, collection)))
+        some = [self._tenants.get(address) for address in _addresses(function, collection)]
         return [each for each in some if each]
+
+
+def _addresses(function: str, collection: str) -> tuple[LaneAddress, ...]:
+    """What lies around a lane: all of its function, itself, and everything."""
+    return (function, None), (function, collection), (None, None)

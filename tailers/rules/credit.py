@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...model.demand import Cell, Closed
+from ...model.demand import Address, Cell, Closed, addresses
 from ...model.workload import Kind
 
 #: Kinds whose gate was looked up; forgotten whole when full.
@@ -31,8 +31,7 @@ class Credit:
         self.total = 0
         self.out = 0
         self.closed: frozenset[Closed] = frozenset()
-        self._exact: dict[tuple[str, ...], Closed] = {}  # by function, collection and tenant: there may be many
-        self._coarse: list[Closed] = []
+        self._named: dict[Address, Closed] = {}  # by what they close: there may be many
         self.clogs: dict[str, Closed] = {}
         self._probing: dict[str, int] = {}
         self._is_closed: dict[Kind, str] = {}
@@ -53,8 +52,11 @@ class Credit:
         """The closed cells, whole. What a gate drops is pushed all the same and comes back dropped."""
         closed = list(closed)
         self.closed = frozenset(cell for cell in closed if not cell.drop and not cell.probes)
-        self._exact = {cell[:3]: cell for cell in self.closed if cell.exact}
-        self._coarse = [cell for cell in self.closed if not cell.exact]
+        self._named = {}
+        for cell in self.closed:
+            former = self._named.get(cell.which)
+            if former is None or cell.priority < former.priority:  # it closes that rank, too
+                self._named[cell.which] = cell
         self.clogs = {cell.function: cell for cell in closed if cell.probes}
         self._probing = {name: self._probing.get(name, 0) for name in self.clogs}
         self._is_closed.clear()
@@ -174,9 +176,8 @@ class Credit:
             return ""
         reason = self._is_closed.get(kind)
         if reason is None:
-            exact = self._exact.get((kind.function, kind.collection, kind.tenant))
-            near = self._coarse if exact is None else [exact, *self._coarse]
-            reason = next((cell.reason or "closed" for cell in near if cell.covers(kind)), "")
+            near = [cell for which in addresses(kind) if (cell := self._named.get(which)) is not None]
+            reason = next((cell.reason or "closed" for cell in near if kind.priority >= cell.priority), "")
             if len(self._is_closed) >= _REMEMBERED:
                 self._is_closed.clear()
             self._is_closed[kind] = reason

@@ -214,6 +214,8 @@ class LeasingLaws:
             Closed("mail", "", "ann", exact=True),
             Closed("mail", "welcome", "", priority=2, exact=True),
             Closed("mail", "welcome", "ann", priority=3, exact=True),
+            Closed("mail", exact=True, all_collections=True),  # what has no tenant
+            Closed("mail", exact=True, all_tenants=True),  # what has no collection
         ],
     )
     async def test_a_closed_cell_keeps_its_items_and_no_others(self, engine: QueueEngine, gate: Closed) -> None:

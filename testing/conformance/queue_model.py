@@ -35,6 +35,8 @@ GATES = [
     Closed("f", "", "t", priority=2),
     Closed("f", exact=True),
     Closed("f", "", "t", priority=1, exact=True),
+    Closed("f", exact=True, all_collections=True),
+    Closed("f", exact=True, all_tenants=True),
 ]
 SETTLED = sorted(WAITING | TERMINAL)
 

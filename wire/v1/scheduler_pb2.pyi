@@ -294,7 +294,7 @@ class Cell(_message.Message):
     def __init__(self, function: _Optional[str] = ..., priority: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class ClosedCell(_message.Message):
-    __slots__ = ("function", "collection", "tenant", "reason", "drop", "probes", "since", "priority", "exact")
+    __slots__ = ("function", "collection", "tenant", "reason", "drop", "probes", "since", "priority", "exact", "all_collections", "all_tenants")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -304,6 +304,8 @@ class ClosedCell(_message.Message):
     SINCE_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     EXACT_FIELD_NUMBER: _ClassVar[int]
+    ALL_COLLECTIONS_FIELD_NUMBER: _ClassVar[int]
+    ALL_TENANTS_FIELD_NUMBER: _ClassVar[int]
     function: str
     collection: str
     tenant: str
@@ -313,7 +315,9 @@ class ClosedCell(_message.Message):
     since: float
     priority: int
     exact: bool
-    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., drop: _Optional[bool] = ..., probes: _Optional[int] = ..., since: _Optional[float] = ..., priority: _Optional[int] = ..., exact: _Optional[bool] = ...) -> None: ...
+    all_collections: bool
+    all_tenants: bool
+    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., drop: _Optional[bool] = ..., probes: _Optional[int] = ..., since: _Optional[float] = ..., priority: _Optional[int] = ..., exact: _Optional[bool] = ..., all_collections: _Optional[bool] = ..., all_tenants: _Optional[bool] = ...) -> None: ...
 
 class WorkerFrame(_message.Message):
     __slots__ = ("link", "hello", "outcomes", "lease_request", "pools", "draining", "progress", "waits", "goes_on", "carried", "carried_changed")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.foundation.config import load
-from tailrace.gateway.quota_plan import numbers, warnings
+from tailrace.gateway.quota_plan import numbers, said_no_more, warnings, with_changes
 from tailrace.gateway.quotas import QuotasConfig
 from tailrace.model.adaptive import Adaptive
 from tailrace.model.errors import ConfigError
@@ -57,6 +57,26 @@ def test_rates_in_units_are_read_kept_and_shown(tmp_path: Path) -> None:
         assert quota_from_wire(quota_to_wire(each)) == each
         assert not each.empty
     assert numbers(openai) == "rate 10, tokens 1500/s (burst 9000, estimate 800)"
+
+
+@pytest.mark.parametrize(
+    "quota",
+    [
+        Quota(downstream="openai", rate=8.0, units=(UnitRate("tokens", 1500.0),)),
+        Quota(downstream="smtp", adaptive=Adaptive(on=False)),
+        Quota("f", per="tenant", concurrency=3, max_values=100, reserve=60.0, lend=False),
+        Quota("f", collection="c", weight=2.0),
+        Quota(tenant="t", highest="eventual"),
+        Quota("f", opportunistic=True, downstreams=("smtp",)),
+    ],
+)
+def test_what_a_file_says_no_more_is_gone_whatever_it_said(quota: Quota) -> None:
+    # Given a quota of the file beside one that an operator set
+    other = Quota("other", concurrency=1)
+    # When the file says it no more, Then it is in force no more, and the other one is
+    assert with_changes([quota, other], said_no_more([quota], [])) == [other]
+    # And one that the file still says is left alone
+    assert said_no_more([quota], [quota]) == []
 
 
 def test_a_plan_says_which_rate_in_a_unit_is_never_reached() -> None:

@@ -20,6 +20,7 @@ from tailrace.scheduler.holds import holds
 from tailrace.scheduler.rules.explain import Reason
 from tailrace.scheduler.sessions import TailerSession, WorkerSession
 from tailrace.scheduler.view import explain
+from tailrace.tailers.rules.credit import Credit
 
 NAMES, TENANTS, DOWNSTREAMS = ("a", "b", "c"), ("", "t", "u", "v"), ("d", "e")
 CALLS = {"a": ("d",), "b": ("d", "e"), "c": ()}
@@ -395,7 +396,8 @@ def test_a_blocked_flow_goes_back_but_for_what_may_start_soon_and_is_closed_exac
     assert tailer.closed is not None
     (closed,) = tailer.closed
     assert closed.covers(Kind("a", 1, "", "flood")) and closed.covers(Kind("a", 2, "", "flood"))
-    for other in (Kind("a", 0, "", "flood"), Kind("a", 1, "", "other"), Kind("a", 1, "x", "flood"), Kind("a")):
+    assert closed.covers(Kind("a", 1, "x", "flood"))  # no quota tells its collections apart
+    for other in (Kind("a", 0, "", "flood"), Kind("a", 1, "", "other"), Kind("a")):
         assert not closed.covers(other)
     assert "2 of 2 run" in closed.reason
     # And it opens again when half of the rest has started
@@ -405,6 +407,33 @@ def test_a_blocked_flow_goes_back_but_for_what_may_start_soon_and_is_closed_exac
         out = list(sent(made, worker, 2.5))
     made.tick(3.0, WALL)
     assert tailer.closed == frozenset()
+
+
+@pytest.mark.parametrize("apart", ["", "collections", "tenants", "both"])
+@pytest.mark.parametrize("kind", [Kind("a", 1, collection, tenant) for collection in ("", "c") for tenant in ("", "t")])
+def test_a_closed_flow_closes_what_waits_in_it_and_nothing_else(kind: Kind, apart: str) -> None:
+    # Given quotas that tell collections or tenants of a function apart, or neither, and a flood of one kind
+    made = core()
+    worker, tailer = worker_of(made, limit=200), tailer_of(made)
+    quotas = [Quota("a", concurrency=2)]
+    quotas += [Quota("a", collection="other", weight=2.0)] if apart in ("collections", "both") else []
+    quotas += [Quota("a", per="tenant", weight=2.0)] if apart in ("tenants", "both") else []
+    made.apply([], quotas, [], 1, 0.0)
+    made.push(tailer, flight(1, *[kind] * 100), 0, 1e9, 0.0)
+    made.turn(0.0, WALL)
+    assert len(sent(made, worker, 0.0)) == 2
+    # When it is blocked for two looks, Then the tailer is told a cell that its own items have, and no others
+    for now in (1.0, 2.0):
+        made.tick(now, WALL)
+    credit = Credit()
+    credit.close(tailer.closed or ())
+    assert len(credit.closed) == 1
+    for collection in ("", "c", "d"):
+        for tenant in ("", "t", "u"):
+            mine = collection == kind.collection or apart in ("", "tenants")
+            mine = mine and (tenant == kind.tenant or apart in ("", "collections"))
+            assert credit.is_closed(Kind("a", 1, collection, tenant)) is mine
+    assert not credit.is_closed(kind._replace(priority=0)) and not credit.is_closed(kind._replace(function="b"))
 
 
 def test_a_closed_flow_opens_by_itself() -> None:

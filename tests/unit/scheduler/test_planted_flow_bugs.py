@@ -187,8 +187,8 @@ MISTAKES = {
     "a blocked flow is closed at every rank": Mistake(
         closings.Closings,
         "_mark",
-        "priority=kind.priority, exact=True",
-        "priority=0, exact=True",
+        "priority=kind.priority, **named",
+        "priority=0, **named",
         limits_stories.test_a_blocked_flow_goes_back_but_for_what_may_start_soon_and_is_closed_exactly,
     ),
     "drop goes before pause": Mistake(

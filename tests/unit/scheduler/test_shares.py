@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from unit.scheduler.test_scheduler_core import SIZES, WALL, core, flight, sent, tailer_of, worker_of
 
 from tailrace.model.demand import Cell
+from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota
 from tailrace.model.workload import Kind, Outcomes
 from tailrace.model.workload import ref as item_ref
@@ -192,6 +193,23 @@ def test_a_flood_that_waits_alone_leaves_credit_for_another_and_no_slot_idle() -
     # And the flood has its slots all the time
     assert world.run(5.0)[flood] == pytest.approx(16 * 50 * 5, rel=0.05)
     assert world.went_back < 2_000
+
+
+def test_what_waits_for_a_full_downstream_takes_no_credit_from_others_whatever_labels_it_has() -> None:
+    # Given two functions that call a downstream of one item a second, with tenants that no quota names, and a third one
+    calling = [Kind(name, 1, "news", tenant) for name in ("a", "b") for tenant in ("x", "y", "z")]
+    free = Kind("c", 1, "", "x")
+    world = Sourced(16, dict.fromkeys(calling, 5_000) | {free: 0}, runs=dict.fromkeys([*calling, free], 0.02))
+    specs = [FunctionSpec("a", downstreams=("d",)), FunctionSpec("b", downstreams=("d",)), FunctionSpec("c")]
+    world.core.apply([], [Quota(downstream="d", rate=1.0)], specs, 1, 0.0)
+    world.run(5.0)
+    # When an item of the third comes now and then, Then it starts with the tailer's next look
+    for _ in range(20):
+        world.rest[free] += 1
+        assert world.run(0.13)[free] == 1
+    # And what the downstream keeps waiting rests in the source
+    assert world.tailer.held.items < world.credit.total // 2
+    assert world.went_back < 1_000
 
 
 def test_weights_hold_among_more_tenants_than_slots() -> None:

@@ -86,6 +86,17 @@ def test_closed_kinds_are_found_by_collection_and_tenant_and_drops_are_pushed():
     assert not credit.is_closed(Kind("a", 0, "", "x"))
 
 
+def test_of_two_ranks_that_are_closed_both_are_known():
+    # Given tenants of which two ranks are closed, in whatever order they are met
+    credit, tenants = Credit(), [f"t{number}" for number in range(20)]
+    credit.close([Closed("f", tenant=name, priority=rank) for name in tenants for rank in (0, 3)])
+    # Then everything from the higher one on is closed
+    assert all(credit.is_closed(Kind("f", rank, "", name)) for name in tenants for rank in range(4))
+    # And from the lower one on when that alone is
+    credit.close([Closed("f", tenant="t0", priority=3)])
+    assert [credit.is_closed(Kind("f", rank, "", "t0")) for rank in range(4)] == [False, False, False, True]
+
+
 def test_it_is_seen_when_a_cell_gets_room_that_had_none():
     # Given a cell all of whose room is taken
     credit, cell = Credit(), Cell("f", 1)
