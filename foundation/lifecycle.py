@@ -179,6 +179,16 @@ async def each_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
         raise first
 
 
+async def all_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
+    """The same with all steps at once: for what must end and takes its time, none of which waits for another."""
+    ended = await asyncio.gather(*(step() for step in steps), return_exceptions=True)
+    errors = [error for error in ended if isinstance(error, BaseException)]
+    for error in errors[1:]:
+        _LOG.error("another one failed as it ended", exc_info=error)
+    if errors:
+        raise errors[0]
+
+
 async def end_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """Cancels the tasks and waits until all have ended; harmless for those that had. What they failed with is told to
     nobody, so it is for tasks whose failures were told, or do not matter any more. Raises `CancelledError` only if the

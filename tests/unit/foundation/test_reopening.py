@@ -143,7 +143,8 @@ async def test_a_group_ends_all_of_its_parts_whatever_one_raises() -> None:
 
 
 async def test_the_parts_of_a_group_share_the_time_of_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, given_times = 100.0, []
+    now = 100.0
+    given_times: list[float] = []
 
     class Slow(Recorder):
         async def drain(self, timeout: float) -> None:
