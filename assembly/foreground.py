@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: b
             say("tailrace", "tailers", ", ".join(names) or f"no file in {config / TAILERS}/: the queue alone is read")
         say("tailrace", "ready", f"gateway {platform.gateway_address}, scheduler {platform.scheduler_address}")
 
-    return _run(platform, started)
+    return _run(platform, started, math.inf)  # it gives each part what that needs
 
 
 def run_part(settings: PartSettings) -> int:
@@ -50,21 +51,21 @@ def run_part(settings: PartSettings) -> int:
         guard = under_guard()
     with loading():
         enter(settings.name, settings.directory)
-        part = settings.build(guard)
+        part, grace = settings.build(guard), settings.drain_time
     say = _sayer(False)
 
     def started() -> None:
         settle_in()
         say(settings.name, "ready", getattr(part, "address", ""))
 
-    return _run(part, started)
+    return _run(part, started, grace)
 
 
-def _run(part: Part, started: Callable[[], None]) -> int:
+def _run(part: Part, started: Callable[[], None], grace: float) -> int:
     async def main() -> None:
         signals = Signals()
         signals.install()
-        await run(part, started=started, signals=signals)
+        await run(part, started=started, signals=signals, grace=grace)
 
     otel.start()
     try:

@@ -19,12 +19,17 @@ from .address_notices import WithNotice
 from .certificate_watch import CertificateWatch
 from .private_process import run_dir_of
 from .remade import Remade, Tell
+from .running import GRACE
 from .settings import ConfigDirectory, merged
 from .with_metrics import measured
 
 if TYPE_CHECKING:
     from ..model.limits import Snapshot
+    from ..runtime.config import WorkerConfig
     from ..runtime.guarding import Guarding
+
+#: Seconds after which a part that is not ready has failed; of a worker, besides what its modules may take to load.
+READY_WITHIN, READY_BESIDES = 60.0, 30.0
 
 
 class PartSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", forbid_unknown_fields=True):
@@ -32,10 +37,12 @@ class PartSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", 
 
     config     the configuration directory; None: everything is at its default
     heartbeat  seconds; None: as configured
+    grace      seconds that its drain may take; None: as configured, or the usual 30
     """
 
     config: Path | None = None
     heartbeat: float | None = None
+    grace: float | None = None
 
     @property
     def name(self) -> str:
@@ -46,6 +53,16 @@ class PartSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", 
     def directory(self) -> ConfigDirectory:
         """The configuration directory, read where somebody asks."""
         return ConfigDirectory(self.config)
+
+    @property
+    def drain_time(self) -> float:
+        """Seconds that its drain may take. Raises ConfigError where a file should say."""
+        return GRACE if self.grace is None else self.grace
+
+    @property
+    def ready_within(self) -> float:
+        """Seconds after which its start has failed. Raises ConfigError where a file should say."""
+        return READY_WITHIN
 
     def build(self, guard: Guarding | None = None) -> Part:
         """The part. `guard`: the process's own, of a worker."""
@@ -119,14 +136,28 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
     gateway: str | None = None
     changes: dict[str, Any] = msgspec.field(default_factory=dict)
 
-    def build(self, guard: Guarding | None = None) -> Part:
+    @property
+    def configured(self) -> WorkerConfig:
+        """Its file, with the changes. Raises ConfigError."""
         from ..runtime.config import WorkerConfig
+
+        return merged(self.directory.read("worker.yaml", WorkerConfig), **self.changes)
+
+    @property
+    def drain_time(self) -> float:
+        return self.configured.grace if self.grace is None else self.grace
+
+    @property
+    def ready_within(self) -> float:
+        """It loads its modules itself, and then its executors load them, who say so when they take too long."""
+        return 2 * self.configured.load_limit + READY_BESIDES
+
+    def build(self, guard: Guarding | None = None) -> Part:
         from ..runtime.loader import load_functions
         from ..runtime.worker import Worker
 
-        directory = self.directory
-        config = merged(directory.read("worker.yaml", WorkerConfig), **self.changes)
-        loaded, sizes = load_functions(self.modules), directory.lease_sizes(self.heartbeat)
+        config = self.configured
+        loaded, sizes = load_functions(self.modules), self.directory.lease_sizes(self.heartbeat)
 
         def make(before: Worker | None) -> Worker:
             return Worker(config, loaded, self.schedulers, self.gateway, sizes, guard=guard)

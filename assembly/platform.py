@@ -17,10 +17,13 @@ from .free_port import free_port
 from .parts import NodeSettings, PartSettings, SchedulerSettings, WorkerSettings
 from .private_process import run_dir_of
 from .processes import Child, KeptProcess
+from .running import GRACE
 from .settings import ConfigDirectory
 
 #: Seconds that a node has to stop in order: a tailer bounds its last writes with 5 s, a group its last commit with 3.
 STOP_WITHIN = 8.0
+#: Seconds that a worker needs after its grace to stop what runs on and tell that it is lost, which the others hear.
+LAST_WORDS = 5.0
 #: What listens, and where if nobody says.
 LISTENING = ("gateway", "scheduler", "direct", "store", "delay")
 ANY_PORT = "127.0.0.1:0"
@@ -67,6 +70,8 @@ class Platform:
         if self._ports["direct"] == AUTO:
             self._ports["direct"] = ANY_PORT
         self._worker_changes = dict(worker or {})
+        usual = WorkerSettings(config=self._config, modules=(), schedulers=(), changes=self._worker_changes)
+        self._grace = usual.drain_time
         self._on_event = on_event
         self._scheduler = self._kept("scheduler", self._scheduler_settings)
         self._node = self._kept("node", self._node_settings)
@@ -95,6 +100,7 @@ class Platform:
         return NodeSettings(
             config=self._config,
             heartbeat=self._heartbeat,
+            grace=self._longer_grace,
             data=self._data,
             scheduler=self._attach_address,
             gateway=self._ports["gateway"],
@@ -108,6 +114,7 @@ class Platform:
         return SchedulerSettings(
             config=self._config,
             heartbeat=self._heartbeat,
+            grace=self._longer_grace,
             listen=self._ports["scheduler"],
             direct=self._ports["direct"],
             gateway=self._ports["gateway"],
@@ -117,11 +124,17 @@ class Platform:
         return WorkerSettings(
             config=self._config,
             heartbeat=self._heartbeat,
+            grace=self._grace,
             modules=self._functions,
             schedulers=(self._attach_address,),
             gateway=self._ports["gateway"],
             changes=self._worker_changes,
         )
+
+    @property
+    def _longer_grace(self) -> float:
+        """Of those who hear how the worker's runs end: longer than the worker's."""
+        return max(GRACE, self._grace + LAST_WORDS)
 
     @property
     def _attach_address(self) -> str:
@@ -182,7 +195,8 @@ class Platform:
                 self._ports[part] = f"{chosen.host}:{free_port(chosen.host)}"
 
     async def drain(self, timeout: float) -> None:
-        """Ends gracefully: tailers first take in nothing more, then the worker finishes, then the scheduler goes."""
+        """Ends gracefully: tailers first take in nothing more, then the worker finishes, then the scheduler goes. Each
+        gets what it was told and a margin, but no more than `timeout` seconds."""
         await asyncio.gather(self._worker.drain(timeout), self._node.drain(timeout))
         await self._scheduler.drain(timeout)
 

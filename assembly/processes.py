@@ -20,14 +20,14 @@ from typing import IO, Any
 
 from ..foundation.lifecycle import end_all
 from ..model.backoff import REAP, STORE, Backoff
-from ..model.errors import TailraceError
-from .parts import PartSettings, to_data
+from ..model.errors import TailraceError, UserError
+from .parts import PartSettings, WorkerSettings, to_data
 from .running import GRACE
 
-#: A part that is not ready by then has failed, seconds.
-READY_TIMEOUT = 60.0
 #: What a part that gave up its start gets to end, seconds.
 ENDS_WITHIN = 2.0
+#: What a part gets beyond its drain to stop what runs on, say so, and close in order, seconds.
+MARGIN = 10.0
 #: What a worker's guard gets to end what that leaves, seconds.
 GUARD_TIMEOUT = 10.0
 #: A part that ran this long starts its back-off afresh, seconds.
@@ -49,11 +49,13 @@ class PartFailed(TailraceError):
 
 @dataclass(slots=True)
 class Child:
-    """One running child. Invariant: `lifeline` stays open for as long as the child is wanted."""
+    """One running child. `grace`: seconds that it was told its drain may take. Invariant: `lifeline` stays open for as
+    long as the child is wanted."""
 
     name: str
     process: subprocess.Popen[bytes]
     lifeline: int
+    grace: float = GRACE
     ready: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,22 +68,27 @@ async def spawn(
     settings: PartSettings,
     environment: Mapping[str, str] | None = None,
     stderr: IO[bytes] | None = None,
-    grace: float = GRACE,
     within: Sequence[str] = (),
 ) -> Child:
     """Starts a part and waits until it is ready. Raises PartFailed when it ends first or says nothing in time, or
-    cannot be started.
+    cannot be started, and ConfigError when its file does not say how long it may take.
 
-    `stderr`: where it logs to; None: where this process does. `grace`: seconds that its drain may take; `within`: words
-    before its command, which becomes it (`ip netns exec NAME`)."""
-    name = settings.name
-    told = {"part": name, "grace": grace, "settings": to_data(settings)}
+    `stderr`: where it logs to; None: where this process does. `within`: words before its command, which becomes it
+    (`ip netns exec NAME`)."""
+    name, limit = settings.name, settings.ready_within
+    told = {"part": name, "grace": settings.drain_time, "settings": to_data(settings)}
     try:
         child, ready = _launched(name, told, within, stderr, {**os.environ, **(environment or {})})
     except OSError as error:  # no process, memory or descriptor left
         raise PartFailed(name, None, str(error)) from error
     try:
-        line = await _read_line(ready)
+        line = await _read_line(ready, limit)
+    except TimeoutError:
+        await stop(child, 0)
+        why = f"it was not ready within {limit:g} s; what it waits for is in its own messages, if it said so"
+        if isinstance(settings, WorkerSettings):
+            why += "; if its modules take that long to load, raise load_limit in worker.yaml"
+        raise PartFailed(name, None, why) from None
     except BaseException:  # whoever waited has given up: nobody would end the child
         await stop(child, 0)
         raise
@@ -121,18 +128,18 @@ def _launched(
             start_new_session=True,
         )
         ours.pop_all()
-        return Child(name, process, lifeline), ready
+        return Child(name, process, lifeline, told["grace"]), ready
 
 
-async def _read_line(descriptor: int) -> bytes:
-    """The one line a child writes when it is ready; empty when it ended or took too long."""
+async def _read_line(descriptor: int, limit: float) -> bytes:
+    """The one line a child writes when it is ready; empty when it ended. Raises TimeoutError after `limit` seconds."""
     loop = asyncio.get_running_loop()
     arrived = asyncio.Event()
     os.set_blocking(descriptor, False)
     loop.add_reader(descriptor, arrived.set)
     line = b""
     try:
-        async with asyncio.timeout(READY_TIMEOUT):
+        async with asyncio.timeout(limit):
             while not line.endswith(b"\n"):
                 await arrived.wait()
                 arrived.clear()
@@ -140,8 +147,6 @@ async def _read_line(descriptor: int) -> bytes:
                 if not part:
                     return b""
                 line += part
-    except TimeoutError:
-        return b""
     finally:
         loop.remove_reader(descriptor)
     return line
@@ -240,6 +245,8 @@ class KeptProcess:
                 self.child = await spawn(self._settings(), self._environment)
             except PartFailed as failed:
                 self._tell(self._on_death, self.name, failed.why)
+            except UserError as error:  # its file is not as it should be any more
+                self._tell(self._on_death, self.name, f"it could not be started: {error}")
             except Exception as error:
                 _LOG.exception("starting the %s failed; trying again", self.name)
                 self._tell(self._on_death, self.name, f"it could not be started: {error}")
@@ -254,10 +261,10 @@ class KeptProcess:
             _LOG.exception("telling of the %s failed", self.name)
 
     async def drain(self, timeout: float) -> None:
-        """Ends the part gracefully."""
+        """Ends the part gracefully: it gets what it was told, and a margin, but no more than `timeout` seconds."""
         await self._forget()
         if self.child is not None:
-            await stop(self.child, timeout)
+            await stop(self.child, min(timeout, self.child.grace + MARGIN))
 
     async def stop(self, within: float = 0.0) -> None:
         """Ends the part now, without a drain; in order where that takes no longer than `within` seconds."""

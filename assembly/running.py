@@ -12,7 +12,8 @@ from typing import Any
 
 from ..foundation.lifecycle import Part, end_all, kept_open
 
-#: How long a part may drain before it is stopped, seconds. A supervisor above should allow a little more.
+#: How long a part may drain before it is stopped, seconds, unless its settings say otherwise. Whoever stands above it
+#: waits for longer: it has its last words then.
 GRACE = 30.0
 #: Signals of one kind within so many seconds are one.
 TOGETHER = 0.5

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol, cast
 
 from ..model.plain_text import plain
@@ -119,7 +120,8 @@ class Reopening:
 
 class Group:
     """Several parts as one: started in order, drained and stopped in reverse; a failed start stops what had started.
-    Parts that have duties are kept open (`Reopening`). Whatever one of them raises as it ends, the others end too."""
+    Parts that have duties are kept open (`Reopening`). Whatever one of them raises as it ends, the others end too. They
+    share the time of a drain: what one used is not there for the next."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = [kept_open(part) for part in parts]
@@ -140,7 +142,13 @@ class Group:
             self._started.append(part)
 
     async def drain(self, timeout: float) -> None:
-        await each_of([lambda part=part: part.drain(timeout) for part in reversed(self._started)])  # type: ignore[misc]
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+
+        def drained(part: Part) -> Awaitable[None]:
+            return part.drain(max(0.0, end - loop.time()))
+
+        await each_of([partial(drained, part) for part in reversed(self._started)])
 
     async def stop(self) -> None:
         started, self._started = self._started, []
@@ -169,6 +177,16 @@ async def each_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
                 _LOG.exception("another one failed as it ended")
     if first is not None:
         raise first
+
+
+async def all_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
+    """The same with all steps at once: for what must end and takes its time, none of which waits for another."""
+    ended = await asyncio.gather(*(step() for step in steps), return_exceptions=True)
+    errors = [error for error in ended if isinstance(error, BaseException)]
+    for error in errors[1:]:
+        _LOG.error("another one failed as it ended", exc_info=error)
+    if errors:
+        raise errors[0]
 
 
 async def end_all(tasks: Iterable[asyncio.Future[Any]]) -> None:

@@ -23,7 +23,7 @@ from ..foundation.current_run import describe_by
 from ..model.errors import TailraceError
 from ..model.units import size_text
 from ..sdk.opened_content import Places
-from . import forked, memory
+from . import forked, memory, printed
 from .board import Board
 from .deadman import Deadman
 from .engine import Engine
@@ -251,6 +251,7 @@ def end_group() -> None:
 def main() -> None:
     """The process."""
     work_fd, control_fd, board_fd, cells, watch_fd, page, *known_as = map(int, sys.argv[1:])
+    printed.forgive()  # before the log has standard error
     describe_by(described)
     telemetry.set_up("executor", number=known_as[0] if known_as else 0)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from ..foundation.duties import Duties
-from ..foundation.lifecycle import cancel, each_of
+from ..foundation.lifecycle import all_of, cancel, each_of
 from ..foundation.logger import Logger
 from ..model.audit import Audit, Fate, queue_audit
 from ..model.drop import Cause
@@ -176,12 +177,14 @@ class Tailers:
         await asyncio.gather(*replays, *(tailer.drain(timeout) for tailer in self._tailers.values()))
 
     async def stop(self) -> None:
-        """Ends all of them."""
+        """Ends all of them at once: one whose source is away would take the time in which the others write what is
+        settled."""
         self._open = False
         self._look = None
         tailers, self._tailers = self._tailers, {}
         replays = [] if self._replaying is None else [self._replaying.stop]
-        await each_of([*replays, *(tailer.stop for tailer in tailers.values()), self.duties.end])
+        stops = [*replays, *(tailer.stop for tailer in tailers.values())]
+        await each_of([partial(all_of, stops), self.duties.end])
         self._health = {}
 
     async def park(self, items: Sequence[Parked]) -> None:

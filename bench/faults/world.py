@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from ...assembly.free_port import free_port
 from ...assembly.parts import (
     DelaySettings,
@@ -86,7 +88,7 @@ class Restarted:
         self.child: Child | None = None
         self.ready = asyncio.Event()
         self.deaths = 0
-        self._settings = settings
+        self._settings = None if settings is None else replace(settings, grace=_GRACE)
         self._environment = environment
         self._log = log
         self._task: asyncio.Task[None] | None = None
@@ -112,9 +114,7 @@ class Restarted:
         assert self._settings is not None, "what keeps another kind of process says how"
         while True:
             try:
-                self.child = await spawn(
-                    self._settings, self._environment, stderr=self._log, grace=_GRACE, within=self._within
-                )
+                self.child = await spawn(self._settings, self._environment, stderr=self._log, within=self._within)
             except PartFailed:
                 await asyncio.sleep(_LONG_PAUSE)
                 continue

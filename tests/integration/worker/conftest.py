@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -305,17 +305,18 @@ Apart = Callable[..., Awaitable[tuple[FakeScheduler, Child]]]
 
 @pytest.fixture
 async def apart() -> AsyncIterator[Apart]:
-    """Starts a worker as a process of its own, as `tailrace up` does, attached to a fake scheduler."""
+    """Starts a worker as a process of its own, as `tailrace up` does, attached to a fake scheduler. `stderr`: where it
+    logs to; None: where the test does."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def begin(**more: Any) -> tuple[FakeScheduler, Child]:
+        async def begin(stderr: IO[bytes] | None = None, **more: Any) -> tuple[FakeScheduler, Child]:
             scheduler = FakeScheduler(SIZES)
             await scheduler.start()
             stack.push_async_callback(scheduler.stop)
             changes = {"executors": 1, "suspects": 1, "slots": 10, "threads": 4, "name": "test", **more}
             to = (scheduler.address,)
             child = await spawn(
-                WorkerSettings(modules=(FUNCTIONS,), schedulers=to, heartbeat=HEARTBEAT, changes=changes)
+                WorkerSettings(modules=(FUNCTIONS,), schedulers=to, heartbeat=HEARTBEAT, changes=changes), stderr=stderr
             )
             stack.push_async_callback(stop, child, 0.0)
             await scheduler.until(lambda: scheduler.requests > 0)

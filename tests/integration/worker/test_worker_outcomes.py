@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -239,3 +240,14 @@ async def test_a_run_that_its_timeout_ends_has_told_what_it_used(start: Any) -> 
     scheduler, _ = await start()
     [end] = await scheduler.ended(*scheduler.assign("spends", {"how": "times_out"}))
     assert (end.outcome, end.used) == (Outcome.RETRY, SPENT) and "timed out" in end.reason
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+async def test_functions_that_print_where_nothing_can_be_written_succeed(apart: Any) -> None:
+    # Given a worker whose standard error is on a full disk
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        scheduler, _ = await apart(stderr=full)
+        # When functions print more than is gathered, again and again
+        refs = [*scheduler.assign("prints", *[{"size": 9_000}] * 3), *scheduler.assign("prints_plain", {"size": 9_000})]
+        # Then none of them fails for it
+        assert {end.outcome for end in await scheduler.ended(*refs)} == {Outcome.SUCCESS}

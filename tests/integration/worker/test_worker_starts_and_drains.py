@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.assembly.processes import stop
 from tailrace.model.errors import UserError
 from tailrace.model.lease import LeaseSizes
 from tailrace.model.outcome import Outcome
@@ -41,6 +42,19 @@ async def test_what_runs_on_after_the_grace_is_lost_without_an_attempt(start: An
     for end in await scheduler.ended(*refs[:1], *stuck):
         assert (end.outcome, end.crashed) == (Outcome.LOST, False)
     assert not worker.executor_pids
+
+
+async def test_a_worker_that_is_told_to_end_gives_what_runs_the_grace_that_is_configured(
+    apart: Any, journal: Any
+) -> None:
+    # Given a worker, as a process, whose runs get a moment when it ends, and something that runs
+    scheduler, child = await apart(grace=0.2)
+    running = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    # When it is told to end, Then it does so by itself, long before the usual 30 s
+    assert await stop(child, 20.0) == 0
+    # And what ran is lost, without an attempt
+    assert [(end.outcome, end.crashed) for end in await scheduler.ended(*running)] == [(Outcome.LOST, False)]
 
 
 async def test_executors_do_not_outlive_their_worker(start: Any) -> None:

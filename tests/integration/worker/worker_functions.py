@@ -44,6 +44,16 @@ def nothing_plain() -> None: ...
 
 
 @function
+async def prints(size: int) -> None:
+    print("x" * size)
+
+
+@function
+def prints_plain(size: int) -> None:
+    print("x" * size, file=sys.stderr)
+
+
+@function
 async def pid() -> int:
     return os.getpid()
 

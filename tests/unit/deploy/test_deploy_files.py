@@ -19,6 +19,7 @@ import yaml
 
 import tailrace
 from tailrace.assembly.files import read_all
+from tailrace.assembly.running import GRACE
 from tailrace.assembly.settings import ConfigDirectory
 from tailrace.cli import app
 from tailrace.runtime.config import WorkerConfig
@@ -217,6 +218,16 @@ def test_every_pod_of_the_chart_is_safe_bounded_and_asked() -> None:
             assert f'include "tailrace.{part}"' in text
         assert "terminationGracePeriodSeconds" in text and "resources:" in text
         assert "password" not in text or "secretKeyRef" in text
+
+
+def test_a_pod_is_not_killed_while_its_part_drains() -> None:
+    # Given the pods of the chart, of which `drain` is the grace of workers alone
+    for name, text in templates():
+        _, found, after = text.partition("terminationGracePeriodSeconds: ")
+        if found and name == "worker.yaml":
+            assert after.startswith("{{ add $.Values.drain 15 }}")
+        elif found:  # Then the other ones have more than their parts take, whatever `drain` is
+            assert int(after.split()[0]) >= GRACE + 15
 
 
 def test_the_chart_is_of_this_version() -> None:

@@ -142,6 +142,26 @@ async def test_a_group_ends_all_of_its_parts_whatever_one_raises() -> None:
     assert [part.steps for part in parts] == [["start", "drain", "stop"]] * 3
 
 
+async def test_the_parts_of_a_group_share_the_time_of_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    given_times: list[float] = []
+
+    class Slow(Recorder):
+        async def drain(self, timeout: float) -> None:
+            nonlocal now
+            given_times.append(timeout)
+            now += 20.0
+
+    # Given a group of three parts, each of which takes 20 s to drain
+    group = Group([Slow() for _ in range(3)])
+    await group.start()
+    # When it is drained within 30 s, Then the second has what the first one left, and the third has nothing
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+    await group.drain(30.0)
+    assert given_times == [30.0, 10.0, 0.0]
+    await group.stop()
+
+
 async def test_a_duty_that_ends_before_it_began_and_one_that_returns_are_no_failures() -> None:
     duties = Duties("p")
 

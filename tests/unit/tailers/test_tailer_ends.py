@@ -13,6 +13,7 @@ from tailrace.tailers.pumps import shared_pump
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.registry import kind_of
 from tailrace.tailers.resources import Resources, Setup
+from tailrace.tailers.supervisor import Tailers
 from tailrace.tailers.tailer import Tailer
 
 
@@ -77,3 +78,32 @@ async def test_a_drain_waits_for_nothing_that_another_owner_took_meanwhile(monke
         await draining
         await tailer.stop()
     assert Busy.made == 1
+
+
+class Ending:
+    """A tailer that has ended once so many are told to; `error` is what it raises then."""
+
+    def __init__(self, told: asyncio.Barrier, error: Exception | None = None) -> None:
+        self._told = told
+        self._error = error
+        self.ended = False
+
+    async def stop(self) -> None:
+        await self._told.wait()
+        self.ended = True
+        if self._error is not None:
+            raise self._error
+
+
+async def test_no_tailer_waits_for_the_end_of_another() -> None:
+    # Given three tailers of one process, of which none ends before the others are told to, and one fails in that
+    told = asyncio.Barrier(3)
+    ending = {"a": Ending(told), "b": Ending(told, OSError("the broker is away")), "c": Ending(told)}
+    tailers = Tailers([], ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES, due=False)
+    tailers._tailers = cast(Any, dict(ending))
+    watch = tailers.duties.begin(asyncio.Event().wait(), "watch")
+    # When all are told to end, Then they do, and what failed is raised after the duties have ended too
+    async with asyncio.timeout(5):
+        with pytest.raises(OSError, match="the broker is away"):
+            await tailers.stop()
+    assert all(each.ended for each in ending.values()) and watch.done()
