@@ -31,8 +31,8 @@ _LAST = """
 SELECT coalesce((SELECT origin FROM job_items INDEXED BY job_items_origins
     WHERE origin <= (SELECT max(item) FROM job_items WHERE job = ?1) AND job = ?2 ORDER BY origin DESC LIMIT 1), -1)
 """
-#: Jobs of a tree with those of another one of the same jobs, without gathers behind a job of which items failed: these are
-#: made of what is tried again before them (rules/retrying.py).
+#: Jobs of a tree with those of another one of the same jobs, without gathers behind a job of which items failed: these
+#: are made of what is tried again before them (rules/retrying.py).
 _PAIRS = """
 SELECT o.job, n.job, n.kind FROM jobs AS o JOIN jobs AS n ON n.tree = ?2 AND n.place = o.place
 WHERE o.tree = ?1 AND NOT (o.gather = 1 AND o.job IN (
