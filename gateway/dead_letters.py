@@ -19,7 +19,7 @@ from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
 from ..model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 from ..model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
-from ..model.redrive import came_back, past_of, refusal, token
+from ..model.redrive import came_back, homeless, past_of, refusal, token
 from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.jobs.jobs import JobRedrives
 from ..stores.jobs.rules.callback import CALLBACK
@@ -167,11 +167,14 @@ class DeadLetterDesk:
     async def _redrive_items(self, letters: Sequence[DeadLetter], refused: dict[str, str]) -> dict[str, str]:
         """Of letters of items of jobs the workloads that these have now. Those that stay join the refused."""
         ids = [letter.id for letter in letters if letter.position < 0]
-        if self._jobs is None or not ids:
-            return {}
-        answers = dict(zip(ids, await self._jobs.redrive(ids), strict=True))
+        jobs = self._jobs
+        answers = dict(zip(ids, await jobs.redrive(ids), strict=True)) if jobs is not None and ids else {}
         refused |= {id: answer.refused for id, answer in answers.items() if answer.refused}
-        return {id: answer.workload for id, answer in answers.items() if answer.workload}
+        became = {id: answer.workload for id, answer in answers.items() if answer.workload}
+        for letter in letters:
+            if letter.id not in became and letter.id not in refused and (why := homeless(letter)):
+                refused[letter.id] = why
+        return became
 
     async def _submit(self, letters: Sequence[DeadLetter]) -> dict[str, str]:
         stored = await self._queue.submit([_item(letter) for letter in letters]) if letters else []

@@ -12,7 +12,11 @@ from ..model.token_calls import need_of
 from ..wire.callers import RIGHTS, require
 from ..wire.ports.jobs import JobAuditPort, JobPort
 from .guarded import needs_of, signed
+from .job_desk import MOST_TREES
 from .rules.callback import is_function
+
+#: Pages of all jobs, of MOST_TREES each, in which those are looked for that a caller may read.
+PAGES = 20
 
 
 class AllOfJobs(JobPort, JobAuditPort, Protocol):
@@ -52,10 +56,19 @@ class GuardedJobs:
         return await self._inner.job(tree, wait, item)
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
-        """Those of which the caller may read the first job."""
-        found = await self._inner.jobs(state, after, limit)
+        """Those of which the caller may read the first job, among the newest PAGES pages of all."""
         granted = RIGHTS.get()
-        return found if granted is None else [each for each in found if granted.may(need_of("read", each.jobs[0]))]
+        if granted is None:
+            return await self._inner.jobs(state, after, limit)
+        most = min(limit, MOST_TREES) if limit > 0 else MOST_TREES
+        found: list[TreeStatus] = []
+        for _ in range(PAGES):
+            page = await self._inner.jobs(state, after, MOST_TREES)
+            found += [each for each in page if granted.may(need_of("read", each.jobs[0]))]
+            if len(found) >= most or len(page) < MOST_TREES:
+                break
+            after = page[-1].id
+        return found[:most]
 
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
         """Of a tree of which the caller may read all final jobs."""

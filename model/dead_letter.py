@@ -102,3 +102,5 @@ class Moved(NamedTuple):
 
 
 EVERY = LetterFilter()
+#: The header of the letter of a job's item, which has none of its own: it is redriven in its job, or not at all.
+JOB_ITEM = ("tailrace-job", "item")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 
 from .claim import State
-from .dead_letter import DeadLetter, Death, Past
+from .dead_letter import JOB_ITEM, DeadLetter, Death, Past
 
 #: Former deaths that are kept, the latest ones, and characters of each one's reason and progress note.
 DEATHS_KEPT = 20
@@ -43,6 +43,19 @@ def came_back(state: State) -> str:
     if state in (State.SUCCESS, State.CANCELLED):
         return f"its workload came back by itself after that, and ended as {state.label}: purge the letter"
     return ""
+
+
+def homeless(letter: DeadLetter) -> str:
+    """Why a letter stays of which no job knows; empty: it is of no job's item, and may go.
+
+    As a workload of its own it would run outside any job, and once more if its job was tried again meanwhile.
+    """
+    if JOB_ITEM not in letter.headers:
+        return ""
+    return (
+        "it is an item of a job that is forgotten or deleted, which may have been tried again: purge it, or submit its "
+        "payload anew if it is to run once more"
+    )
 
 
 def token(letter: DeadLetter) -> str:

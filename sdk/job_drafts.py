@@ -16,6 +16,8 @@ from .call import Call, called_by
 if TYPE_CHECKING:
     from .function import Function
 
+#: Options that each job of a tree has for itself.
+OF_EACH_JOB = ("priority", "collection", "tenant", "max_failures_per_item")
 #: A job of a tree, as an addition names it.
 Target: TypeAlias = "Stage | Function[..., Any] | str"
 

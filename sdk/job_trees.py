@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..model.errors import InvalidRequest
-from .job_drafts import Draft, draft_of
+from .job_drafts import OF_EACH_JOB, Draft, draft_of
 
 if TYPE_CHECKING:
     from .context import Context
@@ -46,9 +46,10 @@ class JobTrees(Generic[J]):
     def map_reduce(
         self, type: str, map: Function[..., Any] | str, reduce: Function[..., Any] | str, /, **options: Any
     ) -> J:
-        """A job of `map`, and one of `reduce` that gets the list of all its results."""
+        """A job of `map`, and one of `reduce` that gets the list of all its results. Whose the tree is, and how urgent,
+        both are."""
         draft, root = draft_of(type, [map], **options)
-        root.gather(reduce)
+        root.gather(reduce, **{name: options[name] for name in OF_EACH_JOB if name in options})
         return self._make_job(self, draft.id, draft, root.name, None)
 
     def known_job(self, id: str) -> J:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.dead_letter import DeadLetter
+from ...model.dead_letter import JOB_ITEM, DeadLetter
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
 from ...model.parked import Parked
@@ -38,7 +38,8 @@ def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Se
 def letter_of_queued(
     out: HandOut, index: int, tailer: str, settlement: Settlement, ended: Ended, now: float
 ) -> DeadLetter:
-    """For an item of a queue, at `now`, wall clock. Its queue knows how the attempts before the last one went."""
+    """For an item of a queue, at `now`, wall clock. Its queue knows how the attempts before the last one went. That
+    of a job's item says so."""
     flight = out.flight
     extra = flight.extras.get(index, NO_EXTRA)
     return DeadLetter(
@@ -53,7 +54,7 @@ def letter_of_queued(
         first_seen=out.pushed_at,
         died_at=now,
         key=extra.key,
-        headers=extra.headers,
+        headers=(*extra.headers, JOB_ITEM) if index in out.place.jobs else extra.headers,
         progress=ended.progress,
     )
 

@@ -190,3 +190,16 @@ class JobsBoundsLaws:
                 assert await engine.queue.settle(leased.fence, [], ends) == []
                 await engine.reopen()
         assert seen == {"a": 4, "b": 2, "c": 4, "d": 2}
+
+    async def test_an_item_of_a_bounded_job_has_no_headers_whoever_looks(self, engine: JobsEngine) -> None:
+        tree = await make(engine, tree_of(job("a", max_failures_per_item=3)))
+        await fill(engine, tree, b"1")
+        leased = await take(engine, tree)
+        assert leased is not None
+        [plain] = await engine.queue.submit([NewItem(Kind("plain", 2), b"2", headers=(("color", "red"),))])
+        ids = [leased.ids[0], plain.id]
+        # When somebody asks for the headers of its workload, then a bound is none
+        assert await engine.queue.headers(ids) == {plain.id: (("color", "red"),)}
+        content = await engine.queue.peek(leased.ids[0], 100)
+        assert content is not None
+        assert (content.payload, content.headers) == (b"1", ())

@@ -70,3 +70,40 @@ class JobsRetryLaws:
         assert await engine.jobs.retry(tree.id, "again", "") == ("again", 25)
         found = await shown(engine, tree_of(*tree.jobs, id="again"))
         assert (found.pending, found.jobs[0].sealed) == (25, True)
+
+    async def test_what_gathers_is_tried_again_with_the_list_that_it_was_given(self, engine: JobsEngine) -> None:
+        # Given a tree of which only the job that gathers failed
+        tree = await make(engine, tree_of(job("a"), job("sum", "a", gather=True), job("b", "sum")))
+        await fill(engine, tree, b"1", b"2", b"3")
+        await engine.jobs.seal(tree.id, "")
+        ran = await work(engine, tree, lambda name, payload: None if name == "sum" else payload)
+        [given] = [payload for name, payload in ran if name == "sum"]
+        # When it is tried again
+        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 1)
+        ran = await work(engine, tree, lambda name, payload: b"6")
+        # Then it has the list that it had, once, and what comes after it is made of that
+        assert ran == [("sum", given), ("b", b"<6>")]
+        found = await shown(engine, tree_of(*tree.jobs, id="again"))
+        assert (found.state, found.succeeded, found.failed) == ("complete", 2, 0)
+
+    async def test_what_gathers_is_made_anew_where_something_before_it_failed(self, engine: JobsEngine) -> None:
+        tree = await make(engine, tree_of(job("a"), job("b", "a"), job("sum", "b", gather=True)))
+        await fill(engine, tree, b"1", b"2", b"3")
+        await engine.jobs.seal(tree.id, "")
+        fails = (("a", b"1"), ("sum", b"<[2,3]>"))
+        await work(engine, tree, lambda name, payload: None if (name, payload) in fails else payload.strip(b"<>"))
+        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 1)
+        ran = await work(engine, tree, lambda name, payload: payload.strip(b"<>"))
+        assert ran == [("a", b"1"), ("b", b"<1>"), ("sum", b"<[1]>")]
+
+    async def test_a_gather_before_what_is_tried_again_is_not_run_over_nothing(self, engine: JobsEngine) -> None:
+        # Given a tree whose failed item is behind a job that gathers
+        tree = await make(engine, tree_of(job("a"), job("sum", "a", gather=True), job("b", "sum")))
+        await fill(engine, tree, b"1", b"2")
+        await engine.jobs.seal(tree.id, "")
+        await work(engine, tree, lambda name, payload: None if name == "b" else b"3")
+        # When that is tried again, then it alone runs
+        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 1)
+        assert await work(engine, tree, lambda name, payload: b"done") == [("b", b"<3>")]
+        found = await shown(engine, tree_of(*tree.jobs, id="again"))
+        assert (found.state, found.succeeded, found.failed) == ("complete", 1, 0)

@@ -14,6 +14,7 @@ from ..rules.ending import JobStands, JobStep, next_step
 from ..rules.feeding import TooLarge, elements, list_of, payload_of
 from ..rules.item_state import ItemState
 from ..rules.refusals import too_large
+from ..rules.retrying import is_made_of_failed
 from ..rules.steps import EXPANDED, SOME
 from .callback import tell
 from .ends import Born, end_tree, make, mark
@@ -199,6 +200,13 @@ def _elements(connection: sqlite3.Connection, memory: Memory, row: _DueJob, orig
 
 def _gather(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:
     """The one item of a job that gathers: a list of all its parents' results, in the order of parents and items."""
+    definition, fed = connection.execute(
+        "SELECT t.definition, EXISTS (SELECT 1 FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
+        " WHERE p.job = ?2) FROM job_trees AS t WHERE t.tree = ?1",
+        (row.tree, row.job),
+    ).fetchone()
+    if not fed and is_made_of_failed(definition):
+        return
     (size,) = connection.execute(
         "SELECT coalesce(sum(length(r.result) + 1), 0) FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
         " JOIN job_results AS r ON r.item = i.item WHERE p.job = ?",

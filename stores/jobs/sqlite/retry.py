@@ -32,6 +32,16 @@ _LAST = """
 SELECT coalesce((SELECT origin FROM job_items INDEXED BY job_items_origins
     WHERE origin <= (SELECT max(item) FROM job_items WHERE job = ?1) AND job = ?2 ORDER BY origin DESC LIMIT 1), -1)
 """
+#: Jobs of a tree with those of another one of the same jobs, without gathers behind a job of which items failed: these
+#: are made of what is tried again before them (rules/retrying.py).
+_PAIRS = """
+SELECT o.job, n.job, n.kind FROM jobs AS o JOIN jobs AS n ON n.tree = ?2 AND n.place = o.place
+WHERE o.tree = ?1 AND NOT (o.gather = 1 AND o.job IN (
+    WITH RECURSIVE behind (job) AS (
+        SELECT p.job FROM jobs AS f JOIN job_parents AS p ON p.parent = f.job WHERE f.tree = ?1 AND f.failed > 0
+        UNION SELECT p.job FROM behind AS b JOIN job_parents AS p ON p.parent = b.job)
+    SELECT job FROM behind)) ORDER BY o.place
+"""
 _COPIED = "place, name, kind, prefix, suffix, most, final, gather, each"
 
 
@@ -141,12 +151,8 @@ def _take_along(
     now: int,
 ) -> dict[int, int] | None:
     """Takes the next failed items along from one tree to another. Answers how far each job's are then, or None: those
-    were the last. What gathers is made when its parents are complete."""
-    pairs = connection.execute(
-        "SELECT o.job, n.job, n.kind FROM jobs AS o JOIN jobs AS n ON n.tree = ?2 AND n.place = o.place"
-        " WHERE o.tree = ?1 AND o.gather = 0 ORDER BY o.place",
-        trees,
-    ).fetchall()
+    were the last."""
+    pairs = connection.execute(_PAIRS, trees).fetchall()
     behind, size = {**begin}, 0
     rows: list[tuple[int, int, int, bytes, str]] = []
     for old, job, kind in pairs:

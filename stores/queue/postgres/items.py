@@ -6,8 +6,6 @@ row that somebody claims meanwhile does not fit any more.
 
 from __future__ import annotations
 
-import json
-
 from ....model.errors import Unavailable
 from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ...postgres.run_statement import RunStatement
@@ -16,7 +14,7 @@ from ..items import NOW, ItemContent, Reschedule
 from ..lifecycle import LEASED, TERMINAL
 from .kinds import PostgresKinds
 from .reports import statuses
-from .rows import BLOCKED
+from .rows import BLOCKED, headers_of
 
 #: Looks at an item that comes back and is claimed again between two looks.
 LOOKS = 5
@@ -76,6 +74,5 @@ async def rescheduled(
 async def peek(read: RunStatement, id: str, max_bytes: int) -> ItemContent | None:
     """What a live item holds."""
     for payload, size, key, headers, expires_at in await read(_PEEK, (max_bytes, id_number(id)), "a look at an item"):
-        pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
-        return ItemContent(bytes(payload), size, key, pairs, expires_at)
+        return ItemContent(bytes(payload), size, key, headers_of(headers), expires_at)
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,11 +17,10 @@ from ..ids import id_text
 from ..kinds import Kinds
 from ..turns import ReadyLane, limits_in_turn
 from .bounds import LookBounds
+from .rows import mark_of_job
 from .statements import ATTEMPTS, CRASHES, DUE_AT, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
-#: What stands in the place of headers at an item of a job, which has none: how often it may fail, if that is bounded.
-_mark_of_job = re.compile(r"\[(\d*)\]").fullmatch
 
 
 class Lanes(NamedTuple):
@@ -121,7 +119,7 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
     for index, row in enumerate(rows):
         crashes, key, headers = row[CRASHES], row[KEY], row[HEADERS]
         expires_at, progress = row[EXPIRES_AT], row[PROGRESS]
-        if headers and headers[1] != "[" and (mark := _mark_of_job(headers)):
+        if headers and headers[1] != "[" and (mark := mark_of_job(headers)):
             jobs.append(index)
             if most := mark[1]:
                 max_failures[index] = int(most)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from ...postgres.run_statement import RunStatement
 from ..ids import created_at, id_number, id_text
 from ..kinds import Kinds
 from ..queue import Ageing, Status, Tally
-from .rows import BLOCKED
+from .rows import BLOCKED, headers_of
 
 #: States of the counts: how many were ever taken, how many forgotten.
 TAKEN, FORGOTTEN = 100, 101
@@ -78,7 +77,7 @@ async def headers(rows: RunStatement, ids: Sequence[str]) -> dict[str, Headers]:
     told = await rows(
         "SELECT id, headers FROM S.entities WHERE headers <> '' AND id = ANY (%s::bigint[])", (wanted,), "headers"
     )
-    return {id_text(number): tuple((name, value) for name, value in json.loads(text)) for number, text in told}
+    return {id_text(number): found for number, text in told if (found := headers_of(text))}
 
 
 async def counts(rows: RunStatement) -> dict[str, int]:

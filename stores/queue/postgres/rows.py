@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from ....model.workload import Headers
 from ...postgres.arrays import blobs, numbers, texts
 from ..kinds import Kinds
 from ..queue import NewItem
@@ -26,7 +28,16 @@ BLOCKED = (1 << 62) - 1
 PAUSED = BLOCKED + 1
 
 
+#: What stands in the place of headers at an item of a job, which has none: how often it may fail, if that is bounded.
+mark_of_job = re.compile(r"\[(\d*)\]").fullmatch
+
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
+
+
+def headers_of(text: str) -> Headers:
+    """The headers that a row has; the mark of an item of a job is none."""
+    return _decode(text) if text and mark_of_job(text) is None else ()
 
 
 class CallbackRows(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tailrace.model.claim import Leased, Settle, State
-from tailrace.model.dead_letter import DeadLetter, LetterFilter
+from tailrace.model.dead_letter import JOB_ITEM, DeadLetter, LetterFilter
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.job import JobItem, JobSpec, TreeSpec
 from tailrace.model.workload import Kind
@@ -23,7 +23,9 @@ async def failed_item(stores: Any) -> str:
     await stores.jobs.add(TREE.id, "", "call", [JobItem(b'{"x":1}')])
     leased: Leased = await stores.queue.lease(DEMAND, 30.0, 0.0)
     [id] = leased.ids
-    letter = DeadLetter(id, "queue", KINDS[0], b'{"x":1}', "fatal", "bad", 1, 0, first_seen=1.0, died_at=2.0)
+    letter = DeadLetter(
+        id, "queue", KINDS[0], b'{"x":1}', "fatal", "bad", 1, 0, first_seen=1.0, died_at=2.0, headers=(JOB_ITEM,)
+    )
     await stores.dead_letters.add([letter])
     await stores.queue.settle(leased.fence, [], [Settle(id, leased.fence, State.FATAL_FAILURE, reason="bad")])
     return id
@@ -65,6 +67,24 @@ async def test_a_letter_of_a_job_that_is_complete_stays_and_says_what_to_do(
     assert (row.workload, "`tailrace job retry job-1`" in row.refused) == ("", True)
     assert await stores.dead_letters.count() == 1
     assert await stores.dead_letters.list(LetterFilter(moving=True), 10) == []
+
+
+async def test_a_letter_of_a_job_that_was_deleted_stays_and_its_item_does_not_run_again(
+    stores: Any, operator: GatewayClient
+) -> None:
+    # Given a job whose failed item was tried again, well, by another try, and that was deleted then
+    id = await failed_item(stores)
+    await stores.jobs.seal(TREE.id, "")
+    await stores.jobs.retry(TREE.id, "again", "")
+    assert len(await settled(stores)) == 2
+    await stores.jobs.change(TREE.id, "delete", "")
+    while await stores.jobs.sweep():
+        pass
+    # When all letters of the function are redriven, then that one stays, and nothing runs outside of the job
+    [row] = (await operator.redrive(LetterFilter(function="add"))).letters
+    assert (row.id, row.workload, "forgotten or deleted" in row.refused) == (id, "", True)
+    assert await settled(stores) == []
+    assert await stores.dead_letters.count() == 1
 
 
 async def test_a_redrive_that_a_gateway_died_in_is_finished_by_the_next_one_and_runs_once(stores: Any) -> None:

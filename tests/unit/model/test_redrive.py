@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tailrace.model.claim import State
-from tailrace.model.dead_letter import DeadLetter
-from tailrace.model.redrive import DEATHS_KEPT, NOTE_KEPT, REASON_KEPT, came_back, past_of, refusal, token
+from tailrace.model.dead_letter import JOB_ITEM, DeadLetter
+from tailrace.model.redrive import DEATHS_KEPT, NOTE_KEPT, REASON_KEPT, came_back, homeless, past_of, refusal, token
 from tailrace.model.workload import Kind
 
 LETTER = DeadLetter("orders/0/17", "orders", Kind("charge"), b"{}", "fatal", "no such card", 3, 1, 1.0, 2.0)
@@ -57,3 +57,8 @@ def test_the_past_is_bounded() -> None:
     past = past_of(letter)
     assert (past.redrives, len(past.deaths)) == (DEATHS_KEPT + 6, DEATHS_KEPT)
     assert (len(past.deaths[-1].reason), len(past.deaths[-1].progress)) == (REASON_KEPT, NOTE_KEPT)
+
+
+def test_the_letter_of_a_jobs_item_stays_when_no_job_knows_of_it() -> None:
+    assert homeless(replace(LETTER, headers=(("color", "red"),))) == ""
+    assert "purge it" in homeless(replace(LETTER, headers=(JOB_ITEM,)))

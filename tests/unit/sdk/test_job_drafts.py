@@ -8,6 +8,7 @@ import pytest
 
 from tailrace.model.errors import InvalidRequest
 from tailrace.sdk.job_drafts import draft_of
+from tailrace.sdk.job_trees import JobTrees
 
 
 class Hostile(str):
@@ -44,3 +45,16 @@ def test_what_is_no_list_of_events_is_refused_in_words(given: Any) -> None:
 def test_what_is_no_number_of_failures_is_refused_in_words(given: Any) -> None:
     with pytest.raises(InvalidRequest, match=r"max_failures_per_item is .*expected a whole number"):
         draft_of("t", ["f"], max_failures_per_item=given)
+
+
+def test_the_jobs_of_a_map_reduce_are_of_one_tenant_and_as_urgent_as_each_other() -> None:
+    # Given a map_reduce of which is said whose it is and how urgent
+    said = {"tenant": "acme", "priority": "interactive", "collection": "bills", "max_failures_per_item": 3}
+    trees = JobTrees(lambda client, id, draft, root, run: draft)
+    # When it is drawn
+    draft = trees.map_reduce("bill", "charge", "add_up", key="k", **said)
+    # Then that holds for what gathers, too
+    assert draft is not None
+    first, last = [(job.tenant, job.priority, job.collection, job.max_failures_per_item) for job in draft.spec().jobs]
+    assert first == last
+    assert (last[0], last[2:]) == ("acme", ("bills", 3))
