@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ItemState(IntEnum):
-    """How a job's item stands. The numbers are in the stores, in migrations too, and never change meaning."""
+    """The state of a job's item. The numbers are in the stores, in migrations too, and never change meaning."""
 
     PENDING = 0
     SUCCEEDED = 1

@@ -1,5 +1,5 @@
-"""Where the keys of an issuer may come from: in plain text from this machine only, since who is between could tell
-others."""
+"""Keys of an issuer, and where they may come from: in plain text from this machine only, since who is between could
+tell others."""
 
 from __future__ import annotations
 
