@@ -10,14 +10,16 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator
+import typing
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
-from .foundation.config import models_in
+from .foundation.config import Bytes, Seconds, models_in
+from .model.units import duration_text, seconds
 
 ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "docs"
@@ -66,7 +68,7 @@ def _commands() -> str:
         lines += [f"## `{usage}`", "", inspect.cleandoc(command.help or ""), ""]
         if options:
             lines += ["| option | default | |", "|---|---|---|"]
-            lines += [f"| {_option(each)} | {_default(each.default)} | {each.help} |" for each in options]
+            lines += [f"| {_option(each)} | {_default_of(each)} | {each.help} |" for each in options]
             lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -82,7 +84,15 @@ def _tree(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], 
 def _option(option: Any) -> str:
     value = "" if option.is_flag else f" {option.metavar or 'VALUE'}"
     variable = f" ({option.envvar})" if option.envvar else ""
-    return f"`{', '.join(option.opts)}{value}`{variable}"
+    names = " / ".join(", ".join(each) for each in (option.opts, option.secondary_opts) if each)
+    return f"`{names}{value}`{variable}"
+
+
+def _default_of(option: Any) -> str:
+    """The default of an option; of one that has a negative the one of both names that it stands for."""
+    if option.secondary_opts and isinstance(option.default, bool):
+        return f"`{(option.opts if option.default else option.secondary_opts)[0]}`"
+    return _default(option.default)
 
 
 def _default(value: Any) -> str:
@@ -96,7 +106,7 @@ def _default(value: Any) -> str:
 def _configuration() -> str:
     from .assembly.files import MODELS
     from .tailers.config import TailerConfig
-    from .tailers.registry import BUILT_IN, kind_of
+    from .tailers.registry import BUILT_IN, INTERNAL, kind_of
 
     lines = [
         "# Configuration",
@@ -110,7 +120,7 @@ def _configuration() -> str:
     for name, model in sorted(MODELS.items()):
         lines += [f"## `{name}`", "", *_model(model), *_below(model)]
     lines += ["## `tailers/*.yaml`", "", *_model(TailerConfig), *_below(TailerConfig)]
-    for name in sorted(BUILT_IN):
+    for name in sorted(BUILT_IN.keys() - INTERNAL):
         lines += [f"## `source: {{kind: {name}, …}}`", "", *_model(kind_of(name).options)]
         lines += _below(kind_of(name).options)
     return "\n".join(lines).rstrip() + "\n"
@@ -150,7 +160,7 @@ def _model(model: type[BaseModel]) -> list[str]:
     if model.model_fields:
         lines += ["| key | default | |", "|---|---|---|"]
         for name, field in model.model_fields.items():
-            lines.append(f"| `{name}` | {_value(field)} | {field.description or ''} |")
+            lines.append(f"| `{field.alias or name}` | {_value(field)} | {field.description or ''} |")
         lines.append("")
     return lines
 
@@ -164,7 +174,7 @@ def _below(model: type[BaseModel]) -> list[str]:
             for inner in models_in(field.annotation):
                 if inner not in keys:
                     left.append(inner)
-                keys.setdefault(inner, []).append(f"`{key}`")
+                keys.setdefault(inner, []).append(f"`{field.alias or key}`")
     return [line for inner, under in keys.items() for line in (f"### {', '.join(under)}", "", *_model(inner))]
 
 
@@ -175,10 +185,46 @@ def _value(field: Any) -> str:
         return "of this machine"  # a number of its cores
     if field.default is PydanticUndefined:
         return "required"
-    value = field.default
+    value = _written(field.default, field)
+    unit = value if isinstance(value, str) and not isinstance(field.default, str) else ""
+    return f"`{unit or json.dumps(value, default=_plain)}`"
+
+
+def _written(value: Any, field: Any) -> Any:
+    """A value of a field as somebody would write it in a file: durations and sizes with their units."""
     if isinstance(value, BaseModel):
-        value = value.model_dump()
-    return f"`{json.dumps(value, default=_plain)}`"
+        below = type(value).model_fields
+        return {each.alias or name: _written(getattr(value, name), each) for name, each in below.items()}
+    marks = [*field.metadata, *_marks(field.annotation)]
+    for kind, text in _TEXTS:
+        if kind.__metadata__[0] in marks:
+            many = isinstance(value, list | tuple)
+            found = [text(each) if isinstance(each, int | float) else each for each in (value if many else [value])]
+            return found if many else found[0]
+    return value
+
+
+def _marks(annotation: Any) -> list[Any]:
+    """What is said of the parts of a type beside what they are."""
+    mine = list(getattr(annotation, "__metadata__", ()))
+    return [*mine, *(mark for part in typing.get_args(annotation) for mark in _marks(part))]
+
+
+def _duration(value: float) -> Any:
+    """Such as 30d, 1.5s or 100ms; a number where the text would not say it exactly."""
+    text = f"{value:g}s" if 1 <= value < 60 else duration_text(value)
+    return text if value and seconds(text) == value else value
+
+
+def _size(value: float) -> Any:
+    """Such as 16MiB; a number where it is no whole number of a unit."""
+    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value and value % step == 0:
+            return f"{int(value) // step}{unit}"
+    return value
+
+
+_TEXTS: tuple[tuple[Any, Callable[[float], Any]], ...] = ((Seconds, _duration), (Bytes, _size))
 
 
 def _plain(value: Any) -> Any:

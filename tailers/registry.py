@@ -31,6 +31,8 @@ BUILT_IN = {
     kind: f"tailrace.tailers.sources.{kind}:KIND"
     for kind in ("directory", "due", "kafka", "log", "objects", "outbox", "queue", "redis_stream", "schedule")
 }
+#: Kinds that no file names: the platform makes their tailers.
+INTERNAL = frozenset({"due"})
 #: The extra that brings the client library of a kind, where it has another name.
 EXTRAS = {"redis_stream": "redis"}
 
@@ -71,8 +73,8 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def kinds() -> list[str]:
-    """The names of all kinds, sorted."""
-    return sorted({*BUILT_IN, *_installed()})
+    """The names of all kinds that a file may name, sorted."""
+    return sorted({*BUILT_IN, *_installed()} - INTERNAL)
 
 
 def kind_of(name: str) -> SourceKind:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from .config import TailerConfig
-from .registry import BUILT_IN, kind_of
+from .registry import BUILT_IN, INTERNAL, kind_of
+
+#: The schema as it comes with the package: made from all built-in kinds, whichever extras are installed here.
+PACKAGED = Path(__file__).resolve().parents[1] / "configs" / "schema" / "tailer.json"
 
 
 def tailer_schema() -> dict[str, Any]:
     """The schema as plain data. Durations and sizes may also be text ("30s", "16MiB")."""
     schema = TailerConfig.model_json_schema()
     choices = []
-    for name in sorted(BUILT_IN):
+    for name in sorted(BUILT_IN.keys() - INTERNAL):
         kind = kind_of(name)
         options = kind.options.model_json_schema(ref_template="#/$defs/{model}")
         schema.setdefault("$defs", {}).update(options.pop("$defs", {}))

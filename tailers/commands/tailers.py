@@ -101,6 +101,8 @@ tailer.command("seek")(seek)
 @tailer.command()
 def schema() -> None:
     """The JSON Schema of a tailer's file, for editors."""
-    from ..schema import tailer_schema
+    import json
 
-    terminal.show_json(tailer_schema())
+    from ..schema import PACKAGED
+
+    terminal.show_json(json.loads(PACKAGED.read_text(encoding="utf-8")))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ...foundation.config import Seconds
 from ...sdk.source import SourceKind
+from ...stores.kafka.clients import lacking
 from ..registry import Environment
 from .kafka_again import KafkaReader
 from .kafka_group import KafkaGroup
@@ -41,6 +43,12 @@ class KafkaSourceOptions(MemberOptions):
             if when is None or when.tzinfo is None:
                 raise ValueError(f'{start!r}: expected earliest, latest, or a time such as "2026-01-31T08:00:00+01:00"')
         return start
+
+    @model_validator(mode="after")
+    def _has_its_client(self) -> Self:
+        if why := lacking(self.client):
+            raise ValueError(why)
+        return self
 
     @property
     def start_time(self) -> int | None:

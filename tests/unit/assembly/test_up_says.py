@@ -1,4 +1,4 @@
-"""What `tailrace up` says once it is ready."""
+"""Words of `tailrace up` once it is ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tailrace result` says of what is not over."""
+"""Answers of `tailrace result` about work that is not over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said where there is no gate to resume."""
+"""Refusals where there is no gate to resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands about quotas say of what they found, without a gateway."""
+"""Commands about quotas, and how they tell what they found, without a gateway."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tailrace.sdk import found_gateway
 
 
 class Known:
-    """What a gateway has, and what it was asked to apply."""
+    """A gateway's quotas, and changes that it was asked to apply."""
 
     def __init__(self, *quotas: Quota) -> None:
         self.quotas = quotas

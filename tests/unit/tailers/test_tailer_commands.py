@@ -1,4 +1,4 @@
-"""What `tailrace tailer list` shows."""
+"""The list of tailers, as `tailrace tailer list` shows it."""
 
 from __future__ import annotations
 

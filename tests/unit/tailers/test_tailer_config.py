@@ -6,6 +6,7 @@ from tailrace.foundation.config import loads
 from tailrace.model.errors import ConfigError
 from tailrace.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
+from tailrace.stores.kafka import clients
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.mapping.mapping import FieldMapping
 from tailrace.tailers.registry import kind_of, kinds
@@ -70,8 +71,22 @@ def test_all_mistakes_are_named_at_once():
 
 
 def test_every_built_in_kind_loads():
-    assert {"directory", "due", "log", "queue"} <= set(kinds())
+    assert {"directory", "log", "queue"} <= set(kinds())
     assert all(kind_of(name).name == name for name in ("directory", "due", "log", "queue"))
+
+
+def test_what_the_platform_makes_itself_is_not_offered():
+    with pytest.raises(ConfigError, match='unknown kind "somethng": expected directory, kafka'):
+        load("name: t\nsource: {kind: somethng}\nfunction: f")
+
+
+def test_a_client_of_kafka_that_is_not_installed_is_told_with_its_place(monkeypatch):
+    # Given an environment without a client of Kafka
+    monkeypatch.setattr(clients, "find_spec", lambda package: None)
+    # When a file names a topic, Then it is refused at its line, with what to install
+    for client, extra in (("kafka-python", "kafka"), ("confluent", "kafka-native")):
+        with pytest.raises(ConfigError, match=rf"^t\.yaml:2: .*client \"{client}\" needs .*tailrace\[{extra}\]"):
+            load(f"name: t\nsource: {{kind: kafka, topic: a, group: g, client: {client}}}\nfunction: f")
 
 
 def batch(*headers, keys=None):

@@ -1,4 +1,4 @@
-"""What a stream tailer of one function says while nothing may be pushed."""
+"""The target of a stream tailer of one function, while nothing may be pushed."""
 
 from __future__ import annotations
 
