@@ -41,8 +41,9 @@ from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
 from ..stores.state.sqlite_restored import supersede
 from .binding import bind
+from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
-from .left_behind import refuse_what_rests_in, refuse_what_waits_in
+from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
 
 #: Seconds between sweeps of what is past its retention.
 SWEEP_PERIOD = SWEEP.first
@@ -100,6 +101,7 @@ class EmbeddedStores:
         self.jobs = jobs_beside(chosen, config)
         self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention)
         delay_log = chosen_log(config.delay_log, clock)
+        self._delay_left = delay_log is not None and (path / DELAY_FILE).exists()
         if delay_log is None:
             self._delay_file = file(path / DELAY_FILE, log.SCHEMA, name="delay", synchronous=sync)
             delay_log = log.SqliteLog(self._delay_file, clock)
@@ -139,6 +141,8 @@ class EmbeddedStores:
         self.data_dir.open()
         if self._queue_left:
             await refuse_what_waits_in(self.data_dir.path / QUEUE_FILE)
+        if self._delay_left:
+            await refuse_what_is_parked_in(self.data_dir.path / DELAY_FILE)
         if self._state_left:
             await refuse_what_rests_in(self.data_dir.path / STATE_FILE)
         moved = self._moved = self._stamp.moved()
@@ -159,6 +163,7 @@ class EmbeddedStores:
         await self.heights.opened()
         if self._state_file is None:
             await self._bind_logs(reads_log=self._reads_log)
+        await forget_marks_of_another_log(self.checkpoints, self.delay_log, self._config.delay_log)
         self.duties.begin(self._sweep(), "sweep-stores")
         if isinstance(self.jobs, AdvancingJobs):
             self.duties.begin(self.jobs.run(), "advance-jobs")

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..delay_service.records import rung_wait
 from ..model.errors import ConfigError
+from ..model.parked import due_function
+from ..stores.log import sqlite as log
 from ..stores.queue.lifecycle import LEASED, WAITING
 from ..stores.queue.sqlite import queue
 from ..stores.sqlite.file import SqliteFile
@@ -27,6 +30,27 @@ async def refuse_what_waits_in(file: Path) -> None:
         raise ConfigError(
             f"{file} still has {waiting} workloads, and the queue is configured to be elsewhere: run it as it was until"
             " they have ended, or move the file away if they are not to run"
+        )
+
+
+async def refuse_what_is_parked_in(file: Path) -> None:
+    """Raises ConfigError when a delay service's log that is not configured any more still has items: nobody would run
+    them again."""
+    former = SqliteFile(file, log.SCHEMA, name="delay")
+    await former.open()
+    try:
+        store = log.SqliteLog(former)
+        await store.open()
+        counts = store.counts()
+    finally:
+        await former.close()
+    left = {each: n for each, n in counts.items() if n and (rung_wait(each) or due_function(each) is not None)}
+    if left:
+        told = ", ".join(f"{number} in {stream}" for stream, number in sorted(left.items())[:5])
+        raise ConfigError(
+            f"{file} still has {sum(left.values())} items that wait for another attempt ({told}), and `delay_log` in "
+            "stores.yaml is configured to be elsewhere: leave it as it was until they are done, or move the file away "
+            "if they are not to run"
         )
 
 

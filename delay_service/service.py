@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ import grpc
 from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..model.errors import InvalidRequest, Overloaded
 from ..model.parked import Parked, due_stream
+from ..model.retry import DEFAULT_RETRY
 from ..model.units import duration_text
 from ..stores.log.log import Log, Record, append_to_each
 from ..stores.queue.queue import Queue
@@ -37,6 +39,8 @@ AT_FIRST = 1
 #: Seconds that calls which are being answered get when the server is stopped.
 GRACE = 0.5
 
+_LOG = logging.getLogger("tailrace.delay")
+
 
 class DelayService:
     """Parks items in the rungs of `log`; with a `queue`, in that, each with its due time. What is due already goes to
@@ -52,6 +56,15 @@ class DelayService:
         self._holdings = Holdings(log, clock, queue)
         self._parking_items = 0  # being appended: counted so that parks at once cannot pass the bound together
         self._parking_bytes = 0
+        usual = float(DEFAULT_RETRY.max)
+        if config.max_delay < usual:
+            _LOG.warning(
+                "max_delay in delay.yaml is %s, and the usual retry policy waits up to %s: an item that is to wait "
+                "longer than max_delay becomes a dead letter, however many attempts it has left. Raise max_delay, or "
+                "give the functions and tailers a policy whose `max` it allows",
+                duration_text(config.max_delay),
+                duration_text(usual),
+            )
 
     async def park(self, items: Sequence[Parked]) -> None:
         """Durable when it returns; safe to repeat: a repeat may make a copy, never lose one.

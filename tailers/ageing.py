@@ -2,7 +2,8 @@
 spent, by function and priority; what the queue's stores say of queued work.
 
 Kept by whoever reads what is due: from the first time it reads an item until that is over, also while it waits for
-another try. Only what failed is here.
+another try; and by whoever reads a stream in order, whose items wait for another try where they are. Only what failed
+is here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from ..model.parked import Parked
+from ..model.workload import Kind
 
 #: Items that are remembered; the one that was not heard of for the longest is forgotten first.
 MOST = 100_000
@@ -24,13 +26,17 @@ class RetryAgeing:
 
     def seen(self, items: Iterable[Parked]) -> None:
         """Items that are due or will be: `attempt` is the number of their next attempt."""
-        live = self._live
         for item in items:
-            if item.kind.function:
-                live[item.id] = (item.kind.function, item.kind.priority, item.due, item.attempt - 1)
-                live.move_to_end(item.id)
-        while len(live) > MOST:
-            live.popitem(last=False)
+            self.waits(item.id, item.kind, item.due, item.attempt - 1)
+
+    def waits(self, id: str, kind: Kind, due: float, attempts: int) -> None:
+        """An item that failed in so many attempts, and is due then."""
+        live = self._live
+        if kind.function:
+            live[id] = (kind.function, kind.priority, due, attempts)
+            live.move_to_end(id)
+            if len(live) > MOST:
+                live.popitem(last=False)
 
     def started(self, ids: Iterable[str]) -> None:
         """Items that are out wait no longer; their attempts still count."""

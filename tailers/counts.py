@@ -20,7 +20,7 @@ class TailerCounts:
     unreadable: int = 0  # of those read, with a priority or a deadline that cannot be read
     completed: int = 0  # items that got on: done, parked, dead, or an attempt that counted
     stale_writes: int = 0  # refused by a store because another owner had taken the source
-    ageing: RetryAgeing = field(default_factory=RetryAgeing)  # of those that came back from the delay service
+    ageing: RetryAgeing = field(default_factory=RetryAgeing)  # of those that failed and are read again
 
     def refused(self) -> None:
         """A stale write was refused."""

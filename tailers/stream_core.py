@@ -242,6 +242,7 @@ class StreamCore:
     def _push_flight(self, items: Items, counts: Counter[Cell]) -> None:
         if items.partition.is_troubled(items.batch.positions):
             remember(items)
+            self._counts.ageing.started(items.mapped.ids)
         self._hand_out(Push(items, counts))
 
     def started(self, steps: Sequence[StartStep]) -> None:
@@ -284,6 +285,8 @@ class StreamCore:
         indexes = self.detaching.succeeded(out, indexes)
         if len(indexes) < len(positions):
             positions = [positions[index] for index in indexes]
+        if part.is_troubled(positions):
+            self._counts.ageing.over(*[items.mapped.ids[index] for index in indexes])
         part.settle(positions, Fate.SUCCEEDED)
         part.window.give(len(indexes), out.release(indexes))
         self._counts.settled += len(indexes)

@@ -36,10 +36,13 @@ SCHEMA = (
     + usage.SCHEMA
 )
 
+#: Among the checkpoints: of which log those of the delay service are. Not a name that a tailer can have.
+DELAY_LOG_NOTE = "@delay-log"
+
 #: What nobody would find any more if the state were elsewhere; what is made anew by itself (functions, owners) or told
 #: only for a time (results, replays that are over) is not among it.
 _KEPT = {
-    "checkpoints": "SELECT count(*) FROM checkpoint_marks",
+    "checkpoints": f"SELECT count(*) FROM checkpoint_marks WHERE source <> '{DELAY_LOG_NOTE}'",
     "rows of failed items": "SELECT count(*) FROM ledger",
     "dead letters": "SELECT count(*) FROM dead_letters",
     "gates": "SELECT count(*) FROM gates_by_name",

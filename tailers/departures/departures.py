@@ -237,6 +237,8 @@ class Departures:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
             tries = () if throttled_only else item.tries(item.ended.reason, self._seen.wall)
             after = suspect(row, item.position, history, due=due, tries=tries)
+            if history.attempt > 1:
+                self._counts.ageing.waits(item.id, item.kind, due or self._seen.wall, history.attempt - 1)
         elif home is not None and row is not None:
             after = throttled(row, history, due)
         going = departure(item, Fate.DELAYED, begin(Way.COUNT, row, after), home)

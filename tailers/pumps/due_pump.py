@@ -47,10 +47,6 @@ class DuePump(StreamPump):
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         return [self._read_each(), *self.loops(), self._start()]
 
-    async def close(self) -> None:
-        self.counts.ageing.clear()
-        await super().close()
-
     @property
     def clogged(self) -> str:
         """One function's full window keeps no other from being read."""

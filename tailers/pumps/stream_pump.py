@@ -178,6 +178,7 @@ class StreamPump(Pump):
 
     async def close(self) -> None:
         """Leaves the row empty when nothing can be running any more, so that the next owner need not wait."""
+        self.counts.ageing.clear()
         await self._succession.close()
         await self.source.close()
         with contextlib.suppress(TailraceError, TimeoutError):

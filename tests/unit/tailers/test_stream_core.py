@@ -191,6 +191,47 @@ def test_large_items_are_read_again_while_there_is_memory_for_their_bytes() -> N
     assert world.core.holding.to_reread() == [] and world.core.holding.reading_again == 4
 
 
+def test_an_item_in_order_that_goes_on_failing_ages_until_it_is_over() -> None:
+    # Given an item that later ones wait for, which failed
+    world = World(order="partition")
+    world.core.seen.monotonic, world.core.seen.wall = 100.0, 5000.0
+    world.read(0, 1)
+    ages = lambda: world.counts.ageing.ages(world.core.seen.wall)  # noqa: E731
+    assert ages() == []
+
+    def fails() -> None:
+        (out,) = world.pushed()
+        world.core.ended(out, {0: Ended(Outcome.RETRY, "boom", after=10.0)})
+        ((counted, _),) = world.core.decided.departures
+        world.core.decided.departures = []
+        counted.leg = counted.leg._replace(step=Step.DONE)
+        world.core.departures.arrived([counted])
+
+    def passes(seconds: float) -> None:
+        world.core.seen.monotonic += seconds
+        world.core.seen.wall += seconds
+        world.core.offer()
+
+    # Then it waits from the time on at which it is due, and has spent an attempt
+    fails()
+    name, priority = CELL[:2]
+    assert ages() == [(name, priority, 0.0, 1)]
+    world.grant(0)
+    passes(40.0)
+    assert ages() == [(name, priority, pytest.approx(30.0), 1)]
+    # When it is handed out it waits no longer, and when it fails again it has spent another
+    world.grant(10)
+    passes(1.0)
+    assert ages() == [(name, priority, 0.0, 1)]
+    fails()
+    assert ages() == [(name, priority, 0.0, 2)]
+    # And once it is done it is nowhere
+    passes(11.0)
+    (out,) = world.pushed()
+    world.core.succeeded(out, [0])
+    assert ages() == []
+
+
 #: The files of the core, which neither await nor ask a clock.
 CORE = (
     "stream_core",

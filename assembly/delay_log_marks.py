@@ -1,0 +1,85 @@
+"""Checkpoints of the delay service that are not of the log which it has now: they are forgotten before anything reads.
+
+They are positions. In another log, or in one that lost its end, what is parked next gets positions below them: it would
+be taken for moved on or done, never be read, and be trimmed. Without them a log is read from its start: what was done
+already and not trimmed comes once more, and the ledger starts none of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from ..delay_service.turn import SOURCE
+from ..model.errors import StaleFence, Unavailable
+from ..model.parked import due_stream
+from ..stores.checkpoints.checkpoints import Checkpoints, Mark
+from ..stores.engines import EMBEDDED
+from ..stores.log.log import Log
+from ..stores.state.sqlite import DELAY_LOG_NOTE
+
+#: The source of the tailer that reads what is due, whose partitions are functions.
+DUE = "due"
+#: What of the options says which log it is.
+_PLACE = ("engine", "url", "bootstrap_servers", "prefix")
+#: Seconds for which a log that does not answer is asked at the start.
+PATIENCE = 10.0
+_EPOCH = 1
+
+_LOG = logging.getLogger("tailrace.stores")
+
+
+async def forget_marks_of_another_log(checkpoints: Checkpoints, log: Log, choice: Mapping[str, Any]) -> None:
+    """Looks at `log`, which is the one of `choice`. A store that is away is not waited for: it is said that nothing was
+    compared."""
+    try:
+        why = await _why(checkpoints, log, log_name(choice))
+        if why:
+            for source in (SOURCE, DUE):
+                await checkpoints.forget(source)
+            await _note(checkpoints, log_name(choice))
+            _LOG.warning("the delay service's checkpoints are not of its log: %s. All that is in it is read again", why)
+    except (Unavailable, TimeoutError) as error:
+        why = str(error) or type(error).__name__
+        _LOG.warning("the delay service's checkpoints were not compared with its log (`delay_log`): %s", why)
+
+
+def log_name(choice: Mapping[str, Any]) -> str:
+    """A name of the log of `delay_log` in stores.yaml, without its secrets; empty for the node's own file, of which
+    checkpoints are that have no note."""
+    engine = str(choice.get("engine", EMBEDDED))
+    if engine == EMBEDDED:
+        return ""
+    place = {key: choice[key] for key in _PLACE if key in choice}
+    return f"{engine} {hashlib.sha256(json.dumps(place, sort_keys=True, default=str).encode()).hexdigest()[:16]}"
+
+
+async def _why(checkpoints: Checkpoints, log: Log, name: str) -> str:
+    """Why the checkpoints are not of this log; empty: they are."""
+    noted = next(iter(await checkpoints.load(DELAY_LOG_NOTE)), "")
+    if noted != name:
+        return f"they are of {noted or 'delay.db, or an earlier version'}, and it is {name or 'delay.db'} (`delay_log`)"
+    marks = {stream: mark.position for stream, mark in (await checkpoints.load(SOURCE)).items()}
+    marks |= {due_stream(function): mark.position for function, mark in (await checkpoints.load(DUE)).items()}
+    marks = {stream: position for stream, position in marks.items() if position}
+    async with asyncio.timeout(PATIENCE):
+        bounds = await asyncio.gather(*[log.bounds(stream) for stream in marks])
+    for (stream, position), found in zip(marks.items(), bounds, strict=True):
+        end = found[0].end if 0 in found else 0
+        if end < position:
+            return f"that of {stream} is {position}, and the stream ends at {end}"
+    return ""
+
+
+async def _note(checkpoints: Checkpoints, name: str) -> None:
+    """Notes of which log they are from now on. What cannot be noted is looked at again by the next start."""
+    await checkpoints.forget(DELAY_LOG_NOTE)
+    if name:
+        with contextlib.suppress(StaleFence):
+            await checkpoints.open(DELAY_LOG_NOTE, _EPOCH)
+            await checkpoints.commit(DELAY_LOG_NOTE, _EPOCH, {name: Mark(1)})
