@@ -3,6 +3,7 @@ closed."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ class Cell(NamedTuple):
 class Closed(NamedTuple):
     """Items that would come back held now. Empty function, collection or tenant: every one of them.
 
-    drop    they come back dropped instead
+    drop    they come back dropped instead; it is told where it decides, and goes before what is less specific
     probes  the function is clogged: so many items of the session may be out, one after another, to see whether it works
     since   wall clock seconds; 0: not known
     priority  it closes this rank and the lower ones (numbers from this one on), never a higher one
@@ -71,6 +72,17 @@ def addresses(kind: Kind) -> list[Address]:
         (None, None),
     ]
     return [(function, *each) for function in (kind.function, None) for each in labels]
+
+
+def more_specific(one: Address, other: Address) -> bool:
+    """Whether an address names all that another one names, and more."""
+    return one != other and all(theirs in (None, ours) for ours, theirs in zip(one, other, strict=True))
+
+
+def spared(dropped: Collection[Address], shut: Iterable[Address]) -> bool:
+    """Whether of what is dropped something is more specific than each that is shut around the same items: those are
+    pushed all the same, to be dropped (FL17)."""
+    return all(any(more_specific(drop, each) for drop in dropped) for each in shut)
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ def gate_end(lasting: str, until: str, now: float, zone: tzinfo | None = None) -
         return now + length
     if not until:
         return 0.0
-    if (end := _instant(until, datetime.fromtimestamp(now, zone).astimezone(zone))) is None:
+    if (end := _instant(until, now, zone)) is None:
         raise InvalidRequest(
             f'--until is {until!r:.60}: expected a time of day such as "18:00", or a time such as "2026-05-01T12:00"'
         )
@@ -33,7 +33,8 @@ def gate_end(lasting: str, until: str, now: float, zone: tzinfo | None = None) -
     return end
 
 
-def _instant(until: str, now: datetime) -> float | None:
+def _instant(until: str, now: float, zone: tzinfo | None) -> float | None:
+    """A time without a zone is one of the clock there, whose offset is that of its own day."""
     try:
         day = time.fromisoformat(until) if ":" in until and "-" not in until else None
     except ValueError:
@@ -41,12 +42,10 @@ def _instant(until: str, now: datetime) -> float | None:
     try:
         if day is None:
             end = datetime.fromisoformat(until)
-            return (end if end.tzinfo is not None else end.replace(tzinfo=now.tzinfo)).timestamp()
-        zone = day.tzinfo or now.tzinfo
-        here = now.astimezone(zone)
-        end = datetime.combine(here.date(), day, zone)
-        if end <= here:
-            end = datetime.combine(here.date() + timedelta(days=1), day, zone)
-        return end.timestamp()
+            return end.replace(tzinfo=end.tzinfo or zone).timestamp()
+        zone = day.tzinfo or zone
+        today = datetime.fromtimestamp(now, zone).date()
+        ends = (datetime.combine(today + timedelta(days=days), day, zone).timestamp() for days in (0, 1))
+        return next((end for end in ends if end > now), None)
     except (ValueError, OverflowError, OSError):
         return None

@@ -15,7 +15,7 @@ from .intake import Intake
 from .outages import Outages
 from .returns import Returns
 from .roster import Roster
-from .rules.gate import DROP, sentence
+from .rules.gate import DROP, PAUSE, sentence
 from .sessions import TailerSession, WorkerSession
 
 
@@ -64,7 +64,8 @@ class SessionCredits:
         total = 0
         if admits:
             sessions = sum([not tailer.patient for tailer in self._tailers.values()])
-            cells, total = self._roster.credit(self._workers.values(), sessions, self._bound, self._grace, now)
+            dropped = self._intake.gates.dropped
+            cells, total = self._roster.credit(self._workers.values(), sessions, self._bound, self._grace, now, dropped)
         before = self.cells
         changed = {cell: limit for cell, limit in cells.items() if before.get(cell) != limit}
         changed.update({cell: 0 for cell in before if cell not in cells})
@@ -90,11 +91,15 @@ class SessionCredits:
 
     def _closed(self, tailer: TailerSession) -> frozenset[Closed]:
         """What a session need not push: what gates close, what limits keep waiting, and what is clogged, unless it goes
-        through outages."""
+        through outages, or all of the function is dropped, which needs no probes."""
         gates, clogged = self._intake.gates, self._outages.closed
         shut = gates.closed
         if (gate := gates.sources.get(tailer.name)) is not None:
+            if gate.action == PAUSE:  # nothing of another gate is more specific than a source's
+                shut = frozenset(cell for cell in shut if not cell.drop)
             shut = shut.union({Closed("", reason=sentence(gate), drop=gate.action == DROP)})
         if self._closings.closed:
             shut = shut.union(self._closings.closed.values())
-        return shut if tailer.through_outages or not clogged else shut.union(clogged.values())
+        if tailer.through_outages or not clogged:
+            return shut
+        return shut.union([cell for name, cell in clogged.items() if name not in gates.dropped])

@@ -21,6 +21,7 @@ from .rules.estimate import charge, fitting
 from .rules.flow import FLOW, PAYLOAD, SESSION, Flow, Item, expired
 from .rules.limit import Limit, take_all
 from .rules.placement import WorkerPool, limit_of, place, room_of, slots_of, taken_of
+from .rules.reserve import opportunistic_slots
 from .rules.turns import HALVING, Turns
 from .rules.unit_limit import UnitLimit
 from .sessions import Assignment, TailerSession, WorkerFlight, WorkerSession
@@ -132,7 +133,7 @@ class Dispatch:
             busy += len(self._taken) - before
             room -= len(self._taken) - before
         if able.idle.size and not turns.size:
-            able.idle.serve(min(room, int(self._ceiling * (slots - kept)) - busy), most, now, self._start)
+            able.idle.serve(min(room, opportunistic_slots(self._ceiling, slots - kept) - busy), most, now, self._start)
 
     def _give_back(self, fresh: list[Flow], room: bool) -> None:
         """Takes their shares of limits from flows that were woken and not served, since they may wait long: from those

@@ -19,7 +19,7 @@ from .rules.flow import FLOW, Flow
 from .rules.gate import PAUSE, sentence
 from .rules.limit import Limit
 from .rules.placement import limit_of, room_of, slots_of, taken_of
-from .rules.reserve import entitled
+from .rules.reserve import entitled, opportunistic_slots
 from .rules.unit_limit import UnitLimit
 
 #: Kinds that are named of those that have a limit's room, the largest first.
@@ -79,7 +79,7 @@ def _kept(core: Core, function: RosterFunction, flow: Flow, now: float) -> Hold 
     pools, limits = function.able.pools, core.limits
     slots, busy = slots_of(pools), taken_of(pools)
     kept = limits.kept(function.able)
-    if function.opportunistic and busy >= int(core.config.opportunistic_ceiling * (slots - kept)):
+    if function.opportunistic and busy >= opportunistic_slots(core.config.opportunistic_ceiling, slots - kept):
         return Hold(Reason.RESERVE, f"it is opportunistic, and {busy} of {slots} slots are busy: others have the rest")
     if kept and busy >= int(slots - kept) and not entitled(flow.reserves_of, now):
         return Hold(Reason.RESERVE, f"{kept:g} of {slots} slots stay empty for reserves that are not lent")

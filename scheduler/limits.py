@@ -19,6 +19,7 @@ from .rules.adaptive import AdaptiveLimit
 from .rules.charges import Charges
 from .rules.estimate import Charged, Used, learn, used_of
 from .rules.flow import EXTRA, FLOW, KIND, Flow, Item
+from .rules.reserve import Reserve
 from .rules.retry_budget import RetryBudget
 from .rules.unit_limit import UnitLimit
 from .sessions import WorkerSession
@@ -46,11 +47,17 @@ class Limits:
         self._workers = workers
 
     def kept(self, able: Able) -> float:
-        """Slots of these pools that stay empty for reserves that are not lent."""
-        keeping = [reserve for reserve in self.charges.reserves.values() if not reserve.lend]
-        return sum(
-            [reserve.unused() for reserve in keeping if any(flow.function.able is able for flow in reserve.flows)]
-        )
+        """Slots of these pools that stay empty for reserves that are not lent: those of a function also before its
+        first item came."""
+        keeping = [(key[0], reserve) for key, reserve in self.charges.reserves.items() if not reserve.lend]
+        return sum([reserve.unused() for name, reserve in keeping if self._runs_in(able, name, reserve)])
+
+    def _runs_in(self, able: Able, name: str, reserve: Reserve) -> bool:
+        """Whether what has the reserve runs in these pools: a function, or what a tenant ever had."""
+        function = self._roster.functions.get(name)
+        if function is not None and able is function.able:
+            return True
+        return any(flow.function.able is able for flow in reserve.flows)
 
     def flow(self, function: RosterFunction, kind: Kind, now: float, *, again: bool = False) -> Flow:
         """The flow of a kind, or of its retries; it is made when there is none."""
@@ -292,6 +299,8 @@ class Limits:
     def _regroup(self, now: float) -> None:
         """Other labels tell flows apart from now on: what waits and what is out moves into those."""
         self.metering = False
+        for reserve in self.charges.reserves.values():
+            reserve.flows.clear()  # nothing is counted on the former ones any more; the new ones are resolved next
         for part in self._parts():
             former, part.flows = part.flows, {}
             if part.able is not None:

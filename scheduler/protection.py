@@ -118,10 +118,15 @@ class Protection:
     def numbered(self, now: float) -> None:
         """Quotas changed, and with them perhaps the numbers of limits."""
         off = [key for key in self.adaptive if not self._numbers(key[0]).on]
+        free = [name for name in self.budgets if self._part(name) >= 1]
         for key in off:
             del self.adaptive[key]
-        if off:
+        for name in free:
+            del self.budgets[name]
+        if off or free:
             self._adapt(now)
+        for name, budget in self.budgets.items():
+            budget.part = self._part(name)
         for (downstream, _), limit in self.adaptive.items():
             limit.numbered(self._numbers(downstream), now)
 
@@ -267,8 +272,7 @@ class Protection:
                 self.adaptive[name, ""] = limit = AdaptiveLimit(name, "", self._numbers(name), now)
                 limit.begin(now)
         for name in self._failing:
-            part = min([self._numbers(each).retries for each in self._charges.downstreams(name)], default=1.0)
-            if part < 1:
+            if (part := self._part(name)) < 1:
                 self.budgets[name] = RetryBudget(name, part, now)
         self._wanted, self._back, self._failing = {}, set(), set()
         self._adapt(now)
@@ -278,6 +282,10 @@ class Protection:
         full = {name for name, count in self._accounts.items() if count >= self._most(name)}
         self._limits.adapt(self.adaptive, full, self.budgets, now)
         self._intake.forget_routes()  # items of other kinds may share a flow from now on
+
+    def _part(self, function: str) -> float:
+        """Which part of its first attempts retries of a function may be; 1: as many as there are."""
+        return min([self._numbers(each).retries for each in self._charges.downstreams(function)], default=1.0)
 
     def _numbers(self, downstream: str) -> Adaptive:
         quota = self._charges.quota(("", "", "", downstream, ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from ..model.demand import Cell
@@ -10,7 +10,7 @@ from ..model.function_spec import FunctionSpec
 from ..model.limits import Quota
 from ..model.priority import Priority
 from .rules.cost import Metered
-from .rules.credit import cell_limit, session_total, steady
+from .rules.credit import LEAST_CELL, cell_limit, session_total, steady
 from .rules.flow import EXTRA, Flow, Item, Room
 from .rules.placement import WorkerPool
 from .rules.share import FIRST_CHOICE
@@ -184,10 +184,16 @@ class Roster:
         self.ables = list(sets.values())
 
     def credit(
-        self, workers: Iterable[WorkerSession], sessions: int, bound: int, grace: float, now: float
+        self,
+        workers: Iterable[WorkerSession],
+        sessions: int,
+        bound: int,
+        grace: float,
+        now: float,
+        dropped: Collection[str] = (),
     ) -> tuple[dict[Cell, int], int]:
         """Every cell's limit for one session, and its total. A function keeps its cells for `grace` seconds after its
-        last worker went."""
+        last worker went; of one that is `dropped` items are pushed without any, so that they are dropped."""
         pools = [pool for worker in workers if worker.able for pool in worker.pools.values()]
         capacity = sum(pool.full + pool.spare for pool in pools if not pool.alone)
         least = FIRST_CHOICE if self.choosing else 0
@@ -200,7 +206,8 @@ class Roster:
             if gone is not None and now - gone >= grace:
                 function.capacity = 0
             room = (function.spare, max(least, function.choice))
-            limit = cell_limit(function.capacity, total, self._lane_items, share, function.quota, *room)
+            capacity = max(function.capacity, LEAST_CELL) if name in dropped else function.capacity
+            limit = cell_limit(capacity, total, self._lane_items, share, function.quota, *room)
             if limit:
                 for level in range(LEVELS):
                     cells[Cell(name, level)] = limit

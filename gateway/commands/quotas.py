@@ -239,15 +239,14 @@ def quota_apply(
 ) -> None:
     """Replace all quotas by those of a file, as one version, and wait until the schedulers say that it is in force.
     What is not in the file is no longer limited. Exit code 1 when some have not said so in time."""
-    from ..quota_plan import differences, warnings
+    from ..quota_plan import warnings
 
     patience = _patience(wait)
     snapshot = found_gateway.ask(gateway, lambda client: client.limits())
     wanted = _read(file, snapshot)
     for warning in warnings(wanted, snapshot.functions):
         terminal.complain(f"warning: {warning}")
-    changes = bool(differences(snapshot.quotas, wanted))
-    version = _apply(gateway, snapshot, wanted, why) if changes else snapshot.quotas_version
+    version, changes = _apply(gateway, snapshot, wanted, why)
     _confirmed(gateway, version, patience, f"{len(wanted)} quotas" if changes else "nothing changes", changes, as_json)
 
 
@@ -281,8 +280,8 @@ def quota_rollback(
         kept = f"{changes[-1].version} to {changes[0].version}" if changes else "none"
         terminal.not_found(f"no version {version} is kept: `tailrace quota history` shows those that are ({kept})")
     snapshot = found_gateway.ask(gateway, lambda client: client.limits())
-    made = _apply(gateway, snapshot, list(found[0].quotas), why or f"rollback to version {version}")
-    _confirmed(gateway, made, patience, f"the quotas of version {version}", True, as_json)
+    made, changes = _apply(gateway, snapshot, list(found[0].quotas), why or f"rollback to version {version}")
+    _confirmed(gateway, made, patience, f"the quotas of version {version}", changes, as_json)
 
 
 def _patience(wait: str) -> float:
@@ -370,12 +369,16 @@ def _check_known(function: str, snapshot: Snapshot) -> None:
         raise UnknownFunction(f"no worker has ever registered {function!r}: {meant(function, known)}")
 
 
-def _apply(gateway: str | None, snapshot: Snapshot, quotas: list[Quota], why: str) -> int:
+def _apply(gateway: str | None, snapshot: Snapshot, quotas: list[Quota], why: str) -> tuple[int, bool]:
+    """Makes them all quotas; the version of these, and whether that changed anything: else there is no new one."""
     from ...foundation.identity import whoami
     from ...model.limits import QuotaChange
+    from ..quota_plan import differences
 
+    if not differences(snapshot.quotas, quotas):
+        return snapshot.quotas_version, False
     change = QuotaChange(snapshot.quotas_version, whoami(), why, 0.0, tuple(quotas))
-    return found_gateway.ask(gateway, lambda client: client.apply_quotas(change))
+    return found_gateway.ask(gateway, lambda client: client.apply_quotas(change)), True
 
 
 def _read(file: Path, snapshot: Snapshot) -> list[Quota]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ...model.demand import Closed
+from ...model.demand import Closed, more_specific
 from ...model.gate import Gate, GateKey
 from ...model.workload import Kind
 
@@ -26,11 +26,12 @@ class Gates:
     """The gates that are set. Invariant: at most one gate for each key; `resume` is the absence of one.
 
     closed       what they close to all sessions; what a source's gate closes is told to the sessions of that source
+    dropped      the functions of which a gate drops all that no other gate pauses
     sources      the gates of sources, by source
     downstreams  whether any stands before a downstream, so that it matters which functions call it
     """
 
-    __slots__ = ("_calls", "_gates", "closed", "downstreams", "sources")
+    __slots__ = ("_calls", "_gates", "closed", "downstreams", "dropped", "sources")
 
     def __init__(
         self,
@@ -42,12 +43,17 @@ class Gates:
         self._calls = calls
         self.sources = {gate.source: gate for gate in self._gates.values() if gate.source}
         self.downstreams = any(gate.downstream for gate in self._gates.values())
-        self.closed: frozenset[Closed] = frozenset(
-            Closed(function, gate.collection, gate.tenant, sentence(gate), gate.action == DROP)
+        cells = [
+            (gate, Closed(function, gate.collection, gate.tenant, sentence(gate), gate.action == DROP))
             for gate in self._gates.values()
             if not gate.source
             for function in self._functions(gate, functions)
+        ]
+        paused = [(gate, cell) for gate, cell in cells if not cell.drop] if self.downstreams else []
+        self.closed: frozenset[Closed] = frozenset(
+            cell for gate, cell in cells if not cell.drop or _decides(gate, cell, paused)
         )
+        self.dropped = frozenset(cell.function for cell in self.closed if cell.drop and cell.which[1:] == (None, None))
 
     def of(self, kind: Kind, source: str = "") -> Gate | None:
         """The gate that stands before items of this kind from this source; None: the way is open."""
@@ -84,6 +90,12 @@ def decisive(gates: Iterable[Gate]) -> Gate | None:
     standing = list(gates)
     nearest = [gate for gate in standing if not any(_more_specific(other, gate) for other in standing)]
     return min(nearest, key=lambda gate: (gate.action != PAUSE, gate.key), default=None)
+
+
+def _decides(gate: Gate, dropped: Closed, paused: Iterable[tuple[Gate, Closed]]) -> bool:
+    """Whether a tailer may take what is dropped for more specific than all that is paused and looks less so to it: it
+    does not know which gates are of downstreams."""
+    return all(_more_specific(gate, other) for other, cell in paused if more_specific(dropped.which, cell.which))
 
 
 def _more_specific(gate: Gate, other: Gate) -> bool:

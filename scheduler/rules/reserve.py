@@ -47,3 +47,8 @@ class Reserve:
 def entitled(reserves: Iterable[Reserve], now: float) -> bool:
     """Whether a flow with these reserves is below one of them."""
     return any(reserve.left(now) > 0 for reserve in reserves)
+
+
+def opportunistic_slots(ceiling: float, slots: float) -> int:
+    """How many of the slots that are kept for nobody opportunistic functions may fill; of few one, if there is one."""
+    return max(1, int(ceiling * slots)) if slots >= 1 else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...model.demand import Closed
+from ...model.demand import Address, Closed, spared
 from ...model.workload import Kind
 from .kinds import Kinds
 
@@ -13,15 +13,18 @@ LaneAddress = tuple[str | None, str | None]
 
 
 class ShutLanes:
-    """The closed cells of a demand. What an operator drops is leased: the scheduler answers `dropped`."""
+    """The closed cells of a demand. What an operator drops is leased, unless something closes it that is not less
+    specific: the scheduler answers `dropped`. But of a function that is closed whole no tenant alone is leased."""
 
     def __init__(self, closed: Iterable[Closed]) -> None:
         self._whole: dict[LaneAddress, int] = {}  # each with the highest rank that is closed
         self._tenants: dict[LaneAddress, dict[str, int]] = {}
+        self._dropped: set[Address] = set()
         for each in closed:
-            if each.drop:
-                continue
             function, collection, tenant = each.which
+            if each.drop:
+                self._dropped.add(each.which)
+                continue
             address = (function, collection)
             if tenant is None:
                 self._whole[address] = min(each.priority, self._whole.get(address, each.priority))
@@ -31,35 +34,49 @@ class ShutLanes:
 
     def shut(self, function: str, priority: int, collection: str) -> bool:
         """Whether nothing of the collection may be leased at this priority."""
-        for address in _addresses(function, collection):
-            highest = self._whole.get(address)
-            if highest is not None and priority >= highest:
-                return True
-        return False
+        around = self._around(function, priority, collection)
+        return bool(around) and not self._spared(around, function, collection, None)
 
     def shuts(self, kind: Kind) -> bool:
         """Whether nothing of this kind may be leased."""
         function, priority, collection, tenant = kind
-        return self.shut(function, priority, collection) or any(
-            each.get(tenant, priority + 1) <= priority for each in self._closed_tenants(function, collection)
-        )
+        if self.shut(function, priority, collection):
+            return True
+        mine = [
+            (*lane, tenant)
+            for lane in _lanes(function, collection)
+            if (tenants := self._tenants.get(lane)) and tenants.get(tenant, priority + 1) <= priority
+        ]
+        around = [*mine, *self._around(function, priority, collection)] if mine else []
+        return bool(mine) and not self._spared(around, function, collection, tenant)
 
     def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
         """The kinds of a lane whose tenants are closed."""
         if not self._tenants:
             return frozenset()
         function, priority, collection = kinds.lanes[lane]
-        closed = self._closed_tenants(function, collection)
+        closed = [each for lane in _lanes(function, collection) if (each := self._tenants.get(lane))]
         tenants = {tenant for each in closed for tenant, highest in each.items() if priority >= highest}
-        numbers = (kinds.numbers.get(Kind(*kinds.lanes[lane], tenant)) for tenant in tenants)
+        shut = [Kind(function, priority, collection, tenant) for tenant in tenants]
+        if self._dropped:
+            shut = [kind for kind in shut if self.shuts(kind)]
+        numbers = (kinds.numbers.get(kind) for kind in shut)
         return frozenset(number for number in numbers if number is not None)
 
-    def _closed_tenants(self, function: str, collection: str) -> list[dict[str, int]]:
-        """The tenants that are closed there, each with the highest rank: here, in all of the function, everywhere."""
-        some = [self._tenants.get(address) for address in _addresses(function, collection)]
-        return [each for each in some if each]
+    def _around(self, function: str, priority: int, collection: str) -> list[Address]:
+        """What closes all of the collection."""
+        whole = self._whole
+        return [(*lane, None) for lane in _lanes(function, collection) if whole.get(lane, priority + 1) <= priority]
+
+    def _spared(self, around: list[Address], function: str, collection: str, tenant: str | None) -> bool:
+        """Whether that is dropped by what is more specific than all that is closed around it."""
+        if not self._dropped:
+            return False
+        lanes = _lanes(function, collection)
+        dropped = [each for lane in lanes for each in ((*lane, None), (*lane, tenant)) if each in self._dropped]
+        return spared(dropped, around)
 
 
-def _addresses(function: str, collection: str) -> tuple[LaneAddress, ...]:
+def _lanes(function: str, collection: str) -> tuple[LaneAddress, ...]:
     """What lies around a lane: all of its function, itself, and everything."""
     return (function, None), (function, collection), (None, None)

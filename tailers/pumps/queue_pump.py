@@ -114,7 +114,7 @@ class QueuePump(Pump):
             cells = {cell: left for cell, left in cells.items() if cell not in asked}
         if not cells:
             return False
-        demand = Demand(cells, credit.closed, total, min(room.bytes, PIECE_BYTES))
+        demand = Demand(cells, credit.for_queue, total, min(room.bytes, PIECE_BYTES))
         sent = self.clock.monotonic()
         task = asyncio.create_task(self._push_claimed(demand, sent))
         self._claims[task] = cells

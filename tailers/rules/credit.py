@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...model.demand import Address, Cell, Closed, addresses
+from ...model.demand import Address, Cell, Closed, addresses, spared
 from ...model.workload import Kind
 
 #: Kinds whose gate was looked up; forgotten whole when full.
@@ -31,7 +31,9 @@ class Credit:
         self.total = 0
         self.out = 0
         self.closed: frozenset[Closed] = frozenset()
+        self.for_queue: frozenset[Closed] = frozenset()  # the same, with what is dropped inside of it
         self._named: dict[Address, Closed] = {}  # by what they close: there may be many
+        self._dropped: frozenset[Address] = frozenset()
         self.clogs: dict[str, Closed] = {}
         self._probing: dict[str, int] = {}
         self._is_closed: dict[Kind, str] = {}
@@ -49,9 +51,13 @@ class Credit:
             self.total = total
 
     def close(self, closed: Iterable[Closed]) -> None:
-        """The closed cells, whole. What a gate drops is pushed all the same and comes back dropped."""
+        """The closed cells, whole. What a gate drops is pushed all the same and comes back dropped, unless something
+        closes it that is not less specific."""
         closed = list(closed)
         self.closed = frozenset(cell for cell in closed if not cell.drop and not cell.probes)
+        dropped = frozenset(cell for cell in closed if cell.drop)
+        self.for_queue = self.closed | dropped if self.closed else self.closed
+        self._dropped = frozenset(cell.which for cell in dropped)
         self._named = {}
         for cell in self.closed:
             former = self._named.get(cell.which)
@@ -176,8 +182,11 @@ class Credit:
             return ""
         reason = self._is_closed.get(kind)
         if reason is None:
-            near = [cell for which in addresses(kind) if (cell := self._named.get(which)) is not None]
-            reason = next((cell.reason or "closed" for cell in near if kind.priority >= cell.priority), "")
+            near = addresses(kind)
+            shut = [cell for which in near if (cell := self._named.get(which)) and kind.priority >= cell.priority]
+            reason = (shut[0].reason or "closed") if shut else ""
+            if shut and self._dropped and spared(self._dropped.intersection(near), [cell.which for cell in shut]):
+                reason = ""
             if len(self._is_closed) >= _REMEMBERED:
                 self._is_closed.clear()
             self._is_closed[kind] = reason

@@ -248,6 +248,16 @@ class LeasingLaws:
         await put(engine, NewItem(MAIL, b""))
         assert len((await take(engine, wanting(closed=[Closed("mail", drop=True)]))).ids) == 1
 
+    async def test_what_is_dropped_inside_of_what_is_paused_is_handed_out_and_nothing_else(
+        self, engine: QueueEngine
+    ) -> None:
+        news = Kind("mail", 2, "news", "ann")
+        await put(engine, NewItem(news, b""), NewItem(Kind("mail", 2, "welcome", "ann"), b""), NewItem(MAIL, b""))
+        closed = [Closed("mail"), Closed("mail", "news", drop=True)]
+        assert (await take(engine, wanting(closed=closed))).kinds == [news]
+        assert await nothing(engine, wanting(closed=closed))
+        assert len((await take(engine)).ids) == 2
+
 
 class UsedOnceLaws:
     """Only what has something waiting costs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -41,6 +42,20 @@ def test_the_next_day_may_have_another_offset() -> None:
 def test_a_time_without_a_zone_is_local() -> None:
     assert gate_end("", "2026-05-01T12:00", NOON, ZoneInfo("Asia/Tokyo")) == at(2026, 5, 1, 12, zone="Asia/Tokyo")
     assert gate_end("", "2026-05-01T12:00Z", NOON, ZoneInfo("Asia/Tokyo")) == at(2026, 5, 1, 12)
+
+
+def test_a_local_time_has_the_offset_of_its_own_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a machine whose clocks go forward in the night after
+    try:
+        monkeypatch.setenv("TZ", "Europe/Zurich")
+        time.tzset()
+        # When a gate is to end at a time after that, Then it is that time on the clocks of then
+        assert gate_end("", "2026-05-01T12:00", NOON) == at(2026, 5, 1, 12, zone="Europe/Zurich")
+        assert gate_end("", "08:00", NOON) == at(2026, 3, 29, 8, zone="Europe/Zurich")
+        assert gate_end("", "18:00", NOON) == at(2026, 3, 28, 18, zone="Europe/Zurich")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unit.scheduler.test_scheduler_core import WALL, core, flight, sent, tailer_of, worker_of
 
-from tailrace.model.demand import Closed
+from tailrace.model.demand import Cell, Closed
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.gate import Gate
 from tailrace.model.outcome import Outcome
@@ -89,3 +89,53 @@ def test_a_tenant_that_is_paused_is_so_in_every_function() -> None:
     made.apply([Gate("", "", "pause", tenant="x")], [], [], 2, 1.0)
     assert how(tailer) == {items[0]: Outcome.HELD, items[1]: Outcome.HELD}
     assert [(each.function, each.tenant) for each in tailer.closed] == [("", "x")]
+
+
+def test_a_function_without_workers_is_dropped_too() -> None:
+    # Given a function that somebody registered once, of which no worker is left, and a tailer without credit for it
+    made = core()
+    worker_of(made, names=("b",))
+    tailer = tailer_of(made)
+    made.apply([], [], [FunctionSpec("a")], 2, 1.0)
+    assert not made.credits.get(Cell("a", 0))
+    # When an operator drops it, Then there is credit to push its items, and they come back dropped
+    made.apply([Gate("a", "", "drop", "ann", "broken")], [], [], 3, 1.0)
+    assert 0 < made.credits[Cell("a", 0)] == tailer.cells[Cell("a", 0)] <= made.credits[Cell("b", 0)]
+    [item] = push(made, tailer, 1, Kind("a"))
+    assert how(tailer) == {item: Outcome.DROPPED}
+    # And none when the gate is gone
+    made.apply([], [], [], 4, 1.0)
+    assert not made.credits.get(Cell("a", 0))
+
+
+def test_what_is_clogged_and_dropped_is_not_told_to_be_tried_one_by_one() -> None:
+    # Given a function that is clogged
+    made = core()
+    worker_of(made)
+    tailer = tailer_of(made)
+    clog = made.outages.closed["a"] = Closed("a", reason="503", probes=1, since=WALL)
+    made.apply([], [], [], 2, 1.0)
+    assert tailer.closed == {clog}
+    # When it is dropped whole, Then tailers push all of it; but not where a part of it is
+    made.apply([Gate("a", "", "drop")], [], [], 3, 1.0)
+    assert tailer.closed is not None and [cell.drop for cell in tailer.closed] == [True]
+    made.apply([Gate("a", "news", "drop")], [], [], 4, 1.0)
+    assert clog in tailer.closed
+
+
+def test_a_tailer_hears_of_what_is_dropped_only_where_that_decides() -> None:
+    # Given a collection that is dropped, of a function that is paused
+    made = core()
+    worker_of(made)
+    orders, mails = tailer_of(made, session="orders"), tailer_of(made, session="mails")
+    gates = [Gate("a", "", "pause"), Gate("a", "news", "drop")]
+    made.apply(gates, [], [PAY], 2, 1.0)
+    assert orders.closed == mails.closed and {cell.drop for cell in orders.closed or ()} == {True, False}
+    # When a source is paused, Then its tailer hears of no drop, and the other one does
+    made.apply([*gates, Gate("", "", "pause", source="orders")], [], [], 3, 1.0)
+    assert [any(cell.drop for cell in each.closed or ()) for each in (orders, mails)] == [False, True]
+    # And of a downstream that the function calls no tailer does, since no gate is the more specific one
+    made.apply([*gates, Gate("", "", "pause", downstream="stripe")], [], [], 4, 1.0)
+    assert not any(cell.drop for each in (orders, mails) for cell in each.closed or ())
+    [item] = push(made, mails, 1, Kind("a", collection="news"))
+    assert how(mails) == {item: Outcome.HELD}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any
 
 import pytest
@@ -333,6 +333,26 @@ def test_retries_are_a_part_of_first_attempts_and_wait_beyond_it() -> None:
     back = [end for end in world.ended if end.outcome == Outcome.HELD]
     assert back and all(end.after for end in back if end.reason == "retry_budget")
     assert {state.function for state in inspect(world.core, "s", world.now).retries} == {"a"}
+
+
+def test_the_budget_of_retries_follows_its_quota_also_while_there_is_one() -> None:
+    # Given a function of which retries have a budget, since first attempts fail
+    world, fails = World(takes=0.1), cycle([True, False])
+    world.verdict = lambda kind, attempt: Ended(Outcome.RETRY, "no") if attempt == 1 and next(fails) else None
+    world.wanted = {A: 10}
+    world.run(1, 0.05)
+    [budget] = world.core.protection.budgets.values()
+    assert budget.part == pytest.approx(0.2)
+    # When the quota of what it calls says another part, Then that is in force
+    world.core.apply([], [Quota(downstream="d", adaptive=Adaptive(retries=0.8))], [], 2, world.now)
+    assert world.core.protection.budgets == {"a": budget} and budget.part == pytest.approx(0.8)
+    # And when it says that there is none, retries are held up by none any more
+    world.push(*[A] * 100, attempt=2)
+    world.core.apply([], [Quota(downstream="d", adaptive=Adaptive(retries=1.0))], [], 3, world.now)
+    assert not world.core.protection.budgets
+    first = world.now
+    world.run(1, 0.05)
+    assert world.starts(first, world.now, attempt=2)["a"] == 100
 
 
 def test_a_lone_retry_starts_within_a_second() -> None:

@@ -14,11 +14,13 @@ from unit.scheduler.test_scheduler_core import SIZES, WALL, core, flight, worker
 
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota
+from tailrace.model.outcome import Outcome
 from tailrace.model.unit_rate import UnitRate
-from tailrace.model.workload import FLIGHT_ITEMS, Kind
+from tailrace.model.workload import FLIGHT_ITEMS, Ended, Kind, Outcomes
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.holds import holds
 from tailrace.scheduler.rules.explain import Reason
+from tailrace.scheduler.rules.flow import KIND
 from tailrace.scheduler.rules.reserve import WINDOW, Reserve
 from tailrace.scheduler.sessions import TailerSession
 
@@ -117,6 +119,42 @@ def test_a_reserve_that_is_not_lent_stays_empty_for_whoever_cannot_wait(made: Co
     assert drive(made, worker, 0.02, 0.01, {"a": 10.0, "b": 0.1}, ends)[Kind("b")] == 2
 
 
+def test_a_reserve_that_is_not_lent_is_kept_before_the_first_item_of_its_function_came(made: Core) -> None:
+    # Given a scheduler that just started, a backlog of long runs, and a function that is sure of two slots
+    worker, tailer = worker_of(made, limit=10), source_of(made)
+    made.apply([], [Quota("b", reserve=120.0, lend=False)], [], 1, 0.0)
+    push(made, tailer, *[Kind("a")] * 100)
+    ends: list[Any] = []
+    drive(made, worker, 2.0, 0.01, {"a": 1000.0, "b": 0.1}, ends)
+    assert busy(made) == 8
+    # When its first item comes, Then it starts at once
+    push(made, tailer, Kind("b"))
+    assert drive(made, worker, 0.02, 0.01, {"a": 1000.0, "b": 0.1}, ends)[Kind("b")] == 1
+
+
+def test_what_had_a_reserve_before_an_account_was_throttled_uses_it_up_no_more(made: Core) -> None:
+    # Given a function with a reserve of which several run, beside a backlog
+    worker, tailer = worker_of(made, limit=10), source_of(made)
+    specs = [FunctionSpec("a"), FunctionSpec("b", downstreams=("stripe",))]
+    made.apply([], [Quota("b", reserve=300.0)], specs, 1, 0.0)
+    push(made, tailer, *[Kind("a")] * 5000, *[Kind("b", tenant="x")] * 30)
+    ends: list[Any] = []
+    runs = {"a": 0.1, "b": 1.0}
+    drive(made, worker, 2.5, 0.01, runs, ends)
+    running = [each for each, item in worker.open.items() if item[KIND].function == "b"]
+    assert len(running) >= 4 and made.limits.metering
+    # When the account of a tenant is throttled, so that tenants are told apart, and all of it ended long ago
+    told = Ended(Outcome.THROTTLED, "429", downstream="stripe", scope="tenant")
+    ends[:] = [(at, each) for at, each in ends if each != running[0]]
+    made.report(worker, Outcomes([], {running[0]: told}), made.limits.now, WALL)
+    drive(made, worker, 40.0, 0.01, runs, ends)
+    # Then the reserve is full again, and only flows that there are have it
+    [reserve] = made.limits.charges.reserves.values()
+    assert reserve.left(made.limits.now) == pytest.approx(5 * WINDOW, rel=0.05)
+    known = {flow for part in made.roster.functions.values() for flow in part.all_flows}
+    assert reserve.flows.keys() <= known and made.limits.metering
+
+
 def test_a_tenants_reserve_is_of_all_functions_that_it_uses(made: Core) -> None:
     worker, tailer = worker_of(made, limit=10), source_of(made)
     made.apply([], [Quota(tenant="x", reserve=300.0), Quota(per="tenant", weight=1.0)], [], 1, 0.0)
@@ -159,6 +197,21 @@ def test_what_is_opportunistic_runs_only_in_what_others_leave(made: Core) -> Non
     made.apply([], [], [], 2, made.limits.now)
     drive(made, worker, 0.5, 0.01, {"a": 0.1, "c": 0.1}, ends)
     assert busy(made) == 10
+
+
+@pytest.mark.parametrize(("slots", "reserve"), [(1, 0.0), (10, 540.0)])
+def test_what_is_opportunistic_runs_also_where_there_is_one_slot_for_it(made: Core, slots: int, reserve: float) -> None:
+    # Given a worker of one slot, or one of which all slots but one are kept
+    worker, tailer = worker_of(made, limit=slots), source_of(made)
+    quotas = [Quota("c", opportunistic=True)]
+    quotas += [Quota("b", reserve=reserve, lend=False)] if reserve else []
+    made.apply([], quotas, [], 1, 0.0)
+    # When nobody else has anything, Then it runs there
+    push(made, tailer, *[Kind("c")] * 100)
+    assert drive(made, worker, 2.0, 0.01, {"c": 0.1}, [])[Kind("c")] >= 15
+    assert busy(made) == 1
+    [hold] = [each for each in holds(made, Kind("c"), "t", made.limits.now, WALL) if each.reason is Reason.RESERVE]
+    assert f"1 of {slots} slots are busy" in hold.detail
 
 
 @given(st.floats(1, 1e6), st.lists(st.tuples(st.floats(0, 30), st.floats(-100, 100)), max_size=50))

@@ -21,6 +21,7 @@ from tailrace.scheduler.rules.limit import UNLIMITED, Limit
 from tailrace.scheduler.rules.placement import PoolLimits, WorkerPool, place, room_of
 from tailrace.scheduler.rules.ranks import MOST_OWED, Ranks, parts
 from tailrace.scheduler.rules.turns import Turns, clamp_weight
+from tailrace.tailers.rules.credit import Credit
 
 SIZES = LeaseSizes()
 
@@ -193,8 +194,15 @@ def test_the_gate_that_decides_is_the_one_that_a_slow_reading_finds(gates: list[
 
     standing = [gate for gate in gates if names(gate) <= facts]
     nearest = [gate for gate in standing if not any(names(gate) < names(other) for other in standing)]
-    found = Gates(gates, calls, lambda function: calls.get(function, ())).of(kind, source)
+    made = Gates(gates, calls, lambda function: calls.get(function, ()))
+    found = made.of(kind, source)
     assert (found is None) == (not nearest)
+    if source not in made.sources:  # its tailer pushes nothing that would come back held
+        credit = Credit()
+        credit.close(made.closed)
+        paused = found is not None and found.action == "pause"
+        assert credit.is_closed(kind) or not paused
+        assert paused or found is not None or not credit.is_closed(kind)
     if found is not None:
         assert found in nearest
         assert found.action == ("pause" if any(gate.action == "pause" for gate in nearest) else "drop")
