@@ -17,8 +17,8 @@ class Trees:
     def __init__(self, functions: list[str]) -> None:
         self.pages = 0
         self.all = [
-            TreeStatus(f"job-{n}", "t", "", "running", "continue", "", 0.0, jobs=[JobStatus("a", name, [], True, False)])
-            for n, name in enumerate(functions)
+            TreeStatus(f"job-{n}", "t", "", "running", "continue", "", 0.0, jobs=[JobStatus("a", f, [], True, False)])
+            for n, f in enumerate(functions)
         ]
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
