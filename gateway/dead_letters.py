@@ -109,14 +109,16 @@ class DeadLetterDesk:
         return dict(purged)
 
     async def redrive(self, which: LetterFilter, limit: int = 100, after: int = 0) -> RedriveStep:
-        """Makes the oldest of the letters meant workloads again; go on after `next` until it is 0."""
+        """Makes the oldest of the letters meant workloads again; go on after `next` until it is 0. Of ids that no
+        letter has those are meant that items of jobs have, of whose results nothing could be made: they have none."""
         async with self._turn:
             await self._finish_begun()  # what those became may be dead by now, and its letter without their past
             letters = await self._letters.list(_asked(which), _limit(limit), after, STEP_BYTES)
             refused = await self._refused(letters)
             going = [letter for letter in letters if letter.id not in refused]
             became = await self._move(going, refused)
-        rows = [
+            lone = [] if letters or after else await self._redrive_lone(which, _limit(limit))
+        rows = lone + [
             Redriven(letter.id, letter.kind.function, became.get(letter.id, ""), refused.get(letter.id, ""))
             for letter in letters
         ]
@@ -175,6 +177,21 @@ class DeadLetterDesk:
             if letter.id not in became and letter.id not in refused and (why := homeless(letter)):
                 refused[letter.id] = why
         return became
+
+    async def _redrive_lone(self, which: LetterFilter, limit: int) -> list[Redriven]:
+        """Items of jobs that failed and have no letters, where nothing but their ids is said."""
+        if self._jobs is None or not which.ids or replace(_asked(which), ids=(), until=0.0) != EVERY:
+            return []
+        ids = [*dict.fromkeys(which.ids)][:limit]
+        answers = dict(zip(ids, await self._jobs.redrive(ids), strict=True))
+        became = [answer.workload for answer in answers.values() if answer.workload]
+        statuses = zip(became, await self._queue.status(became) if became else (), strict=True)
+        functions = {id: status.kind.function for id, status in statuses if status is not None}
+        return [
+            Redriven(id, functions.get(answer.workload, ""), answer.workload, answer.refused)
+            for id, answer in answers.items()
+            if answer.workload or answer.refused
+        ]
 
     async def _submit(self, letters: Sequence[DeadLetter]) -> dict[str, str]:
         stored = await self._queue.submit([_item(letter) for letter in letters]) if letters else []

@@ -11,6 +11,7 @@ from ..foundation.clock import SYSTEM_CLOCK
 from ..model.audit import HELD, IN_FLIGHT, UNREAD
 from ..model.did_you_mean import meant
 from ..model.errors import InvalidRequest, TailraceError, Unavailable
+from ..model.job import TreeState, TreeStatus
 from ..model.limits import Snapshot
 from ..model.priority import Priority
 from ..model.status import HANDED_OUT, SPOOLED, WorkloadStatus
@@ -56,7 +57,8 @@ async def explain_item(asks: Asks, id: str) -> dict[str, Any]:
             status = (await asked.status([id]))[0]
             if status is None:
                 return {"id": id} | (await _by_place(asked, id) or _unknown(unreachable))
-            reason, detail = resting(status, await asked.limits(), SYSTEM_CLOCK.wall(), clogged)
+            tree = None if status.ended else await _tree_of(asked, id)
+            reason, detail = resting(status, await asked.limits(), SYSTEM_CLOCK.wall(), clogged, tree)
         facts: dict[str, Any] = {
             "id": id,
             "state": status.state,
@@ -74,6 +76,14 @@ async def explain_item(asks: Asks, id: str) -> dict[str, Any]:
         return facts
     finally:
         await client.close()
+
+
+async def _tree_of(asked: GatewayClient, id: str) -> TreeStatus | None:
+    """The job of which a workload is an item; None: of none."""
+    try:
+        return await asked.job("", item=id)
+    except TailraceError:
+        return None
 
 
 async def explain_function(
@@ -145,10 +155,10 @@ def _unknown(unreachable: str) -> dict[str, Any]:
 
 
 def resting(  # noqa: PLR0911 - one return per reason
-    status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str]
+    status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str], tree: TreeStatus | None = None
 ) -> tuple[str, str]:
     """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
-    function → why."""
+    function → why; `tree`: the job of which it is an item."""
     name = status.function
     if status.ended:
         return "ended", status.reason or f"it ended as {status.state}"
@@ -156,6 +166,10 @@ def resting(  # noqa: PLR0911 - one return per reason
         return "spooled", "it is on its gateway's disk, and goes to the store by itself as soon as that takes it"
     if status.state in HANDED_OUT:
         return "handed_out", _handed_out(status, now)
+    if tree is not None and tree.state == TreeState.PAUSED:
+        return "job_paused", f"it is an item of the job {tree.id!r}, which is paused: tailrace job resume {tree.id}"
+    if tree is not None and tree.state == TreeState.ENDING:
+        return "job_ends", f"it is an item of the job {tree.id!r}, which ends, and is cancelled: {tree.why}"
     if status.due_at > now:
         last = f"; its last run failed: {status.reason}" if status.reason else ""
         return "not_due", f"it is due in {terminal.distance(status.due_at - now)}{last}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...model.dead_letter import DeadLetter, LetterFilter
-    from ...wire.ports.letters import LetterCounts, LetterPage, LetterPort
+    from ...wire.ports.letters import LetterCounts, LetterPage, LetterPort, RedriveStep
 
 dead = typer.Typer(help="Workloads that will not be tried again.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -102,25 +102,31 @@ def dead_redrive(
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Make dead letters workloads of their functions again, attempts anew. Run again after an interruption."""
+    """Make dead letters workloads of their functions again, attempts anew. Run again after an interruption. An item
+    of a job that failed without one is named by its id."""
     _something("redrive", which, every)
-    counts = found_gateway.ask(gateway, lambda client: _counts(client, which))
-    if dry_run:
-        _show_counts(counts, as_json)
-        return
-    total = sum(each.count for each in counts.counts)
     moved: dict[str, int] = {}
     refused: list[dict[str, str]] = []
+    left: LetterFilter | None = which
+    if which.ids and not dry_run:
+        left = found_gateway.ask(gateway, lambda client: _redrive_lone(client, which, moved, refused))
+    if left is not None:
+        letters: LetterFilter = left
+        counts = found_gateway.ask(gateway, lambda client: _counts(client, letters))
+        if dry_run:
+            _show_counts(counts, as_json)
+            return
+        total = sum(each.count for each in counts.counts)
 
-    async def all_of_them(client: LetterPort) -> None:
-        with terminal.progress("redriving", total) as advance:
-            await _redrive(client, which, rate, moved, refused, advance)
+        async def all_of_them(client: LetterPort) -> None:
+            with terminal.progress("redriving", total) as advance:
+                await _redrive(client, letters, rate, moved, refused, advance)
 
-    try:
-        found_gateway.ask(gateway, all_of_them)
-    except TailraceError:
-        terminal.complain(f"{sum(moved.values())} of {total} were redriven: run the same command again to go on")
-        raise
+        try:
+            found_gateway.ask(gateway, all_of_them)
+        except TailraceError:
+            terminal.complain(f"{sum(moved.values())} of {total} were redriven: run the same command again to go on")
+            raise
     if as_json:
         terminal.show_json({"redriven": moved, "refused": refused})
     else:
@@ -131,6 +137,33 @@ def dead_redrive(
             terminal.complain(f"… and {len(refused) - SHOWN} more stay")
     if refused:
         raise typer.Exit(terminal.FAILED)
+
+
+async def _redrive_lone(
+    client: LetterPort, which: LetterFilter, moved: dict[str, int], refused: list[dict[str, str]]
+) -> LetterFilter | None:
+    """Redrives what is named and has no letter: items of jobs of whose results nothing could be made. Answers which
+    letters are meant then; None: no more."""
+    from dataclasses import replace
+
+    from ...model.dead_letter import EVERY, LetterFilter
+
+    missing = await missing_ids(client, which)
+    if not missing or replace(which, ids=(), until=0.0) != EVERY:
+        return which
+    reply = await client.redrive(LetterFilter(ids=tuple(missing)), STEP)
+    _note(reply, moved, refused)
+    done = {each.id for each in reply.letters}
+    left = tuple(id for id in which.ids if id not in done)
+    return replace(which, ids=left) if left else None
+
+
+def _note(reply: RedriveStep, moved: dict[str, int], refused: list[dict[str, str]]) -> None:
+    for each in reply.letters:
+        if each.refused:
+            refused.append({"id": each.id, "function": each.function, "refused": each.refused})
+        else:
+            moved[each.function] = moved.get(each.function, 0) + 1
 
 
 async def _redrive(
@@ -158,11 +191,7 @@ async def _redrive(
             await asyncio.sleep(1.0)
             continue
         patience = PATIENCE
-        for each in reply.letters:
-            if each.refused:
-                refused.append({"id": each.id, "function": each.function, "refused": each.refused})
-            else:
-                moved[each.function] = moved.get(each.function, 0) + 1
+        _note(reply, moved, refused)
         advance(len(reply.letters))
         after = reply.next
         if not after:

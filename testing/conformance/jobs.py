@@ -297,6 +297,13 @@ class JobsLaws:
         small = await engine.jobs.results(tree.id, "", 10, 1)
         assert len(small.results) == 1
         assert small.after
+        # And pages that are bounded by their bytes have them all, too
+        again, pages = [*small.results], 1
+        while small.after:
+            small = await engine.jobs.results(tree.id, small.after, 100, 7)
+            again, pages = [*again, *small.results], pages + 1
+        assert again == found
+        assert pages > 4
 
     async def test_a_tree_is_made_once_and_its_key_is_of_one_tree(self, engine: JobsEngine) -> None:
         tree = tree_of(job("a"), key="k")

@@ -3,9 +3,11 @@ a job still stands as it was read. Any number of processes may do it; a step tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ....model.errors import TailraceError
 from ...postgres.arrays import blobs, numbers, texts, truths
 from ..rules.ending import JobStands, JobStep, ends_tree, next_step
 from ..rules.feeding import NoList, TooLarge, elements, payload_of
@@ -17,6 +19,8 @@ from . import statements as call
 JOBS = 64
 #: Bytes of results that are taken apart in one step, beyond the first one.
 READ = 1 << 20
+
+_LOG = logging.getLogger("tailrace.stores")
 
 
 class Ground(Protocol):
@@ -93,11 +97,14 @@ class _CutResult(NamedTuple):
 
 class PostgresAdvance:
     """The advances of one process. `at` is µs instead of the server's clock, or None. Each step goes on behind the jobs
-    of the one before, so that all have their turns."""
+    of the one before, so that all have their turns. A job whose step fails is one of `failed` from then on, and has no
+    other step here; nor have those of `rest`."""
 
-    def __init__(self, ground: Ground, at: int | None = None) -> None:
+    def __init__(self, ground: Ground, at: int | None = None, rest: Collection[int] = ()) -> None:
         self._ground = ground
         self.at = at
+        self.failed: set[int] = set()
+        self._rest = rest
         self._cut: _CutResult | None = None
         self._behind = 0  # the last job that this round has looked at
         self._left = 0  # jobs of this round that may need another step
@@ -107,9 +114,25 @@ class PostgresAdvance:
         not."""
         found = await self._ground.rows(call.FOLD, (JOBS, self._behind), "a look at jobs")
         decided: list[tuple[FoldedJob, str]] = []
-        woken = False
+        woken, rests = False, 0
         for row in map(FoldedJob._make, found):
-            step, wakes = await self._step(row)
+            if row.job in self._rest or row.job in self.failed:
+                rests += 1
+                continue
+            try:
+                step, wakes = await self._step(row)
+            except TailraceError as error:
+                await self._ground.read(call.NOW, (self.at,), "the time")  # raises where no other step would go well
+                _LOG.warning(
+                    "a step of the job %r (number %d of the tree number %d) failed, and is tried again later: %s",
+                    row.name,
+                    row.job,
+                    row.tree,
+                    error,
+                )
+                self.failed.add(row.job)
+                rests += 1
+                continue
             woken |= wakes
             if step:
                 decided.append((row, step))
@@ -125,7 +148,8 @@ class PostgresAdvance:
                 "a decision about jobs",
             )
             woken |= any(step == "complete" for _, step in decided)  # its callback may be due
-        left = self._left + sum(step != "nothing" for _, step in decided) + len(found) - len(decided)
+        left = self._left + sum(step != "nothing" for _, step in decided)
+        left += len(found) - rests - len(decided)
         self._behind = FoldedJob._make(found[0]).upto if found else 0
         self._left = left if self._behind else 0
         return Advanced(left + (self._behind > 0), woken)

@@ -41,6 +41,8 @@ from .advance import PostgresAdvance
 PAUSE, LOOK = 0.02, 1.0
 #: Steps that who seals or changes a tree waits for: enough for a few jobs, and `run` goes on with the rest.
 SOON = 32
+#: Seconds for which a job is left alone whose step failed, such as one that took too long.
+REST = 30.0
 #: Rows that one step of the retention forgets.
 FORGOTTEN = 2000
 _ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
@@ -56,6 +58,7 @@ class PostgresJobs:
         self._ground = queue.ground
         self._config = config or StoresConfig()
         self._kept, self._kept_at = 0, -math.inf  # bytes, and when they were looked at
+        self._resting: dict[int, float] = {}  # jobs whose last step failed, and until when they are left alone
         self._due = asyncio.Event()
         queue.on_ends(self._due.set)
 
@@ -269,13 +272,17 @@ class PostgresJobs:
     # What goes on by itself.
 
     async def advance(self, steps: int = 1000) -> bool:
-        """Does what is due of all jobs, at most so many steps. Whether there may be more."""
-        ahead = PostgresAdvance(self._ground, self._ground.time())
+        """Does what is due of all jobs, at most so many steps. Whether there may be more. One whose step fails is left
+        alone for a while, so that it takes no other one's turn."""
+        now = self._ground.clock.monotonic()
+        self._resting = {job: until for job, until in self._resting.items() if until > now}
+        ahead = PostgresAdvance(self._ground, self._ground.time(), frozenset(self._resting))
         for _ in range(steps):
             try:
                 done = await ahead.step()
             except psycopg.errors.UniqueViolation:  # ids that the server drew are another's: it draws others
                 continue
+            self._resting |= dict.fromkeys(ahead.failed, now + REST)
             if done.woken:
                 self._queue.changed()
             if not done.left:

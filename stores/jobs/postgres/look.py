@@ -40,15 +40,19 @@ _OWN = (
     "SELECT t.id, j.name FROM S.job_items AS i JOIN S.jobs AS j ON j.job = i.job"
     " JOIN S.job_trees AS t ON t.tree = j.tree WHERE i.item = %s::bigint"
 )
+# As many as have some bytes together, or one; and how many there are, up to the limit. What is too much is not read.
 _RESULTS = (
-    "SELECT j.place, j.name, i.item, i.state, coalesce(r.result, ''), i.reason FROM S.jobs AS j"
+    "SELECT c.place, c.name, c.item, c.state, c.result, c.reason, c.there FROM (SELECT f.*, count(*) OVER () AS there,"
+    " row_number() OVER w AS nth, sum(octet_length(f.result)) OVER w AS upto FROM ("
+    "SELECT j.place, j.name, i.item, i.state, coalesce(r.result, '') AS result, i.reason FROM S.jobs AS j"
     f" CROSS JOIN LATERAL (SELECT * FROM S.job_items AS i WHERE i.job = j.job AND i.state > {ItemState.PENDING}"
     " AND i.item > CASE WHEN j.place = %(place)s::int THEN %(item)s::bigint ELSE -1 END ORDER BY i.job, i.item"
     " LIMIT %(limit)s::int) AS i LEFT JOIN S.job_results AS r ON r.item = i.item"
     " WHERE j.tree = %(tree)s::bigint AND j.final AND j.place >= %(place)s::int ORDER BY j.place, i.item"
-    " LIMIT %(limit)s::int"
+    " LIMIT %(limit)s::int) AS f WINDOW w AS (ORDER BY f.place, f.item)) AS c"
+    " WHERE c.nth = 1 OR c.upto <= %(bytes)s::bigint ORDER BY c.place, c.item"
 )
-#: Results of one read: the bytes of a page are bounded as it is made.
+#: Results of one read.
 READ = 200
 
 
@@ -105,19 +109,20 @@ async def results(read: RunStatement, tree: str, after: str, limit: int, max_byt
     last = ""
     while True:
         some = min(READ, limit - len(found))
-        values = {"place": behind[0], "item": behind[1], "limit": some, "tree": known[0][0]}
+        values = {"place": behind[0], "item": behind[1], "limit": some, "tree": known[0][0], "bytes": max_bytes}
         statement, arguments = _positional(_RESULTS, values)
         rows = await read(statement, arguments, "results of a job")
-        for place_, job, number, state, result, reason in rows:
+        for place_, job, number, state, result, reason, _ in rows:
             max_bytes -= len(result)
             if max_bytes < 0 and found:
                 return ResultPage(found, last)
             found.append(JobResult(id_text(number), job, state == ItemState.SUCCEEDED, bytes(result), reason))
             behind = (place_, number)
             last = f"{place_}.{id_text(number)}"
-        if len(rows) < some:
+        there = rows[0][-1] if rows else 0
+        if len(rows) == there < some:
             return ResultPage(found)
-        if len(found) >= limit:
+        if len(rows) < there or len(found) >= limit:
             return ResultPage(found, last)
 
 

@@ -106,3 +106,18 @@ async def test_a_redrive_that_a_gateway_died_in_is_finished_by_the_next_one_and_
         await running.stop()
     found = await stores.jobs.show(TREE.id)
     assert [(each.succeeded, each.failed) for each in found.jobs] == [(1, 0), (1, 0)]
+
+
+async def test_an_item_that_failed_without_a_letter_is_redriven_by_its_id(stores: Any, operator: GatewayClient) -> None:
+    # Given an open job of which nothing could be made of an item's result, so that it failed and has no letter
+    id = await failed_item(stores)
+    [letter] = await stores.dead_letters.list(LetterFilter(ids=(id,)), 10)
+    await stores.dead_letters.remove([letter.number])
+    # When it is named beside more than its id, or all letters are redriven, then nothing is done
+    assert (await operator.redrive(LetterFilter(ids=(id,), function="add"))).letters == []
+    assert (await operator.redrive(LetterFilter())).letters == []
+    # When it is named, then it is an item of its tree again; what is no item's id is nothing
+    [row] = (await operator.redrive(LetterFilter(ids=(id, "orders/0/17")))).letters
+    assert (row.id, row.function, row.refused) == (id, "add", "")
+    assert row.workload not in ("", id)
+    assert (await settled(stores))[0] == row.workload

@@ -7,6 +7,7 @@ import pytest
 from tailrace.model.claim import State
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.gate import Gate
+from tailrace.model.job import TreeStatus
 from tailrace.model.limits import Snapshot
 from tailrace.model.status import SPOOLED, WorkloadStatus
 from tailrace.model.workload import Kind
@@ -63,3 +64,22 @@ def test_what_a_scheduler_lost_does_not_rest_and_is_told_when_it_is_handed_out_a
     assert "handed out again" in detail
     over = resting(status("charge", state.label, due_at=NOW - 1), limits, NOW, CLOGGED)[1]
     assert "Its lease is over" in over
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "detail"),
+    [
+        ("paused", "job_paused", "tailrace job resume import-1"),
+        ("ending", "job_ends", "enough"),
+        ("running", "waiting", "credit"),
+    ],
+)
+def test_an_item_of_a_paused_job_says_so(state: str, reason: str, detail: str) -> None:
+    # Given an item that is due, of a job in this state
+    tree = TreeStatus("import-1", "import", "", state, "continue", "", 0.0, why="enough")
+    # Then it says what keeps it and what to do
+    found = resting(status("mail", due_at=NOW - 1), LIMITS, NOW, {}, tree)
+    assert found[0] == reason
+    assert detail in found[1]
+    # But one that is out says that first
+    assert resting(status("mail", State.ENQUEUED.label, due_at=NOW - 1), LIMITS, NOW, {}, tree)[0] == "handed_out"
