@@ -280,8 +280,8 @@ def quota_rollback(
         kept = f"{changes[-1].version} to {changes[0].version}" if changes else "none"
         terminal.not_found(f"no version {version} is kept: `tailrace quota history` shows those that are ({kept})")
     snapshot = found_gateway.ask(gateway, lambda client: client.limits())
-    made, changes = _apply(gateway, snapshot, list(found[0].quotas), why or f"rollback to version {version}")
-    _confirmed(gateway, made, patience, f"the quotas of version {version}", changes, as_json)
+    made, changed = _apply(gateway, snapshot, list(found[0].quotas), why or f"rollback to version {version}")
+    _confirmed(gateway, made, patience, f"the quotas of version {version}", changed, as_json)
 
 
 def _patience(wait: str) -> float:
