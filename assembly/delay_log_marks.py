@@ -17,10 +17,11 @@ from typing import Any
 
 from ..delay_service.turn import SOURCE
 from ..model.errors import StaleFence, Unavailable
-from ..model.parked import due_stream
+from ..model.parked import due_function, due_stream
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.engines import EMBEDDED
 from ..stores.log.log import Log
+from ..stores.ownership.ownership import Ownership
 from ..stores.state.sqlite import DELAY_LOG_NOTE
 
 #: The source of the tailer that reads what is due, whose partitions are functions.
@@ -34,14 +35,20 @@ _EPOCH = 1
 _LOG = logging.getLogger("tailrace.stores")
 
 
-async def forget_marks_of_another_log(checkpoints: Checkpoints, log: Log, choice: Mapping[str, Any]) -> None:
+async def forget_marks_of_another_log(
+    checkpoints: Checkpoints, ownership: Ownership, log: Log, choice: Mapping[str, Any]
+) -> None:
     """Looks at `log`, which is the one of `choice`. A store that is away is not waited for: it is said that nothing was
     compared."""
     try:
         why = await _why(checkpoints, log, log_name(choice))
         if why:
+            starts: dict[str, int] = {}
+            with contextlib.suppress(Unavailable, TimeoutError):  # another one is forgotten all the same
+                starts = await _starts(log)
             for source in (SOURCE, DUE):
                 await checkpoints.forget(source)
+            await _begin(checkpoints, ownership, starts)
             await _note(checkpoints, log_name(choice))
             _LOG.warning("the delay service's checkpoints are not of its log: %s. All that is in it is read again", why)
     except (Unavailable, TimeoutError) as error:
@@ -74,6 +81,25 @@ async def _why(checkpoints: Checkpoints, log: Log, name: str) -> str:
         if end < position:
             return f"that of {stream} is {position}, and the stream ends at {end}"
     return ""
+
+
+async def _starts(log: Log) -> dict[str, int]:
+    """Where what is due of each function begins, where that is not 0."""
+    async with asyncio.timeout(PATIENCE):
+        functions = [name for stream in await log.streams() if (name := due_function(stream)) is not None]
+        bounds = await asyncio.gather(*[log.bounds(due_stream(name)) for name in functions])
+    starts = {name: found[0].start if 0 in found else 0 for name, found in zip(functions, bounds, strict=True)}
+    return {name: start for name, start in starts.items() if start}
+
+
+async def _begin(checkpoints: Checkpoints, ownership: Ownership, starts: Mapping[str, int]) -> None:
+    """What is due is read from there: what was trimmed before is not lost. By the epoch of the last owner: the next one
+    has a higher one."""
+    row = await ownership.read(DUE, "") if starts else None
+    if row is not None:
+        with contextlib.suppress(StaleFence):
+            await checkpoints.open(DUE, row.epoch)
+            await checkpoints.commit(DUE, row.epoch, {name: Mark(start) for name, start in starts.items()})
 
 
 async def _note(checkpoints: Checkpoints, name: str) -> None:

@@ -163,7 +163,7 @@ class EmbeddedStores:
         await self.heights.opened()
         if self._state_file is None:
             await self._bind_logs(reads_log=self._reads_log)
-        await forget_marks_of_another_log(self.checkpoints, self.delay_log, self._config.delay_log)
+        await forget_marks_of_another_log(self.checkpoints, self.ownership, self.delay_log, self._config.delay_log)
         self.duties.begin(self._sweep(), "sweep-stores")
         if isinstance(self.jobs, AdvancingJobs):
             self.duties.begin(self.jobs.run(), "advance-jobs")

@@ -43,7 +43,7 @@ async def test_what_is_parked_in_another_log_is_moved_on_however_far_the_former_
     # Given checkpoints of a log on a server, and a node whose log is a file from now on
     async with EmbeddedStores(tmp_path) as stores:
         await _reached(stores, 40_000)
-        await forget_marks_of_another_log(stores.checkpoints, stores.delay_log, REDIS)
+        await forget_marks_of_another_log(stores.checkpoints, stores.ownership, stores.delay_log, REDIS)
         assert not await stores.checkpoints.load(SOURCE) and not await stores.checkpoints.load(DUE)
         await _reached(stores, 40_000)
     clock = ManualClock()
@@ -74,6 +74,20 @@ async def test_a_log_that_lost_its_end_is_read_from_its_start(tmp_path: Path, so
         file.unlink()
     async with EmbeddedStores(tmp_path) as stores:
         assert not await stores.checkpoints.load(source)
+
+
+async def test_what_was_trimmed_of_what_is_due_is_not_lost(tmp_path: Path) -> None:
+    # Given a stream of what is due, of which the first records are done and trimmed, and a checkpoint of another log
+    async with EmbeddedStores(tmp_path) as stores:
+        await stores.delay_log.append("due.f", 0, [Record(b"")] * 5)
+        await stores.delay_log.trim("due.f", 0, 3)
+        row = await stores.ownership.take(DUE, "", "tailer", 10.0, 0)
+        assert row is not None
+        await stores.checkpoints.open(DUE, row.epoch)
+        await stores.checkpoints.commit(DUE, row.epoch, {"f": Mark(40_000, handed_out=40_000)})
+    # When the node starts, then it is read from its start
+    async with EmbeddedStores(tmp_path) as stores:
+        assert await stores.checkpoints.load(DUE) == {"f": Mark(3)}
 
 
 def test_a_log_is_known_by_where_it_is_and_its_password_is_not_told() -> None:
