@@ -30,7 +30,7 @@ class _Paid(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """What empty labels of a kind mean, as `Closed` says it: the item without one, or every one."""
+    """Meaning of the empty labels of a kind, as `Closed` says it: the item without one, or every one."""
 
     exact: bool = False
     all_collections: bool = False

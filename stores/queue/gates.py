@@ -42,20 +42,22 @@ class ShutLanes:
         function, priority, collection, tenant = kind
         if self.shut(function, priority, collection):
             return True
-        mine = [
+        mine: list[Address] = [
             (*lane, tenant)
             for lane in _lanes(function, collection)
             if (tenants := self._tenants.get(lane)) and tenants.get(tenant, priority + 1) <= priority
         ]
-        around = [*mine, *self._around(function, priority, collection)] if mine else []
-        return bool(mine) and not self._spared(around, function, collection, tenant)
+        if not mine:
+            return False
+        mine += self._around(function, priority, collection)
+        return not self._spared(mine, function, collection, tenant)
 
     def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
         """The kinds of a lane whose tenants are closed."""
         if not self._tenants:
             return frozenset()
         function, priority, collection = kinds.lanes[lane]
-        closed = [each for lane in _lanes(function, collection) if (each := self._tenants.get(lane))]
+        closed = [each for where in _lanes(function, collection) if (each := self._tenants.get(where))]
         tenants = {tenant for each in closed for tenant, highest in each.items() if priority >= highest}
         shut = [Kind(function, priority, collection, tenant) for tenant in tenants]
         if self._dropped:
@@ -72,9 +74,8 @@ class ShutLanes:
         """Whether that is dropped by what is more specific than all that is closed around it."""
         if not self._dropped:
             return False
-        lanes = _lanes(function, collection)
-        dropped = [each for lane in lanes for each in ((*lane, None), (*lane, tenant)) if each in self._dropped]
-        return spared(dropped, around)
+        named: set[Address] = {(*lane, each) for lane in _lanes(function, collection) for each in (None, tenant)}
+        return spared(named & self._dropped, around)
 
 
 def _lanes(function: str, collection: str) -> tuple[LaneAddress, ...]:

@@ -1,4 +1,4 @@
-"""What tests of parts together share."""
+"""Fixtures that tests of parts together share."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.gateway.commands import quotas
 from tailrace.model.limits import Quota, QuotaChange, Snapshot
+from tailrace.sdk import found_gateway
 
 
 class AskedClient:
@@ -29,7 +30,7 @@ def test_what_changes_nothing_is_no_new_version(monkeypatch: pytest.MonkeyPatch)
     def ask(gateway: str | None, call: Callable[[AskedClient], Any]) -> Any:
         return call(client)
 
-    monkeypatch.setattr(quotas.found_gateway, "ask", ask)
+    monkeypatch.setattr(found_gateway, "ask", ask)
     snapshot = Snapshot(57, quotas=[Quota("f", 5)], quotas_version=40)
     # When they are made what they are, as by a rollback that is said twice, Then that is version 40, and not 57
     assert quotas._apply(None, snapshot, [Quota("f", 5)], "again") == (40, False)

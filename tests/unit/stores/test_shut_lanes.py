@@ -1,4 +1,4 @@
-"""What the closed cells of a demand shut in a queue: exactly what they cover."""
+"""Lanes and kinds that the closed cells of a demand shut in a queue: exactly what they cover."""
 
 from __future__ import annotations
 
