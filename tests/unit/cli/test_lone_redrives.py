@@ -15,7 +15,7 @@ LETTER = DeadLetter("a", "queue", Kind("f"), b"", "fatal", "bad", 1, 0, 1.0, 2.0
 
 
 class Gateway:
-    """A gateway with a letter of `a`, that knows `b` for an item of a job that failed; `asked` are the ids of redrives."""
+    """A gateway with a letter of `a`, and an item `b` of a job that failed; `asked` are the ids of redrives."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
