@@ -243,10 +243,20 @@ class WorkerEnd:
         if frame.HasField("lease_request"):
             core.lease_requested(worker, frame.lease_request.number, self._clock.monotonic())
         if frame.pools:
+            self._check_pools(frame.pools)
             core.worker_pools(worker, pools_from_wire(frame.pools), self._clock.monotonic())
         if frame.draining:
             core.worker_draining(worker, self._clock.monotonic())
         self._turn()
+
+    def _check_pools(self, pools: Iterable[pb.Pool]) -> None:
+        """Refuses pools that the hello did not name: what its caller may run was asked for those."""
+        for pool in pools:
+            if pool.name not in self.worker.pools or not {*pool.functions} <= {*self.worker.pools[pool.name].functions}:
+                raise InvalidRequest(
+                    f"worker {self.worker.name!r} changes its pool {pool.name!r}, which its hello did not name with "
+                    "these functions: begin a session anew"
+                )
 
     def compose(self) -> pb.WorkerReply | None:
         worker = self.worker

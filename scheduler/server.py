@@ -208,7 +208,8 @@ class SchedulerServer:
             specs = [function_from_wire(function) for function in hello.functions]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"worker {hello.name!r} announced a function that cannot be read: {error}") from None
-        require(Need("run", spec.name) for spec in specs)
+        served_there = {name for pool in hello.pools for name in pool.functions}
+        require(Need("run", name) for name in sorted({spec.name for spec in specs} | served_there))
         served = self._known(hello, WorkerEnd)
         welcome = self._welcome(hello, served)
         if served is None:

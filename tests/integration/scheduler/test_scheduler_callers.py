@@ -131,6 +131,44 @@ async def test_a_worker_announces_only_what_it_may_run(fleet: Fleet, granting: S
     assert not {"t", "u"} & {*granting.core.workers}
 
 
+async def test_a_workers_pools_serve_only_what_it_may_run(fleet: Fleet, granting: SchedulerServer) -> None:
+    # Given a worker that may run ml.*, and announces nothing else
+    with fleet.as_(fleet.issue("worker", "ml-1")):
+        sessions = SchedulerSessions(granting.address)
+        for number, pools in enumerate(([("default", ["pay"])], [("default", ["ml.train"]), ("more", ["pay"])])):
+            # When its pools serve what it did not announce, Then that is refused as what it announces is
+            with pytest.raises(InvalidRequest, match="it needs the right run:pay"):
+                await in_pools(sessions, f"s{number}", pools, [])
+        # And pools that it changes later serve nothing more
+        with pytest.raises(InvalidRequest, match="changes its pool 'default', which its hello did not name with these"):
+            await in_pools(sessions, "s2", [("default", ["ml.train"])], [("default", ["ml.train", "pay"])])
+    await sessions.close()
+    assert "pay" not in granting.core.roster.functions
+
+
+async def in_pools(sessions: SchedulerSessions, session: str, pools: list[Any], later: list[Any]) -> None:
+    """A worker's session with these pools, and other ones later, until it ends. Raises what it ends with."""
+
+    def named(some: list[Any]) -> list[pb.Pool]:
+        return [pb.Pool(name=name, functions=functions, slots=1, limit=1) for name, functions in some]
+
+    while True:
+        stream = sessions.attach_worker()
+        try:
+            async with asyncio.timeout(20):
+                await stream.send(pb.WorkerFrame(hello=pb.Hello(session=session, name="x", pools=named(pools))))
+                await stream.receive()
+                frame = pb.WorkerFrame(pools=named(later))
+                frame.link.seq = 1
+                await stream.send(frame)
+                while await stream.receive() is not None:
+                    pass
+                return
+        except StreamClosed as closed:
+            if closed.error is not None:
+                raise closed.error from None
+
+
 async def test_a_client_executes_only_what_it_may_submit(fleet: Fleet, granting: SchedulerServer) -> None:
     with fleet.as_(fleet.issue("client", "shop")):
         client = SchedulerClient(granting.address)

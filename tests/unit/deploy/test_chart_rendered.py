@@ -50,6 +50,10 @@ def test_what_is_rendered_runs_commands_that_there_are() -> None:
         assert container["securityContext"]["readOnlyRootFilesystem"]
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert pod["terminationGracePeriodSeconds"] == 45
+        # And its run directory is one that it makes itself: a volume of memory is root's
+        [memory] = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == "run"]
+        environment = {each["name"]: each.get("value", "") for each in container["env"]}
+        assert Path(environment["TAILRACE_RUN_DIR"]).parent == Path(memory)
     # And the password is a reference
     assert {"name": "db", "key": "password"} in [
         each.get("valueFrom", {}).get("secretKeyRef") for each in pods["shop-node"]["containers"][0]["env"]
@@ -61,6 +65,17 @@ def test_what_is_rendered_runs_commands_that_there_are() -> None:
     assert listen.partition(":")[0] in node["dnsNames"]
     assert yaml.safe_load(found["ConfigMap", "shop-worker-gpu"]["data"]["worker.yaml"])["labels"] == ["gpu"]
     assert ("PodDisruptionBudget", "shop-worker-default") in found and ("NetworkPolicy", "shop-worker") in found
+
+
+@pytest.mark.long(minutes=0.1)
+def test_who_may_call_is_narrowed_for_others_and_not_for_the_parts_themselves() -> None:
+    narrowed = "networkPolicy.clients[0].podSelector.matchLabels.app=web"
+    found = rendered(*ISSUED, *DATABASE, "--set", narrowed)
+    for part in ("node", "scheduler"):
+        [rule] = found["NetworkPolicy", f"shop-{part}"]["spec"]["ingress"]
+        labels = [each["podSelector"]["matchLabels"] for each in rule["from"]]
+        own = {"app.kubernetes.io/name": "tailrace", "app.kubernetes.io/instance": "shop"}
+        assert labels == [own, {"app": "web"}]
 
 
 @pytest.mark.long(minutes=0.1)

@@ -158,6 +158,8 @@ def test_a_unit_runs_a_command_that_there_is_and_is_hardened(path: Path) -> None
     }.items():
         assert service[key] == value
     assert int(service["TimeoutStopSec"]) > WorkerConfig().grace and service["MemoryMax"]
+    # And programs that functions started are not ended before what waits for them
+    assert "worker" not in path.name or service["KillMode"] == "mixed"
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
