@@ -2,7 +2,8 @@
 
 `quotas.yaml`, `schedules.yaml` and the files of tailers take effect at once; the others wait for a restart, as is said.
 All files are read and checked before anything is changed: where one is broken the former ones stay in force. What could
-not be put in force for another reason is told, and tried again with the next reload.
+not be put in force for another reason is told, and tried again with the next reload. Files that are watched are read
+once they have been the same at two looks, and not while one was emptied: most programs empty a file, then write it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ LIVE = ("quotas.yaml", "schedules.yaml")
 IN_FORCE, LATER = "in force", "takes effect when its part is started again"
 
 _LOG = logging.getLogger("tailrace.reload")
+
+#: By path: when a file was changed, its size, and its inode. What tells one state of the files from another.
+Stamps = dict[str, tuple[int, int, int]]
 
 #: Puts other declared files in force: those before, those now.
 Declare = Callable[[DeclaredFiles, DeclaredFiles], Awaitable[None]]
@@ -69,7 +73,8 @@ class Reloading:
         self._busy = asyncio.Lock()
         self._work: set[asyncio.Task[list[FileChange]]] = set()
         self._broken: Trouble | None = None
-        self._seen = self._stamps()
+        self._seen = self._looked = self._stamps()  # those that were read, and those of the last look
+        self._told = ""  # what was logged last, of why they are not read
         self._settings, self._tailers = self._read()
 
     async def start(self) -> None:
@@ -95,17 +100,50 @@ class Reloading:
 
     async def reload(self) -> list[FileChange]:
         """Puts in force what is new in the files; see FilePort. Goes on where whoever asked waits no more."""
-        work = asyncio.create_task(self._reload(), name="reload")
+        return await self._shielded(None)
+
+    async def look(self) -> None:
+        """Looks once whether the files are others, and puts in force what is new once they are written."""
+        stamps = await asyncio.to_thread(self._stamps)
+        written, self._looked = stamps == self._looked, stamps
+        if not written or (stamps == self._seen and not self._again):
+            return
+        if emptied := [
+            path for path, (_, size, _) in stamps.items() if not size and stamps[path] != self._seen.get(path)
+        ]:
+            self._again = True
+            error = ConfigError(f"{', '.join(emptied)}: empty: write what it is to say, or {{}} for nothing at all")
+            self._ails(error, "write it, or ask for a reload: until then the former files are in force")
+            self._tell(error)
+            return
+        try:
+            for change in await self._shielded(stamps):
+                _LOG.info("%s: %s, %s", *change)
+            self._told = ""
+        except TailraceError as error:
+            self._tell(error)
+
+    def _tell(self, error: TailraceError) -> None:
+        if str(error) != self._told or not self._again:
+            _LOG.error("the files are not reloaded: %s", error)
+        self._told = str(error)
+
+    async def _shielded(self, looked: Stamps | None) -> list[FileChange]:
+        work = asyncio.create_task(self._reload(looked), name="reload")
         self._work.add(work)
         work.add_done_callback(self._work.discard)
         return await asyncio.shield(work)
 
-    async def _reload(self) -> list[FileChange]:
+    async def _reload(self, looked: Stamps | None) -> list[FileChange]:
+        """Nothing where the files are others than those that were `looked` at: who writes them is still at it."""
         async with self._busy:
-            self._seen = self._stamps()
+            self._seen = self._stamps() if looked is None else looked
             found: list[FileChange] = []
             try:
                 settings, tailers = await asyncio.to_thread(self._read)
+                if looked is not None and await asyncio.to_thread(self._stamps) != looked:
+                    self._again = True
+                    return found
                 if self._check is not None:
                     await self._check([config for _, config in tailers.values()])
             except ConfigError as error:
@@ -186,23 +224,12 @@ class Reloading:
         return found
 
     async def _look(self) -> None:
-        said = ""
         while True:
             await asyncio.sleep(LOOK_EVERY)
-            if not self._again and await asyncio.to_thread(self._stamps) == self._seen:
-                continue
-            try:
-                for change in await self.reload():
-                    _LOG.info("%s: %s, %s", *change)
-                said = ""
-            except TailraceError as error:
-                if str(error) != said or not self._again:
-                    _LOG.error("the files are not reloaded: %s", error)
-                said = str(error)
+            await self.look()
 
-    def _stamps(self) -> dict[str, tuple[int, int, int]]:
-        """What tells one state of the files from another."""
-        found = {}
+    def _stamps(self) -> Stamps:
+        found: Stamps = {}
         folders = [] if self._config is None else [self._config, self._config / "tailers"]
         paths = [path for folder in folders for path in folder.glob("*.y*ml")]
         for path in [*paths, *self._files]:

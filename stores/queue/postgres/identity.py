@@ -34,7 +34,9 @@ class PostgresIdentity:
         self.quiet_until = -math.inf
 
     async def look(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
-        """Looks where a new connection leads."""
+        """Looks where a new connection leads. Several may be looked at at once, and an answer may be overtaken by one
+        that was given later: so it is held against what was known when it was asked for."""
+        known_before = self._position
         cursor = await connection.execute(
             f"SELECT h.home, h.timeline, h.written, (SELECT known FROM {self._schema}.home)"
             f" FROM {self._schema}.this_home() AS h"
@@ -42,8 +44,8 @@ class PostgresIdentity:
         row = await cursor.fetchone()
         assert row is not None
         here, self.timeline, position, known = row
-        went_back = position < self._position
-        self._position = position
+        went_back = position < min(known_before, self._position)
+        self._position = position if went_back else max(self._position, position)
         if known is None:
             await connection.execute(
                 f"INSERT INTO {self._schema}.home (known) VALUES (%s) ON CONFLICT DO NOTHING", (here,)
