@@ -3,6 +3,7 @@ no transaction stays open in that database, and any pooler may stand before it."
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -141,5 +142,5 @@ def _text(told: object) -> str:
     return said(told.decode(errors="replace") if isinstance(told, bytes) else told)
 
 
-async def _any_server(connection: AsyncConnection[tuple[Any, ...]]) -> None:
+async def _any_server(connection: AsyncConnection[tuple[Any, ...]], bound: asyncio.Timeout) -> None:
     """It is not ours to refuse."""

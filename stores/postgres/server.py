@@ -35,6 +35,9 @@ _UNPREPARED = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement
 _LOG = logging.getLogger("tailrace.stores")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
+#: Looks at a new connection, within a bound.
+Prepare = Callable[[AsyncConnection[tuple[Any, ...]], asyncio.Timeout], Awaitable[None]]
+
 
 class PostgresOptions(BaseModel):
     """The way to a server.
@@ -96,12 +99,10 @@ class PostgresOptions(BaseModel):
 
 class PostgresServer:
     """A few connections to one server, dialled when needed and again after they broke. `prepare` is awaited with each
-    new one, and may refuse it: with a ConfigError, which ends a start. While we run, a server that cannot be trusted is
-    one to wait for until it can."""
+    new one and the bound of that, which it may move, and may refuse it: with a ConfigError, which ends a start. While
+    we run, a server that cannot be trusted is one to wait for until it can."""
 
-    def __init__(
-        self, options: PostgresOptions, prepare: Callable[[AsyncConnection[tuple[Any, ...]]], Awaitable[None]]
-    ) -> None:
+    def __init__(self, options: PostgresOptions, prepare: Prepare) -> None:
         self.options = options
         self.name = options.server
         self._prepare = prepare
@@ -172,8 +173,8 @@ class PostgresServer:
     async def _connect(self) -> PostgresLine:
         connection = await self.options.connect()
         try:
-            async with asyncio.timeout(self.options.timeout):
-                await self._prepare(connection)
+            async with asyncio.timeout(self.options.timeout) as bound:
+                await self._prepare(connection, bound)
                 if self._names and await _is_direct(connection):
                     connection.prepare_threshold = PREPARE_AFTER
         except (psycopg.Error, OSError, TimeoutError) as error:

@@ -7,6 +7,7 @@ all epochs rise before anything is written, and no stream is given away for the 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -63,11 +64,11 @@ class PostgresGround:
         except Unavailable as error:
             _LOG.warning("%s; trying again at each use", error)
 
-    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
+    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]], bound: asyncio.Timeout) -> None:
         name, schema = self._server.name, self._server.options.db_schema
         await refuse_unsafe(connection, name, durable=self._durable)
         if not self._checked:
-            await require(connection, schema)
+            await require(connection, schema, bound)
             self._checked = True
         cursor = await connection.execute(
             f"SELECT moved, written FROM {schema}.arrive(%s::bigint, %s::bigint)".encode(), (self._wait, self._written)

@@ -14,7 +14,7 @@ NAMES = "SELECT count(*) FROM pg_prepared_statements"
 SUM = "SELECT 40 + %s::int"
 
 
-async def nothing(_: Any) -> None:
+async def nothing(*_: Any) -> None:
     """No look at a new connection."""
 
 

@@ -14,7 +14,8 @@ from tailrace.model.claim import Settle, State
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import ConfigError, NotConnected
 from tailrace.model.workload import Kind
-from tailrace.stores.postgres.migrations.migrate import steps
+from tailrace.stores.postgres.migrations import migrate
+from tailrace.stores.postgres.migrations.migrate import MigrationStep, steps
 from tailrace.stores.queue.queue import NewItem
 
 MAIL = Kind("mail", 2)
@@ -201,6 +202,30 @@ async def test_a_newer_schema_is_refused_and_an_older_one_names_the_command(node
     await nodes.run(f"DELETE FROM S.migrations WHERE number >= {steps()[-1].number}")
     with pytest.raises(ConfigError, match="tailrace store migrate"):
         await nodes.queue()
+
+
+async def test_nodes_that_start_at_once_on_an_empty_database_wait_for_the_one_that_makes_the_schema(
+    nodes: PostgresNodes,
+) -> None:
+    # Given no schema, when several nodes start at once, then all of them do, and it was made once
+    queues = await asyncio.gather(*(nodes.queue() for _ in range(4)))
+    for queue in queues:
+        await queue.submit([NewItem(MAIL, b"")])
+    assert await nodes.run("SELECT count(*), count(DISTINCT at) FROM S.migrations") == [(len(steps()), 1)]
+
+
+async def test_a_schema_whose_making_is_cut_off_is_made_whole_by_the_next_start(
+    nodes: PostgresNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a start that ends in the middle of it
+    broken = MigrationStep(steps()[-1].number, "cut_off", "SELECT 1/0")
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "steps", lambda: [*steps()[:-1], broken])
+        with pytest.raises(NotConnected):
+            await (await nodes.queue()).submit([NewItem(MAIL, b"")])
+    # Then nothing is there, and the next start goes on
+    assert await nodes.run(f"SELECT to_regclass('{nodes.schema}.migrations')") == [(None,)]
+    await (await nodes.queue()).submit([NewItem(MAIL, b"")])
 
 
 async def test_a_schema_that_is_away_for_a_moment_refuses_nothing_for_good(nodes: PostgresNodes) -> None:

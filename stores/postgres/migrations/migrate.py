@@ -1,11 +1,12 @@
 """Takes a PostgreSQL schema from step to step: `NNNN_name.sql`, in order, each in a transaction of its own.
 
 A schema that is newer than this code is refused, since nobody knows here what was changed; an older one is refused
-until somebody says `tailrace store migrate`; an empty one is made.
+until somebody says `tailrace store migrate`; an empty one is made, in one transaction: it is never seen half made.
 """
 
 from __future__ import annotations
 
+import asyncio
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from psycopg import AsyncConnection
 
 from ....model.errors import ConfigError
 from ..server import PostgresOptions, explained
+
+#: Seconds that making a schema may take, or waiting for who makes it: a slow disk is not a server that is away.
+MAKING = 600.0
 
 
 class MigrationStep(NamedTuple):
@@ -63,8 +67,8 @@ async def pending(connection: AsyncConnection[tuple[object, ...]], schema: str) 
 
 
 async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[MigrationStep]:
-    """Takes the pending steps and returns them. Several callers wait for each other. A step that fails leaves nothing
-    of itself."""
+    """Takes the pending steps and returns them: all at once where there was none yet, else one by one. Several callers
+    wait for each other. What fails leaves nothing of itself."""
     done: list[MigrationStep] = []
     while True:
         async with connection.transaction():
@@ -72,18 +76,21 @@ async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) 
                 "SELECT pg_advisory_xact_lock(hashtextextended(%s, 11))", (f"{schema} migrations",)
             )
             await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-            await connection.execute(f'SET LOCAL search_path TO "{schema}"')
             await connection.execute(
-                "CREATE TABLE IF NOT EXISTS migrations"
+                f'CREATE TABLE IF NOT EXISTS "{schema}".migrations'
                 " (number int PRIMARY KEY, name text NOT NULL, at timestamptz NOT NULL DEFAULT now())"
             )
             left = await pending(connection, schema)
             if not left:
                 return done
-            step = left[0]
-            await connection.execute(step.text.encode())
-            await connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (step.number, step.name))
-            done.append(step)
+            for step in left if await taken(connection, schema) == 0 else left[:1]:
+                await connection.execute(f'SET LOCAL search_path TO "{schema}"')
+                await connection.execute("SET LOCAL check_function_bodies TO DEFAULT")  # a step may have set both
+                await connection.execute(step.text.encode())
+                await connection.execute(
+                    f'INSERT INTO "{schema}".migrations (number, name) VALUES (%s, %s)', (step.number, step.name)
+                )
+                done.append(step)
 
 
 async def bring_up(options: PostgresOptions, *, plan: bool) -> list[MigrationStep]:
@@ -99,10 +106,15 @@ async def bring_up(options: PostgresOptions, *, plan: bool) -> list[MigrationSte
         await connection.close()
 
 
-async def require(connection: AsyncConnection[tuple[object, ...]], schema: str) -> None:
-    """Makes an empty schema; raises ConfigError for one that is older or newer than this code."""
+async def require(connection: AsyncConnection[tuple[object, ...]], schema: str, bound: asyncio.Timeout) -> None:
+    """Makes an empty schema, for which `bound` is moved; raises ConfigError for one that is older or newer than this
+    code."""
     if await taken(connection, schema) is None:
+        now, until = asyncio.get_running_loop().time(), bound.when()
+        bound.reschedule(now + MAKING)
         await migrate(connection, schema)
+        if until is not None:
+            bound.reschedule(until + asyncio.get_running_loop().time() - now)
         return
     if left := await pending(connection, schema):
         raise ConfigError(

@@ -3,6 +3,7 @@ clocks there and here."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,9 +49,9 @@ class CheckedPostgres:
         """The same for one that writes nothing."""
         return await self.server.rows(statement, arguments, about, self._schema)
 
-    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
+    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]], bound: asyncio.Timeout) -> None:
         await refuse_unsafe(connection, self.server.name, durable=not self._relaxed)
         if not self._checked:
-            await require(connection, self._schema)
+            await require(connection, self._schema, bound)
             self._checked = True
         await self.home.look(connection)
