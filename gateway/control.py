@@ -79,34 +79,37 @@ class ControlDesk:
         self._changed = asyncio.Event()
         self._follower: asyncio.Task[None] | None = None
         self._closed = False
+        self._declared: Sequence[Quota] = ()  # by quotas.yaml, the newest that are in force or were there at the start
+        self._declaring = asyncio.Lock()
         self._confirmations = Confirmations()
 
     async def start(self, quotas: Sequence[Quota] = ()) -> bool:
         """Applies the configured quotas, reads everything, and follows it from then on. Waits for a store that is away:
         without the known functions nothing could be taken. Where the spool remembers some it goes on with those, and
         answers False: the store was not read yet."""
+        self._declared = quotas
         try:
-            await self._load(quotas)
+            await self._load()
         except Unavailable as error:
             known = [] if self._spool is None else await self._spool.functions()
             if known:
                 _LOG.warning("the store is away; going on with the %d functions it had: %s", len(known), error)
                 self._functions.replace(known)
-                self._follower = self._duties.begin(self._catch_up(quotas), "gateway: waiting for its store")
+                self._follower = self._duties.begin(self._catch_up(), "gateway: waiting for its store")
                 return False
-            await self._wait_for_store(quotas)
+            await self._wait_for_store()
         self._follower = self._duties.begin(self._follow(), "gateway: following the control store")
         return True
 
-    async def _catch_up(self, quotas: Sequence[Quota]) -> None:
-        await self._wait_for_store(quotas)
+    async def _catch_up(self) -> None:
+        await self._wait_for_store()
         await self._follow()
 
-    async def _wait_for_store(self, quotas: Sequence[Quota]) -> None:
+    async def _wait_for_store(self) -> None:
         told = False
         while True:
             try:
-                await self._load(quotas)
+                await self._load()
                 return
             except Unavailable as error:
                 if not told:
@@ -114,11 +117,12 @@ class ControlDesk:
                     told = True
                 await asyncio.sleep(PAUSE)
 
-    async def _load(self, quotas: Sequence[Quota]) -> None:
-        for quota in quotas:
+    async def _load(self) -> None:
+        for quota in self._declared:
             checked_quota(quota)
         await self._belong()
-        await self._change_quotas(quotas, FILE, "applied when the gateway started")
+        async with self._declaring:
+            await self._change_quotas(self._declared, FILE, "applied when the gateway started")
         await self.refresh()
 
     async def _belong(self) -> None:
@@ -136,7 +140,9 @@ class ControlDesk:
         """Sets what a file says now, beside the others; a quota that it said before and says no more is removed."""
         for quota in now:
             checked_quota(quota)
-        await self._change_quotas([*said_no_more(before, now), *now], FILE, "the file was changed")
+        async with self._declaring:
+            await self._change_quotas([*said_no_more(before, now), *now], FILE, "the file was changed")
+            self._declared = now
         await self.refresh()
 
     def known(self) -> Snapshot:

@@ -58,6 +58,7 @@ class ScheduleDesk:
         away, unless told not to: then it is applied whenever the store answers."""
         if kept is None:
             return
+        await self.stop()  # what an older file says, and still waits for the store, would come after this
         if wait:
             await self._apply_when_there(kept)
         else:
