@@ -15,7 +15,7 @@ from tailrace.model.demand import Cell, Demand
 from tailrace.model.errors import ConfigError, NotConnected
 from tailrace.model.workload import Kind
 from tailrace.stores.postgres.migrations import migrate
-from tailrace.stores.postgres.migrations.migrate import MigrationStep, steps
+from tailrace.stores.postgres.migrations.migrate import MigrationStep, bring_up, steps
 from tailrace.stores.queue.queue import NewItem
 
 MAIL = Kind("mail", 2)
@@ -202,6 +202,32 @@ async def test_a_newer_schema_is_refused_and_an_older_one_names_the_command(node
     await nodes.run(f"DELETE FROM S.migrations WHERE number >= {steps()[-1].number}")
     with pytest.raises(ConfigError, match="tailrace store migrate"):
         await nodes.queue()
+
+
+async def test_a_node_of_the_version_before_goes_on_and_starts_over_a_schema_whose_new_steps_say_that_it_may(
+    nodes: PostgresNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a node of a version that knows fewer steps
+    every = steps()
+    [first] = [index for index, step in enumerate(every) if step.number == every[-1].beside + 1]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "steps", lambda: every[:first])
+        old = await nodes.queue()
+        await old.submit([NewItem(MAIL, b"")])
+    # Then a start of the newer version says that the steps may be taken while it runs
+    with pytest.raises(ConfigError, match=r"lacks .* what uses it may go on meanwhile: run `tailrace store migrate`"):
+        await nodes.queue()
+    # When they are taken, then both versions have one queue, and the older one starts again, too
+    assert [step.number for step in await bring_up(nodes.options(), plan=False)] == [s.number for s in every[first:]]
+    await (await nodes.queue()).submit([NewItem(MAIL, b"")])
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "steps", lambda: every[:first])
+        await (await nodes.queue()).submit([NewItem(MAIL, b"")])
+        # But one that is older still does not
+        patch.setattr(migrate, "steps", lambda: every[: first - 1])
+        with pytest.raises(ConfigError, match=f"is at step {every[-1].number}, this version of tailrace knows"):
+            await nodes.queue()
+    assert sum((await old.counts()).values()) == 3
 
 
 async def test_nodes_that_start_at_once_on_an_empty_database_wait_for_the_one_that_makes_the_schema(

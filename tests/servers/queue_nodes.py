@@ -63,12 +63,14 @@ class PostgresNodes(QueueNodes):
     def _made(self, notify: bool, poll: float, config: dict[str, Any], *, url: str = "") -> PostgresQueue:
         given: Any = {} if self._real else {"store_time": lambda: int(self.clock.wall() * 1e6), "clock": self.clock}
         return PostgresQueue(
-            PostgresQueueOptions(
-                url=url or self.url, schema=self.schema, connections=3, timeout=5, notify=notify, poll_interval=poll
-            ),
+            self.options(url, notify=notify, poll_interval=poll),
             StoresConfig(**{"durability": "relaxed", **config}),
             **given,
         )
+
+    def options(self, url: str = "", **said: Any) -> PostgresQueueOptions:
+        """The way to the schema; by another address where one is given."""
+        return PostgresQueueOptions(url=url or self.url, schema=self.schema, connections=3, timeout=5, **said)
 
     async def run(self, statement: str) -> list[tuple]:
         """S. stands for the schema."""

@@ -1,4 +1,5 @@
 -- Jobs that are open for too long are cancelled (stores/jobs/rules/overdue.py).
+-- Beside 33.
 
 CREATE INDEX job_trees_aged ON job_trees (created_at) WHERE complete_at IS NULL AND ending = '';
 

@@ -1,5 +1,6 @@
 -- What gathers is tried again with the list that it was given where nothing before it failed, and is made anew else: of
 -- nothing that was tried again before it, nothing is made (stores/jobs/rules/retrying.py).
+-- Beside 33.
 
 DO $do$
 BEGIN

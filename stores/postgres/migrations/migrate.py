@@ -1,12 +1,14 @@
 """Takes a PostgreSQL schema from step to step: `NNNN_name.sql`, in order, each in a transaction of its own.
 
-A schema that is newer than this code is refused, since nobody knows here what was changed; an older one is refused
-until somebody says `tailrace store migrate`; an empty one is made, in one transaction: it is never seen half made.
+A schema that is newer than this code is refused, since nobody knows here what was changed, but where its new steps say
+that this code may go on beside them; an older one is refused until somebody says `tailrace store migrate`; an empty one
+is made, in one transaction: it is never seen half made.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -20,12 +22,23 @@ from ..server import PostgresOptions, explained
 MAKING = 600.0
 
 
+#: The line of a step that changes nothing for code that knows only the steps up to a number: such code may go on, and
+#: start, over the schema that has it.
+BESIDE = re.compile(r"^-- Beside (\d+)\.$", re.MULTILINE)
+
+
 class MigrationStep(NamedTuple):
     """One numbered file."""
 
     number: int
     name: str
     text: str
+
+    @property
+    def beside(self) -> int:
+        """The last step that code must know to go on beside this one: this one itself, unless it says otherwise."""
+        said = BESIDE.search(self.text)
+        return self.number if said is None else int(said[1])
 
 
 def steps() -> list[MigrationStep]:
@@ -49,9 +62,17 @@ async def taken(connection: AsyncConnection[tuple[object, ...]], schema: str) ->
     return int(str(row[0])) if row is not None else 0
 
 
-def refuse_newer(schema: str, number: int, known: int) -> None:
-    """Raises ConfigError for a schema that a later version of tailrace made."""
-    if number > known:
+async def refuse_newer(connection: AsyncConnection[tuple[object, ...]], schema: str, number: int, known: int) -> None:
+    """Raises ConfigError for a schema that a later version of tailrace made, and that this one may not go on beside."""
+    if number <= known:
+        return
+    cursor = await connection.execute(
+        f"SELECT max(coalesce((to_jsonb(m) ->> 'beside')::int, m.number)) FROM \"{schema}\".migrations AS m"
+        " WHERE m.number > %s",
+        (known,),
+    )  # as JSON: a schema that was made long ago has no such column
+    row = await cursor.fetchone()
+    if row is None or int(str(row[0])) > known:
         raise ConfigError(
             f"the schema {schema!r} is at step {number}, this version of tailrace knows {known}: run the version that "
             "migrated it, or a later one"
@@ -62,7 +83,7 @@ async def pending(connection: AsyncConnection[tuple[object, ...]], schema: str) 
     """The steps that `migrate` would take. Raises ConfigError for a newer schema."""
     known = steps()
     number = await taken(connection, schema) or 0
-    refuse_newer(schema, number, known[-1].number)
+    await refuse_newer(connection, schema, number, known[-1].number)
     return [step for step in known if step.number > number]
 
 
@@ -83,12 +104,14 @@ async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) 
             left = await pending(connection, schema)
             if not left:
                 return done
+            await connection.execute(f'ALTER TABLE "{schema}".migrations ADD COLUMN IF NOT EXISTS beside int')
             for step in left if await taken(connection, schema) == 0 else left[:1]:
                 await connection.execute(f'SET LOCAL search_path TO "{schema}"')
                 await connection.execute("SET LOCAL check_function_bodies TO DEFAULT")  # a step may have set both
                 await connection.execute(step.text.encode())
                 await connection.execute(
-                    f'INSERT INTO "{schema}".migrations (number, name) VALUES (%s, %s)', (step.number, step.name)
+                    f'INSERT INTO "{schema}".migrations (number, name, beside) VALUES (%s, %s, %s)',
+                    (step.number, step.name, step.beside),
                 )
                 done.append(step)
 
@@ -117,7 +140,9 @@ async def require(connection: AsyncConnection[tuple[object, ...]], schema: str, 
             bound.reschedule(until + asyncio.get_running_loop().time() - now)
         return
     if left := await pending(connection, schema):
+        online = max(step.beside for step in left) < left[0].number
+        how = "what uses it may go on meanwhile: run" if online else "stop what uses it and run"
         raise ConfigError(
             f"the schema {schema!r} lacks {len(left)} step(s) of this version of tailrace, the first is "
-            f"{left[0].number} ({left[0].name}): stop what uses it and run `tailrace store migrate` (--plan shows them)"
+            f"{left[0].number} ({left[0].name}): {how} `tailrace store migrate` (--plan shows them)"
         )
