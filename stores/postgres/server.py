@@ -157,10 +157,7 @@ class PostgresServer:
                 self._names = False
                 await self.dial_anew()
             except (psycopg.Error, OSError, TimeoutError) as error:
-                if isinstance(error, TimeoutError) or connection.broken:
-                    pool.drop(connection)
-                else:
-                    pool.give_back(connection)
+                await self._let_go(connection, error)
                 raise explained(error, self.name, about) from None
             except BaseException:  # cancelled: what the server does with it is unknown
                 pool.drop(connection)
@@ -169,6 +166,17 @@ class PostgresServer:
                 pool.give_back(connection)
                 return found
         raise AssertionError
+
+    async def _let_go(self, connection: PostgresLine, error: Exception) -> None:
+        """Keeps a connection on which a call failed, where it may be of use. A primary that was made read-only closes
+        none of its own, and only who dials anew comes to where the address leads now."""
+        demoted = isinstance(error, errors.ReadOnlySqlTransaction)
+        if demoted or isinstance(error, TimeoutError) or connection.broken:
+            self._connections.drop(connection)
+        else:
+            self._connections.give_back(connection)
+        if demoted:
+            await self.dial_anew()
 
     async def _connect(self) -> PostgresLine:
         connection = await self.options.connect()

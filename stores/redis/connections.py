@@ -20,7 +20,8 @@ class RedisConnections(ConnectionPool):
     """As many as `max_connections`. Who comes when all are in use waits `timeout` seconds at most; with 0 it is
     refused. Raises redis-py's ConnectionError.
 
-    Invariant: a connection is idle or somebody's; one that failed is idle and not connected, and dials again."""
+    Invariant: a connection is idle or somebody's; one that failed is idle and not connected, and dials again. What is
+    in `_former` is somebody's, and is to dial again."""
 
     def __init__(self, *, timeout: float, **given: Any) -> None:
         super().__init__(**given)
@@ -28,6 +29,7 @@ class RedisConnections(ConnectionPool):
         self._room = asyncio.Semaphore(self.max_connections)
         self._idle: list[Any] = []
         self._all: list[Any] = []
+        self._former: set[Any] = set()
 
     async def get_connection(self, command_name: Any = None, *keys: Any, **options: Any) -> Any:
         """One that is connected, and has nothing unread."""
@@ -54,7 +56,21 @@ class RedisConnections(ConnectionPool):
 
     async def release(self, connection: Any) -> None:
         """It is idle again."""
-        self._give(connection)
+        try:
+            if connection in self._former:
+                self._former.discard(connection)
+                await connection.disconnect()
+        finally:
+            self._give(connection)
+
+    async def dial_anew(self) -> None:
+        """Who comes next dials, and looks up the name of the server: idle connections are let go of now, those in use
+        when they are free."""
+        idle, self._idle = self._idle, []
+        let_go = set(idle)
+        self._all = [each for each in self._all if each not in let_go]
+        self._former.update(self._all)
+        await asyncio.gather(*(connection.disconnect() for connection in idle), return_exceptions=True)
 
     def _give(self, connection: Any) -> None:
         self._idle.append(connection)

@@ -162,7 +162,7 @@ class RedisServer:
         except errors.NoScriptError:
             return await self.call("EVAL", script.text, len(keys), *keys, *arguments, about=about)
         except _FAILURES as error:
-            raise explained(error, self.name, about) from None
+            raise await self._failed(error, about) from None
 
     async def _translated(self, answer: Awaitable[Any], about: str, none_if: str = "", held: float = 0.0) -> Any:
         try:
@@ -171,7 +171,19 @@ class RedisServer:
         except _FAILURES as error:
             if none_if and none_if in str(error):
                 return None
-            raise explained(error, self.name, about) from None
+            raise await self._failed(error, about) from None
+
+    async def _failed(self, error: Exception, about: str) -> TailraceError:
+        """What to raise. A replica may have been the master until now: it closes no connection when it is demoted, and
+        only who dials anew comes to where the name leads now."""
+        if isinstance(error, errors.ReadOnlyError):
+            await self.dial_anew()
+        return explained(error, self.name, about)
+
+    async def dial_anew(self) -> None:
+        """The next calls have new connections."""
+        for client in self._clients or ():
+            await client.connection_pool.dial_anew()
 
     async def close(self) -> None:
         """Closes the connections. Harmless when closed."""
@@ -229,7 +241,7 @@ _CASES = (
         (errors.ReadOnlyError,),
         ("READONLY",),
         NotConnected,
-        "{server} is a replica, which takes no writes: give the address of its master",
+        "{server} is a replica, which takes no writes: give the address of its master, or let this one lead to it",
     ),
     _Case(
         (errors.TimeoutError, TimeoutError),

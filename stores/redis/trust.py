@@ -27,7 +27,11 @@ async def profile(server: RedisServer, info: Mapping[str, str], durability: str,
     """The profile of a server that said `info` of itself; `cluster`: it may be a node of one; `about`: for what it is.
     Raises what `trusted` does, and NotConnected for a replica."""
     if info.get("role") == "slave":
-        raise NotConnected(f"{server.name} is a replica, which takes no writes: give the address of its master")
+        await server.dial_anew()  # the name may lead to the master by now
+        raise NotConnected(
+            f"{server.name} is a replica, which takes no writes: give the address of its master, or let this one lead "
+            "to it"
+        )
     if info.get("cluster_enabled") == "1" and not cluster:
         raise ConfigError(f"{server.name} is a node of a Redis Cluster: set `cluster: true` for the {about}")
     config: dict[str, str] = {}

@@ -42,6 +42,9 @@ class OneSlot:
     async def disconnect(self) -> None:
         """They are closed."""
 
+    async def dial_anew(self) -> None:
+        """Nothing: the client goes where the slot is by itself."""
+
 
 def cluster_client(options: RedisOptions, key: str) -> OneSlot:
     """A client for the keys of one slot; it dials at its first call."""
