@@ -23,7 +23,7 @@ REDRIVEN = _dying(2, [], Redrive(6.0), Redrive(12.0), Redrive(18.0))
 #: The gateway dies at some time of a request that nobody makes again.
 CUT_SHORT = [
     _dying(1, [Fault(6.0 + step * 0.003, "kill", "gateway1", seconds=2.0)], Redrive(6.0, once=True), calm=30.0)
-    for step in range(1, 5)
+    for step in range(1, 10)
 ]
 
 #: The node dies after it wrote the letter of an item, before its queue knows that the item is over; the operator asks

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
+from ....assembly import embedded
 from ....delay_service.mover import Mover, Rung
 from ....stores.checkpoints import sqlite as checkpoints_
 from ....stores.checkpoints.checkpoints import Mark
@@ -61,13 +64,19 @@ def _a_rung_is_trimmed_without_asking() -> Bug:
 
 
 @bug
-def _what_is_due_is_trimmed_without_asking() -> Bug:
+@contextlib.contextmanager
+def _what_is_due_is_trimmed_without_asking() -> Iterator[None]:
+    """With the start of the stores, which forgets checkpoints that are not of their log, it would do no harm."""
     real = Checkpoint.tell
 
     async def tell(self: Checkpoint, *, asked: bool = False) -> None:
         await real(self, asked=True)
 
-    return instead(Checkpoint, "tell", tell)
+    async def forgets_nothing(*_: Any) -> None:
+        """Believes every checkpoint."""
+
+    with instead(Checkpoint, "tell", tell), instead(embedded, "forget_marks_of_another_log", forgets_nothing):
+        yield
 
 
 @breaks("L13", by="the checkpoint")

@@ -32,9 +32,9 @@ def test_files_of_others_are_none(tmp_path: Path, file: str) -> None:
 
 
 def test_the_examples_of_a_clone_are_not_offered() -> None:
-    # Given a clone, whose folder `configs` has files that need servers
+    # Given a clone, whose folder `configs` has the examples
     clone = Path(tailrace.__path__[0])
-    assert (clone / "configs" / "tailers" / "payments.yaml").is_file()
+    assert (clone / "configs" / "tailers" / "orders.yaml").is_file()
 
     # When somebody starts there without --config, then nobody sends him to them
     assert unread(clone) is None

@@ -23,7 +23,7 @@ class Started:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(part: Any, started: Callable[[], None]) -> int:
+    def run(part: Any, started: Callable[[], None], *_: Any) -> int:
         started()
         return 0
 

@@ -118,7 +118,7 @@ MISTAKES = {
     "tenants are not told apart": Mistake(
         charges.Charges,
         "kin",
-        "kind.tenant if apart",
+        "kind.tenant if tenants",
         "kind.tenant if False",
         composed,
     ),

@@ -75,7 +75,7 @@ def test_functions_in_threads_do_the_same_deeds() -> None:
     ]
     brought = [replace(item, cancel=5.0 * (item.n == 3)) for item in items(*deeds)]
     # When its story is told
-    told = runs(Plan(1, tuple(brought), workers=1, executors=2, threads=True, calm=60.0))
+    told = runs(Plan(1, tuple(brought), workers=1, executors=4, threads=True, calm=60.0))
     # Then each ended as it should, and the same happens when it is told again
     assert [run.how for run in told[0]] == ["retry", "retry", "ok"]
     assert [run.how for run in told[1]] == ["fatal"]
