@@ -16,7 +16,7 @@ from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
-from tailrace.stores.redis.server import Script
+from tailrace.stores.redis.server import RedisServer, Script
 from tailrace.testing.clock import ManualClock
 
 MAIL = Kind("mail", 2)
@@ -183,11 +183,19 @@ async def test_on_an_older_copy_the_kinds_are_those_of_the_copy(clock: ManualClo
 async def test_servers_that_are_refused(
     clock: ManualClock, monkeypatch, facts: dict[str, str], fsync: bytes, durability: str, error, words: str
 ) -> None:
+    dialled: list[RedisServer] = []
+
+    async def dial_anew(server: RedisServer) -> None:
+        dialled.append(server)
+
     monkeypatch.setattr(Pretended, "facts", GOOD | facts)
     monkeypatch.setattr(Pretended, "fsync", fsync)
+    monkeypatch.setattr(RedisServer, "dial_anew", dial_anew)  # fakeredis has a pool of its own
     queue = queue_of(FakeServer(), clock, durability=durability)
     with pytest.raises(error, match=words):
         await queue.submit([NewItem(MAIL, b"")])
+    # Then only a replica's name may lead to another server by now
+    assert bool(dialled) == (error is NotConnected)
     await queue.close()
 
 
