@@ -25,6 +25,7 @@ WRONG_INPUT = 2
 UNAVAILABLE = 3
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, kept with who did it: `tailrace acts`.")]
 GatewayAddress = Annotated[
     str | None,
     typer.Option(

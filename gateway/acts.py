@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..foundation.clock import Clock
@@ -19,16 +20,20 @@ from ..model.errors import InvalidRequest, TailraceError, UserError
 from ..model.limits import Snapshot
 from ..stores.control.control import ActStore
 from ..wire.asking import Asker
-from .rules.acts import PAGED, act_of, outcome_of
+from .rules.act_pages import NOTHING, PAGES, Sum, page_sum, sum_said
+from .rules.acts import ACTS, Stood, act_of, outcome_of
+from .stood import Subjects
 
 T = TypeVar("T")
+#: The pages of one act, by the call, who makes it from where, and what it calls itself.
+Run = tuple[str, ...]
 
 #: Seconds that the store gets to take an act, and between two looks for acts that are too old.
 PATIENCE, TIDY_EVERY = 2.0, 3_600.0
 #: Seconds between two steps of that: others write there too.
 PAUSE = 0.1
-#: Seconds within which the next page of an act is one with it, and acts that are remembered for that.
-PAGES, REMEMBERED = 60.0, 1_000
+#: Seconds within which the next page of an act comes, else it is over; and acts of which pages are still to come.
+BETWEEN_PAGES, GOING_ON = 60.0, 1_000
 #: Acts that one question looks at.
 LOOKED_AT = 20 * MOST_SHOWN
 #: How an act ended of which nobody can say more.
@@ -37,27 +42,55 @@ LEFT = "it is not known: whoever asked left before it ended"
 _LOG = logging.getLogger("tailrace.gateway.acts")
 
 
+@dataclass(slots=True, eq=False)
+class _Begun:
+    """An act that has begun. `run`: whose pages it has; empty: it is one call. `trouble`: why its last one was not
+    answered; `resting`: what ends it if no page comes any more."""
+
+    act: Act
+    run: Run = ()
+    sum: Sum = NOTHING
+    trouble: str = ""
+    resting: asyncio.TimerHandle | None = None
+
+    def outcome(self, call: str) -> str:
+        """How it ended, as far as it came."""
+        told = sum_said(call, self.sum) if self.sum.pages else ""
+        return "; then ".join(filter(None, [told, self.trouble]))
+
+
 class ActDesk:
-    """An ActPort, and what calls that are acts go through. `known`: what stands now; `retention`: seconds that an act
-    is kept."""
+    """An ActPort, and what calls that are acts go through. `known`: gates, quotas and tokens as they stand now;
+    `subjects`: all else; `retention`: seconds that an act is kept."""
 
     def __init__(
-        self, store: ActStore, known: Callable[[], Snapshot], retention: float, clock: Clock, duties: Duties
+        self,
+        store: ActStore,
+        known: Callable[[], Snapshot],
+        subjects: Subjects,
+        retention: float,
+        clock: Clock,
+        duties: Duties,
     ) -> None:
         self._store = store
         self._known = known
+        self._subjects = subjects
         self._retention = retention
         self._clock = clock
         self._duties = duties
         self._ending: set[asyncio.Task[None]] = set()
-        self._pages: OrderedDict[Act, float] = OrderedDict()  # acts that have pages, without their moments → when
+        self._runs: OrderedDict[Run, _Begun] = OrderedDict()  # acts that go on, those that began first first
+        self._stopped = False
 
     def start(self) -> None:
         """Forgets from now on what is too old."""
         self._duties.begin(self._tidy(), "gateway: forgetting old acts")
 
     async def stop(self) -> None:
-        """Waits until what has ended is written."""
+        """Ends what goes on, and waits until what has ended is written."""
+        self._stopped = True
+        for begun in list(self._runs.values()):
+            self._over(begun)
         if self._ending:
             await asyncio.wait(self._ending, timeout=PATIENCE)
 
@@ -65,46 +98,78 @@ class ActDesk:
         self, call: str, arguments: Mapping[str, Any], answer: Callable[[], Coroutine[Any, Any, T]], asker: Asker
     ) -> T:
         """Makes a call, and keeps it as an act if it is one. Raises what the call raises."""
-        order = act_of(call, arguments, self._known())
-        if order is None:
+        begun = await self._act(call, arguments, asker)
+        if begun is None:
             return await answer()
-        who = order.who or asker.who
-        act = bounded(Act(0, 0.0, who, asker.place, order.what, order.on, order.why, order.before, order.after))
-        if call in PAGED and self._goes_on(act):
-            return await answer()
-        act = act._replace(at=self._clock.wall())
-        _LOG.info("act: %s: %s; by %s, from %s %s", act.what, act.on, act.who or "somebody", act.place, act.after)
-        number, outcome = await self._begin(act), LEFT
+        over, begun.trouble = not begun.run, LEFT
         try:
             value = await answer()
-            outcome = outcome_of(call, value)
+            if call in PAGES:
+                begun.sum, begun.trouble = page_sum(call, value, begun.sum), ""
+                over = over or not begun.sum.more
+            else:
+                begun.trouble = outcome_of(call, value)
         except GeneratorExit:  # the process is over in the middle of it: nothing can be written any more
-            number = 0
+            self._runs.pop(begun.run, None)
+            begun.act = begun.act._replace(number=0)
             raise
         except UserError as error:
-            outcome = f"refused: {error}"
+            over, begun.trouble = True, f"refused: {error}"
             raise
         except Exception as error:
-            outcome = f"failed: {error if isinstance(error, TailraceError) else repr(error)}"
+            begun.trouble = f"failed: {error if isinstance(error, TailraceError) else repr(error)}"
             raise
         else:
             return value
         finally:
-            if number:
-                ended = act._replace(number=number, outcome=outcome)
-                task = asyncio.create_task(self._end(ended), name="gateway: ending an act")
-                self._ending.add(task)
-                task.add_done_callback(self._ending.discard)
+            begun.act = begun.act._replace(outcome=begun.outcome(call))
+            if not over and not self._stopped:
+                self._rest(begun)
+            elif (task := self._over(begun)) is not None:
                 await asyncio.shield(task)
 
-    def _goes_on(self, act: Act) -> bool:
-        """Whether it is the next page of an act that was begun just now."""
-        now = self._clock.monotonic()
-        goes_on = now - self._pages.pop(act, now - 2 * PAGES) < PAGES
-        self._pages[act] = now
-        while len(self._pages) > REMEMBERED:
-            self._pages.popitem(last=False)
-        return goes_on
+    async def _act(self, call: str, arguments: Mapping[str, Any], asker: Asker) -> _Begun | None:
+        """The act that a call is, which is kept from now on, or goes on; None: it is none."""
+        run = (call, *asker, arguments["run"]) if call in PAGES and arguments["run"] else ()
+        goes_on = self._runs.get(run)
+        if goes_on is not None:
+            if goes_on.resting is not None:
+                goes_on.resting.cancel()
+            return goes_on
+        if call not in ACTS:
+            return None
+        found = await self._subjects.look(call, arguments)
+        order = act_of(call, arguments, Stood(self._known(), found.subject))
+        if order is None:
+            return None
+        who, before = order.who or asker.who, order.before or found.trouble
+        act = bounded(Act(0, 0.0, who, asker.place, order.what, order.on, order.why, before, order.after))
+        act = act._replace(at=self._clock.wall())
+        _LOG.info("act: %s: %s; by %s, from %s %s", act.what, act.on, act.who or "somebody", act.place, act.after)
+        begun = _Begun(act._replace(number=await self._begin(act)), run)
+        if run:
+            self._runs[run] = begun
+            while len(self._runs) > GOING_ON:
+                self._over(next(iter(self._runs.values())))
+        return begun
+
+    def _rest(self, begun: _Begun) -> None:
+        """Waits for its next page, and ends it if none comes."""
+        loop = asyncio.get_running_loop()
+        begun.resting = loop.call_later(BETWEEN_PAGES, self._over, begun)
+
+    def _over(self, begun: _Begun) -> asyncio.Task[None] | None:
+        """Begins to write how it ended."""
+        if begun.resting is not None:
+            begun.resting.cancel()
+        if begun.run and self._runs.get(begun.run) is begun:
+            del self._runs[begun.run]
+        if not begun.act.number:  # it is kept nowhere
+            return None
+        task = asyncio.create_task(self._end(begun.act), name="gateway: ending an act")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
 
     async def _begin(self, act: Act) -> int:
         """Its number; 0: the store does not take it, and that is no reason not to act."""

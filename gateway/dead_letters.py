@@ -97,7 +97,9 @@ class DeadLetterDesk:
         ]
         return LetterCounts(rows, most)
 
-    async def purge(self, which: LetterFilter, limit: int = MOST_LETTERS) -> dict[str, int]:
+    async def purge(
+        self, which: LetterFilter, limit: int = MOST_LETTERS, why: str = "", run: str = ""
+    ) -> dict[str, int]:
         """Forgets the oldest of the letters meant; ask again until there are no more."""
         async with self._turn:
             letters = await self._letters.list(_asked(which), _limit(limit))
@@ -108,7 +110,9 @@ class DeadLetterDesk:
             _LOG.info("dead letters purged: %s", dict(purged))
         return dict(purged)
 
-    async def redrive(self, which: LetterFilter, limit: int = 100, after: int = 0) -> RedriveStep:
+    async def redrive(
+        self, which: LetterFilter, limit: int = 100, after: int = 0, why: str = "", run: str = ""
+    ) -> RedriveStep:
         """Makes the oldest of the letters meant workloads again; go on after `next` until it is 0. Of ids that no
         letter has those are meant that items of jobs have, of whose results nothing could be made: they have none."""
         async with self._turn:

@@ -20,7 +20,7 @@ class FileDesk:
     def __init__(self, files: FileControl | None) -> None:
         self._files = files
 
-    async def reload(self) -> list[FileChange]:
+    async def reload(self, why: str = "") -> list[FileChange]:
         """Puts in force what is new in the files."""
         if self._files is None:
             raise InvalidRequest("this gateway was given no configuration directory: there is nothing to reload")

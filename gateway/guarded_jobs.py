@@ -77,15 +77,15 @@ class GuardedJobs:
             require(needs_of("read", [each for each in found.jobs if each.final]))
         return await self._inner.job_results(tree, after, limit)
 
-    async def change_job(self, tree: str, what: str, who: str = "") -> str:
+    async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
         """Of functions that the caller may operate."""
         await self._require("operate", tree)
-        return await self._inner.change_job(tree, what, who)
+        return await self._inner.change_job(tree, what, who, why)
 
-    async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
+    async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
         """Of functions that the caller may operate."""
         await self._require("operate", tree)
-        return await self._inner.retry_job(tree, id, who)
+        return await self._inner.retry_job(tree, id, who, why)
 
     async def audit_job(self, tree: str) -> list[str]:
         """Of a tree whose first job the caller may read."""

@@ -178,7 +178,7 @@ class JobDesk:
         most = min(limit, MOST_RESULTS) if limit > 0 else MOST_RESULTS
         return await self._store().results(tree, after, most, ANSWER_BYTES)
 
-    async def change_job(self, tree: str, what: str, who: str = "") -> str:
+    async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
         """Each is harmless when it is so already."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
@@ -186,7 +186,7 @@ class JobDesk:
         _LOG.info("%s asked to %s the job %s: %s", who or "somebody", what, tree, word)
         return word
 
-    async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
+    async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
         """Another tree of what failed."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")

@@ -53,6 +53,6 @@ class ReplayDesk:
         found = [await known.get(number)] if number else await known.list(min(limit, MOST) if limit > 0 else MOST)
         return [view_of(each) for each in found]
 
-    async def change_replay(self, number: int, what: str) -> ReplayView:
+    async def change_replay(self, number: int, what: str, why: str = "") -> ReplayView:
         """Each is harmless when it is so already."""
         return view_of(await self._known().change(number, what))

@@ -32,6 +32,7 @@ from .rules.tokens import KnownTokens
 from .schedule_desk import ScheduleDesk
 from .spooling import Spooler, spool_rule
 from .status import StatusDesk
+from .stood import Subjects
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
 from .tokens import TokenDesk
@@ -92,13 +93,15 @@ class GatewayService:
         self.cancel, self.find = status.cancel, status.find
         self.reschedule, self.peek = items.reschedule, items.peek
         self.functions, self.schedules = control, schedules
-        jobs = GuardedJobs(JobDesk(config, stores.jobs, functions, highest, clock))
+        job_desk, replays = JobDesk(config, stores.jobs, functions, highest, clock), ReplayDesk(beside.replays)
+        jobs = GuardedJobs(job_desk)
         self._callbacks: Callbacks | None = None
         if config.callbacks is not None and stores.jobs is not None:
             from .callbacks import Callbacks  # its client takes a tenth of a second to import
 
             self._callbacks = Callbacks(config.callbacks, queue, letters, clock, duties)
-        self.acts = ActDesk(stores.control, control.known, config.act_retention, clock, duties)
+        subjects = Subjects(status.status, stores.schedules, dead, job_desk, replays)
+        self.acts = ActDesk(stores.control, control.known, subjects, config.act_retention, clock, duties)
         self.for_operators = {
             "acts": self.acts,
             "files": FileDesk(beside.files),
@@ -107,7 +110,7 @@ class GatewayService:
             "letters": dead,
             "limits": control,
             "overview": overview,
-            "replays": ReplayDesk(beside.replays),
+            "replays": replays,
             "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops, control, others),
             "tokens": TokenDesk(stores.control, control.refresh, clock),
             "usage": UsageDesk(stores.usage, clock),

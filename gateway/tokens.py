@@ -47,7 +47,7 @@ class TokenDesk:
         """Those that there are, by name."""
         return [_view(token) for token in (await self._control.snapshot()).tokens]
 
-    async def revoke_token(self, name: str) -> TokenView:
+    async def revoke_token(self, name: str, why: str = "") -> TokenView:
         """Ends one."""
         found = [token for token in (await self._control.snapshot()).tokens if token.name == name]
         if not found:

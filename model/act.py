@@ -58,6 +58,11 @@ def bounded(act: Act) -> Act:
     )
 
 
+def reason(why: str) -> str:
+    """Why somebody acts, as a message carries it."""
+    return plain(why, STATE)
+
+
 def act_to_text(act: Act) -> str:
     """An act as it rests in a control store, but for its number: what it says, and nothing that it leaves open."""
     return json.dumps({name: value for name, value in act._asdict().items() if value and name != "number"})

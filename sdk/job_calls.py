@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..foundation.identity import whoami
+from ..model.act import reason
 from ..model.errors import WorkloadFailed
 from ..model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
 from ..model.units import seconds
@@ -99,15 +100,16 @@ def results(talk: Conversation, tree: str, after: str) -> Steps[ResultPage]:
     return page
 
 
-def change(talk: Conversation, tree: str, what: str) -> Steps[str]:
+def change(talk: Conversation, tree: str, what: str, why: str = "") -> Steps[str]:
     """Cancels, pauses, resumes or deletes a tree."""
-    word: str = yield from _asked(talk, JobPort.change_job, tree=tree, what=what, who=whoami())
+    word: str = yield from _asked(talk, JobPort.change_job, tree=tree, what=what, who=whoami(), why=reason(why))
     return word
 
 
-def retry(talk: Conversation, tree: str, id: str) -> Steps[TreeStatus]:
+def retry(talk: Conversation, tree: str, id: str, why: str = "") -> Steps[TreeStatus]:
     """Makes another tree of what failed in one, or goes on with the open one. The answer has its id."""
-    found: TreeStatus = yield from _asked(talk, JobPort.retry_job, LONGEST_WAIT, tree=tree, id=id, who=whoami())
+    asked = {"tree": tree, "id": id, "who": whoami(), "why": reason(why)}
+    found: TreeStatus = yield from _asked(talk, JobPort.retry_job, LONGEST_WAIT, **asked)
     return found
 
 

@@ -106,16 +106,16 @@ class Followed:
         yield from self._known(talk)
         return (yield from job_calls.wait(talk, self.id, timeout))
 
-    def _change(self, talk: Conversation, what: str) -> Steps[str]:
+    def _change(self, talk: Conversation, what: str, why: str) -> Steps[str]:
         yield from self._known(talk)
-        return (yield from job_calls.change(talk, self.id, what))
+        return (yield from job_calls.change(talk, self.id, what, why))
 
     _again = ""  # the id of another try that was asked for and not answered
 
-    def _retry(self, talk: Conversation) -> Steps[str]:
+    def _retry(self, talk: Conversation, why: str) -> Steps[str]:
         """Another try: the id that it has. One that was not answered is asked for again with the id that it had."""
         self._again = self._again or job_calls.new_id()
-        found = yield from job_calls.retry(talk, self.id, self._again)
+        found = yield from job_calls.retry(talk, self.id, self._again, why)
         self._again = ""
         return found.id
 
@@ -187,25 +187,25 @@ class Job(Followed):
             if not after:
                 return
 
-    def cancel(self) -> str:
-        """Ends the tree: what waits is cancelled, what runs is told."""
-        return self._client._run(self._change(self._client._talk, "cancel"))
+    def cancel(self, *, why: str = "") -> str:
+        """Ends the tree: what waits is cancelled, what runs is told. `why` is kept with who asked, here and below."""
+        return self._client._run(self._change(self._client._talk, "cancel", why))
 
-    def pause(self) -> str:
+    def pause(self, *, why: str = "") -> str:
         """Nothing more of it is started, until `resume`."""
-        return self._client._run(self._change(self._client._talk, "pause"))
+        return self._client._run(self._change(self._client._talk, "pause", why))
 
-    def resume(self) -> str:
+    def resume(self, *, why: str = "") -> str:
         """It goes on."""
-        return self._client._run(self._change(self._client._talk, "resume"))
+        return self._client._run(self._change(self._client._talk, "resume", why))
 
-    def retry(self) -> Job:
+    def retry(self, *, why: str = "") -> Job:
         """Another job, of the items that failed in this one, which must be over: the same tree, filled and sealed."""
-        return Job(self._client, self._client._run(self._retry(self._client._talk)), None, "")
+        return Job(self._client, self._client._run(self._retry(self._client._talk, why)), None, "")
 
-    def delete(self) -> str:
+    def delete(self, *, why: str = "") -> str:
         """Cancels it, and forgets it once nothing of it runs."""
-        return self._client._run(self._change(self._client._talk, "delete"))
+        return self._client._run(self._change(self._client._talk, "delete", why))
 
 
 class AsyncJob(Followed):
@@ -260,22 +260,22 @@ class AsyncJob(Followed):
             if not after:
                 return
 
-    async def cancel(self) -> str:
+    async def cancel(self, *, why: str = "") -> str:
         """Ends the tree. See `Job.cancel`."""
-        return await self._client._run(self._change(self._client._talk, "cancel"))
+        return await self._client._run(self._change(self._client._talk, "cancel", why))
 
-    async def pause(self) -> str:
+    async def pause(self, *, why: str = "") -> str:
         """Nothing more of it is started, until `resume`."""
-        return await self._client._run(self._change(self._client._talk, "pause"))
+        return await self._client._run(self._change(self._client._talk, "pause", why))
 
-    async def resume(self) -> str:
+    async def resume(self, *, why: str = "") -> str:
         """It goes on."""
-        return await self._client._run(self._change(self._client._talk, "resume"))
+        return await self._client._run(self._change(self._client._talk, "resume", why))
 
-    async def retry(self) -> AsyncJob:
+    async def retry(self, *, why: str = "") -> AsyncJob:
         """Another job, of the items that failed in this one. See `Job.retry`."""
-        return AsyncJob(self._client, await self._client._run(self._retry(self._client._talk)), None, "")
+        return AsyncJob(self._client, await self._client._run(self._retry(self._client._talk, why)), None, "")
 
-    async def delete(self) -> str:
+    async def delete(self, *, why: str = "") -> str:
         """Cancels it, and forgets it once nothing of it runs."""
-        return await self._client._run(self._change(self._client._talk, "delete"))
+        return await self._client._run(self._change(self._client._talk, "delete", why))

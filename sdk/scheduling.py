@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from ..foundation.identity import whoami
+from ..model.act import reason
 from ..model.errors import InvalidRequest
 from ..model.priority import Priority
 from ..model.schedule import CatchUp, Overlap, Schedule, check_schedule, usual_catch_up
@@ -114,11 +115,11 @@ def schedules(talk: Conversation, name: str = "", *, next: int = 1, last: int = 
     return [schedule_view(each) for each in (yield from talk.answered("ListSchedules", request)).schedules]
 
 
-def unschedule(talk: Conversation, name: str) -> Steps[bool]:
-    """Removes a schedule; False: there was none. What runs already goes on. Raises InvalidRequest for one that
-    schedules.yaml keeps."""
+def unschedule(talk: Conversation, name: str, *, why: str = "") -> Steps[bool]:
+    """Removes a schedule; False: there was none. What runs already goes on. `why` is kept with who asked. Raises
+    InvalidRequest for one that schedules.yaml keeps."""
     try:
-        yield from _change(talk, name, "remove")
+        yield from _change(talk, name, "remove", why)
     except InvalidRequest:
         # It may have gone at a first try whose answer was lost.
         if any(view.schedule.name == name for view in (yield from schedules(talk, next=0))):
@@ -127,21 +128,20 @@ def unschedule(talk: Conversation, name: str) -> Steps[bool]:
     return True
 
 
-def pause(talk: Conversation, name: str) -> Steps[ScheduleView]:
+def pause(talk: Conversation, name: str, *, why: str = "") -> Steps[ScheduleView]:
     """Fires no more until `resume_schedule`; what falls into the pause is passed over, and counted."""
-    return _change(talk, name, "pause")
+    return _change(talk, name, "pause", why)
 
 
-def resume(talk: Conversation, name: str) -> Steps[ScheduleView]:
+def resume(talk: Conversation, name: str, *, why: str = "") -> Steps[ScheduleView]:
     """Fires again, from the next instant on."""
-    return _change(talk, name, "resume")
+    return _change(talk, name, "resume", why)
 
 
-def _change(talk: Conversation, name: str, what: str) -> Steps[ScheduleView]:
+def _change(talk: Conversation, name: str, what: str, why: str) -> Steps[ScheduleView]:
     """Harmless when it is so already."""
-    return schedule_view(
-        (yield from talk.answered("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what, who=whoami())))
-    )
+    request = pb.ChangeScheduleRequest(name=name, what=what, who=whoami(), why=reason(why))
+    return schedule_view((yield from talk.answered("ChangeSchedule", request)))
 
 
 def _duration(option: str, value: float | str | None, usual: float) -> float:

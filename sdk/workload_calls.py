@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ..foundation.identity import whoami
+from ..model.act import reason
 from ..model.claim import State
 from ..model.did_you_mean import meant
 from ..model.errors import InvalidRequest, WorkloadFailed
@@ -128,20 +129,20 @@ def result(talk: Conversation, id: str, timeout: float | str | None = None) -> S
             )
 
 
-def cancel(talk: Conversation, id: str) -> Steps[str]:
+def cancel(talk: Conversation, id: str, *, why: str = "") -> Steps[str]:
     """Asks for the end of a workload: `cancelled` (it had not started), `requested` (its worker will be told),
-    `ended` (it was over) or `unknown`."""
-    return (yield from cancel_many(talk, [id]))[0]
+    `ended` (it was over) or `unknown`. `why` is kept with who asked."""
+    return (yield from cancel_many(talk, [id], why=why))[0]
 
 
-def cancel_many(talk: Conversation, ids: Iterable[str]) -> Steps[list[str]]:
+def cancel_many(talk: Conversation, ids: Iterable[str], *, why: str = "") -> Steps[list[str]]:
     """The same for several: one word for each."""
-    who, found = whoami(), list[str]()
+    who, why, found = whoami(), reason(why), list[str]()
     for some in _chunks(ids):
-        outcomes = list((yield from talk.answered("Cancel", pb.CancelRequest(ids=some, who=who))).outcomes)
+        outcomes = list((yield from talk.answered("Cancel", pb.CancelRequest(ids=some, who=who, why=why))).outcomes)
         strangers = [at for at, id in enumerate(some) if outcomes[at] == UNKNOWN and id.startswith(SPOOL_ID)]
         if strangers:
-            request = pb.CancelRequest(ids=[some[at] for at in strangers], who=who)
+            request = pb.CancelRequest(ids=[some[at] for at in strangers], who=who, why=why)
             for other in (yield from talk.elsewhere("Cancel", request)):
                 for at, outcome in zip(strangers, other.outcomes, strict=True):
                     outcomes[at] = outcome if outcomes[at] == UNKNOWN else outcomes[at]
@@ -157,6 +158,7 @@ def reschedule(
     at: datetime | float | None = None,
     now: bool = False,
     priority: Priority | str | int | None = None,
+    why: str = "",
 ) -> Steps[Rescheduled]:
     """Gives a workload that waits another due time, another priority, or both. What became of it says the answer's
     `outcome`, and `why` in words where it is not as was asked; it is changed whole, or not at all.
@@ -165,12 +167,13 @@ def reschedule(
     at        due at: a datetime or wall clock seconds, instead of `delay`
     now       due now, and no later than it was: the same as a delay of 0
     priority  a level or its name
+    why       is kept with who asked
 
     Raises InvalidRequest for options that make no sense, and for an item of a stream, which is in no queue.
     """
     if sum((delay is not None, at is not None, now)) > 1:
         raise InvalidRequest("expected one of delay, at and now")
-    request = pb.RescheduleRequest(id=_sendable(id), who=whoami())
+    request = pb.RescheduleRequest(id=_sendable(id), who=whoami(), why=reason(why))
     if now or delay is not None:
         request.delay = 0.0 if delay is None else seconds(delay)
     if at is not None:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import grpc
 
 from ..foundation.identity import whoami
+from ..model.act import reason
 from ..model.backoff import CALL, Backoff
 from ..model.errors import TailraceError
 from ..model.function_spec import FunctionSpec
@@ -194,10 +195,10 @@ class GatewayClient(OperatorClient):
         reply = await self.call("Status", pb.StatusRequest(ids=ids))
         return [status_from_wire(message) for message in reply.statuses]
 
-    async def put_schedule(self, schedule: Schedule, replace_it: bool = False) -> ScheduleView:
+    async def put_schedule(self, schedule: Schedule, replace_it: bool = False, why: str = "") -> ScheduleView:
         """Keeps a schedule, in the place of another one of its name only if told; without `created_by`: user@host."""
         schedule = schedule if schedule.created_by else replace(schedule, created_by=whoami())
-        request = pb.PutScheduleRequest(schedule=schedule_to_wire(schedule), replace=replace_it)
+        request = pb.PutScheduleRequest(schedule=schedule_to_wire(schedule), replace=replace_it, why=reason(why))
         return schedule_view(await self.call("PutSchedule", request))
 
     async def schedules(self, name: str = "", limit: int = 1000, next: int = 1, last: int = 0) -> list[ScheduleView]:
@@ -205,11 +206,10 @@ class GatewayClient(OperatorClient):
         request = pb.ListSchedulesRequest(name=name, limit=limit, next=next, last=last)
         return [schedule_view(each) for each in (await self.call("ListSchedules", request)).schedules]
 
-    async def change_schedule(self, name: str, what: str) -> ScheduleView:
+    async def change_schedule(self, name: str, what: str, why: str = "") -> ScheduleView:
         """Pauses, resumes, runs or removes one (then: as it was)."""
-        return schedule_view(
-            await self.call("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what, who=whoami()))
-        )
+        request = pb.ChangeScheduleRequest(name=name, what=what, who=whoami(), why=reason(why))
+        return schedule_view(await self.call("ChangeSchedule", request))
 
 
 async def watch(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...foundation import terminal
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.caller import ROLES
 from ...model.errors import ConfigError
 from ...sdk import found_gateway
@@ -109,6 +109,7 @@ def create(
         ),
     ],
     lasts: Annotated[str, typer.Option("--for", metavar="TIME", help="How long it is valid, such as 12h.")] = "90d",
+    why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -116,7 +117,7 @@ def create(
     from ...model.units import seconds
     from ...wire.ports.tokens import TokenOrder
 
-    order = TokenOrder(name, tuple(may), seconds(lasts))
+    order = TokenOrder(name, tuple(may), seconds(lasts), why=why)
     made = found_gateway.ask(gateway, lambda client: client.create_token(order))
     terminal.show_facts({"token": made.secret, **_token_row(made.view, as_json)}, as_json)
 
@@ -131,10 +132,12 @@ def token_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
 
 @token.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")], gateway: GatewayAddress = None
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
+    why: Why = "",
+    gateway: GatewayAddress = None,
 ) -> None:
     """Revoke a token: whoever uses it just now is cut off within a second."""
-    found_gateway.ask(gateway, lambda client: client.revoke_token(name))
+    found_gateway.ask(gateway, lambda client: client.revoke_token(name, why))
     terminal.say(f"{name}: revoked")
 
 

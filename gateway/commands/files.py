@@ -5,14 +5,14 @@ from __future__ import annotations
 import typer
 
 from ...foundation import terminal
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...sdk import found_gateway
 
 
-def reload(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def reload(why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Read the files of the configuration directory again. Quotas, schedules and tailers take effect at once; where a
     file is broken all stays as it was. Exit code 1 when a tailer could not be made what its file says."""
-    changes = found_gateway.ask(gateway, lambda client: client.reload())
+    changes = found_gateway.ask(gateway, lambda client: client.reload(why))
     rows = [change._asdict() for change in changes]
     terminal.show(rows, ["file", "change", "effect"], as_json, empty="no file is another one")
     if any(change.effect.startswith("not in force") for change in changes):

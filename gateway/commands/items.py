@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...foundation import terminal
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.errors import InvalidRequest
 from .workloads import Id, label
 
@@ -29,6 +29,7 @@ def reschedule(
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help=_AT)] = None,
     now: Annotated[bool, typer.Option("--now", help="Due now, and no later than it was.")] = False,
     priority: Annotated[str | None, typer.Option("--priority", help="Another priority.")] = None,
+    why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -42,7 +43,7 @@ def reschedule(
         raise InvalidRequest("--at and --now are both given: expected one of them")
     delay, moment = (None, None) if at is None else delay_or_moment("--at", at)
     with Client(gateway) as client:
-        found = client.reschedule(id, delay=delay, at=moment, now=now, priority=priority)
+        found = client.reschedule(id, delay=delay, at=moment, now=now, priority=priority, why=why)
     status = found.status
     facts: dict[str, Any] = {"id": found.id, "outcome": found.outcome}
     if status is not None:

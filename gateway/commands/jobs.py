@@ -10,7 +10,7 @@ import typer
 
 from ...foundation import terminal
 from ...foundation.clock import SYSTEM_CLOCK
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.errors import InvalidRequest
 from ...sdk import found_gateway
 from ..rules.job_outlook import outlook
@@ -142,31 +142,31 @@ def results(
 
 
 @job.command()
-def cancel(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def cancel(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """End a job: what waits is cancelled, what runs is told."""
-    _change(id, "cancel", gateway, as_json)
+    _change(id, "cancel", why, gateway, as_json)
 
 
 @job.command()
-def pause(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def pause(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Start nothing more of a job until it is resumed."""
-    _change(id, "pause", gateway, as_json)
+    _change(id, "pause", why, gateway, as_json)
 
 
 @job.command()
-def resume(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def resume(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Let a paused job go on."""
-    _change(id, "resume", gateway, as_json)
+    _change(id, "resume", why, gateway, as_json)
 
 
 @job.command()
-def retry(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def retry(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Make another job of the items that failed in one that is over. Prints its id."""
     from ...foundation.identity import whoami
     from ...sdk.job_calls import new_id
 
     new = new_id()
-    found = found_gateway.ask(gateway, lambda client: client.retry_job(id, new, whoami()))
+    found = found_gateway.ask(gateway, lambda client: client.retry_job(id, new, whoami(), why))
     if as_json:
         terminal.show_json(_row(found))
     else:
@@ -174,9 +174,9 @@ def retry(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None
 
 
 @job.command()
-def delete(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def delete(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Cancel a job, and forget it once nothing of it runs."""
-    _change(id, "delete", gateway, as_json)
+    _change(id, "delete", why, gateway, as_json)
 
 
 @job.command()
@@ -191,10 +191,10 @@ def audit(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None
         raise typer.Exit(terminal.FAILED)
 
 
-def _change(id: str, what: str, gateway: str | None, as_json: bool) -> None:
+def _change(id: str, what: str, why: str, gateway: str | None, as_json: bool) -> None:
     from ...foundation.identity import whoami
 
-    word = found_gateway.ask(gateway, lambda client: client.change_job(id, what, whoami()))
+    word = found_gateway.ask(gateway, lambda client: client.change_job(id, what, whoami(), why))
     terminal.show([{"id": id, "outcome": word}], ["id", "outcome"], as_json)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...foundation import terminal
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.errors import InvalidRequest, TailraceError, Unavailable
 from ...sdk import found_gateway
 from .letter_misses import missing_ids, of_function, of_ids
@@ -99,6 +99,7 @@ def dead_redrive(
     every: Every = False,
     rate: Annotated[float, typer.Option("--rate", min=0, help="At most so many a second; 0: at once.")] = 0.0,
     dry_run: DryRun = False,
+    why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -109,7 +110,7 @@ def dead_redrive(
     refused: list[dict[str, str]] = []
     left: LetterFilter | None = which
     if which.ids and not dry_run:
-        left = found_gateway.ask(gateway, lambda client: _redrive_lone(client, which, moved, refused))
+        left = found_gateway.ask(gateway, lambda client: _redrive_lone(client, which, moved, refused, why))
     if left is not None:
         letters: LetterFilter = left
         counts = found_gateway.ask(gateway, lambda client: _counts(client, letters))
@@ -120,7 +121,7 @@ def dead_redrive(
 
         async def all_of_them(client: LetterPort) -> None:
             with terminal.progress("redriving", total) as advance:
-                await _redrive(client, letters, rate, moved, refused, advance)
+                await _redrive(client, letters, rate, moved, refused, advance, why)
 
         try:
             found_gateway.ask(gateway, all_of_them)
@@ -140,7 +141,7 @@ def dead_redrive(
 
 
 async def _redrive_lone(
-    client: LetterPort, which: LetterFilter, moved: dict[str, int], refused: list[dict[str, str]]
+    client: LetterPort, which: LetterFilter, moved: dict[str, int], refused: list[dict[str, str]], why: str = ""
 ) -> LetterFilter | None:
     """Redrives what is named and has no letter: items of jobs of whose results nothing could be made. Answers which
     letters are meant then; None: no more."""
@@ -151,7 +152,7 @@ async def _redrive_lone(
     missing = await missing_ids(client, which)
     if not missing or replace(which, ids=(), until=0.0) != EVERY:
         return which
-    reply = await client.redrive(LetterFilter(ids=tuple(missing)), STEP)
+    reply = await client.redrive(LetterFilter(ids=tuple(missing)), STEP, why=why)
     _note(reply, moved, refused)
     done = {each.id for each in reply.letters}
     left = tuple(id for id in which.ids if id not in done)
@@ -173,6 +174,7 @@ async def _redrive(
     moved: dict[str, int],
     refused: list[dict[str, str]],
     advance: Callable[[int], None],
+    why: str = "",
 ) -> None:
     """Step by step, never faster than `rate` letters a second. What dies meanwhile is not meant (letter_options.py)."""
     import asyncio
@@ -180,10 +182,10 @@ async def _redrive(
     from ...foundation.clock import SYSTEM_CLOCK
 
     step = STEP if not rate else max(1, min(STEP, int(rate / STEPS_A_SECOND)))
-    after, turn, patience = 0, SYSTEM_CLOCK.monotonic(), PATIENCE
+    after, turn, patience, run = 0, SYSTEM_CLOCK.monotonic(), PATIENCE, _new_run()
     while True:
         try:
-            reply = await client.redrive(which, step, after)
+            reply = await client.redrive(which, step, after, why, run)
         except Unavailable:
             if not patience:
                 raise
@@ -208,6 +210,7 @@ def dead_purge(
     every: Every = False,
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -223,10 +226,11 @@ def dead_purge(
             raise InvalidRequest(f"this would forget {_in_words(found)} for ever: say --yes if that is meant")
         typer.confirm(f"Forget {_in_words(found)} for ever?", abort=True, err=True)
     gone: dict[str, int] = {}
+    run = _new_run()
 
     async def all_of_them(client: LetterPort) -> None:
         with terminal.progress("purging", sum(found.values())) as advance:
-            while purged := await client.purge(which, STEP):
+            while purged := await client.purge(which, STEP, why, run):
                 for name, count in purged.items():
                     gone[name] = gone.get(name, 0) + count
                 advance(sum(purged.values()))
@@ -236,6 +240,13 @@ def dead_purge(
         terminal.show_json({"purged": gone})
     else:
         terminal.say(f"purged: {_in_words(gone)}")
+
+
+def _new_run() -> str:
+    """What the steps of one command call themselves, so that they are one act."""
+    import uuid
+
+    return uuid.uuid4().hex
 
 
 def _something(what: str, which: LetterFilter, every: bool) -> None:

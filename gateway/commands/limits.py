@@ -80,10 +80,11 @@ def gate_resume(
     tenant: Tenant = "",
     downstream: Downstream = "",
     source: Source = "",
+    why: terminal.Why = "",
     gateway: GatewayAddress = None,
 ) -> None:
     """Remove a gate."""
-    _set_gate(gateway, "resume", (function, collection, tenant, downstream, source))
+    _set_gate(gateway, "resume", (function, collection, tenant, downstream, source), why)
 
 
 def _set_gate(

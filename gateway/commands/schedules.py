@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...foundation import terminal
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.errors import InvalidRequest
 from ...sdk import found_gateway
 from .workloads import arguments_of
@@ -73,6 +73,7 @@ def add(
     until: Annotated[str, typer.Option("--until", metavar="WHEN", help="No run after.")] = "",
     max_runs: Annotated[int, typer.Option("--max-runs", min=0, help="So many and no more; 0: no bound.")] = 0,
     replace: Annotated[bool, typer.Option("--replace", help="In the place of the one of this name.")] = False,
+    why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -104,7 +105,7 @@ def add(
         until=_moment("--until", until, timezone, now),
         max_runs=max_runs,
     )
-    _show(found_gateway.ask(gateway, lambda client: client.put_schedule(wanted, replace)), as_json)
+    _show(found_gateway.ask(gateway, lambda client: client.put_schedule(wanted, replace, why)), as_json)
 
 
 def _one_of(option: str, text: str, words: Any) -> str:
@@ -125,21 +126,21 @@ def _moment(option: str, text: str, timezone: str, now: float) -> float:
 
 
 @schedule.command()
-def pause(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def pause(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Fire no more until `resume`; what falls into the pause is passed over, and counted."""
-    _change(name, "pause", gateway, as_json)
+    _change(name, "pause", why, gateway, as_json)
 
 
 @schedule.command()
-def resume(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def resume(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The opposite of `pause`."""
-    _change(name, "resume", gateway, as_json)
+    _change(name, "resume", why, gateway, as_json)
 
 
 @schedule.command("run-now")
-def run_now(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def run_now(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Run it once now, beside what it does by itself; also one that is paused or over."""
-    view = found_gateway.ask(gateway, lambda client: client.change_schedule(name, "run-now"))
+    view = found_gateway.ask(gateway, lambda client: client.change_schedule(name, "run-now", why))
     [run] = view.last
     if as_json:
         terminal.show_json({"name": name} | _run(run))
@@ -148,13 +149,13 @@ def run_now(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -
 
 
 @schedule.command()
-def remove(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def remove(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Forget a schedule. What it fired already comes to its end."""
-    _change(name, "remove", gateway, as_json)
+    _change(name, "remove", why, gateway, as_json)
 
 
-def _change(name: str, what: str, gateway: str | None, as_json: bool) -> None:
-    view = found_gateway.ask(gateway, lambda client: client.change_schedule(name, what))
+def _change(name: str, what: str, why: str, gateway: str | None, as_json: bool) -> None:
+    view = found_gateway.ask(gateway, lambda client: client.change_schedule(name, what, why))
     if as_json:
         terminal.show_json(_row(view))
         return

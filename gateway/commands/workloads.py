@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...foundation import terminal
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.errors import InvalidRequest, PartlySubmitted, TailraceError
 
 if TYPE_CHECKING:
@@ -269,12 +269,12 @@ def result(
     terminal.show_json({"id": id, "outcome": "success", "result": value} if as_json else value)
 
 
-def cancel(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def cancel(ids: Ids, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Ask for the end of workloads. Exit code 1 when one of them is not known."""
     from ...sdk.client import Client
 
     with Client(gateway) as client:
-        outcomes = client.cancel_many(ids)
+        outcomes = client.cancel_many(ids, why=why)
     rows = [{"id": id, "outcome": outcome} for id, outcome in zip(ids, outcomes, strict=True)]
     terminal.show(rows, ["id", "outcome"], as_json)
     if "unknown" in outcomes:

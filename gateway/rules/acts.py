@@ -11,6 +11,18 @@ from typing import Any, NamedTuple
 from ...model.act import DONE
 from ...model.gate import Gate
 from ...model.limits import Quota, Snapshot
+from ...model.token import Token
+from .act_states import (
+    letters_said,
+    level,
+    moment,
+    replay_said,
+    row_said,
+    schedule_said,
+    told,
+    tree_said,
+    workloads_said,
+)
 
 #: Ids and quotas that are named of more.
 NAMED = 20
@@ -28,112 +40,133 @@ class ActOrder(NamedTuple):
     after: str = ""
 
 
-#: Calls that are made again and again for one act, page by page.
-PAGED = frozenset({"letters.redrive", "letters.purge"})
+class Stood(NamedTuple):
+    """The state before an act: gates, quotas and tokens, and its subject as what keeps it says (`gateway/stood.py`);
+    None: there is nothing of it."""
+
+    limits: Snapshot
+    subject: Any = None
 
 
-def act_of(call: str, arguments: Mapping[str, Any], known: Snapshot) -> ActOrder | None:
-    """The act that a call (`limits.set_gate`, `Cancel`) is with these arguments; None: it is none. `known`: what stands
-    now."""
-    told = ACTS.get(call)
-    return None if told is None else told(arguments, known)
+def act_of(call: str, arguments: Mapping[str, Any], stood: Stood) -> ActOrder | None:
+    """The act that a call (`limits.set_gate`, `Cancel`) is with these arguments; None: it is none."""
+    act = ACTS.get(call)
+    return None if act is None else act(arguments, stood)
 
 
-def _gate(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+def _gate(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
     gate: Gate = arguments["gate"]
-    before = next((each for each in known.gates if each.key == gate.key), None)
+    before = next((each for each in stood.limits.gates if each.key == gate.key), None)
     after = "" if gate.action == "resume" else said(gate, "who", "why", "version")
     return ActOrder(f"gate {gate.action}", gate.what, gate.who, gate.why, said(before, "version"), after)
 
 
-def _quota(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+def _quota(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
     quota: Quota = arguments["quota"]
-    before = next((each for each in known.quotas if each.key == quota.key), None)
+    before = next((each for each in stood.limits.quotas if each.key == quota.key), None)
     return ActOrder("quota set", _key(quota), "", "", said(before), said(quota))
 
 
-def _quotas(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+def _quotas(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
     change = arguments["change"]
-    former, wanted = ({each.key: each for each in quotas} for quotas in (known.quotas, change.quotas))
+    former, wanted = ({each.key: each for each in quotas} for quotas in (stood.limits.quotas, change.quotas))
     changed = [key for key in {**former, **wanted} if former.get(key) != wanted.get(key)]
     before, after = ([found[key] for key in changed if key in found] for found in (former, wanted))
     on = listed(_key(former.get(key) or wanted[key]) for key in changed) or "nothing"
     return ActOrder("quota apply", on, change.who, change.why, _all_said(before), _all_said(after))
 
 
-def _redrive(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
-    return ActOrder("dead redrive", said(arguments["which"]) or "all dead letters")
+def _redrive(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+    return _letters("dead redrive", arguments, stood)
 
 
-def _purge(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
-    return ActOrder("dead purge", said(arguments["which"]) or "all dead letters")
+def _purge(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+    return _letters("dead purge", arguments, stood)
 
 
-def _seek(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder | None:
+def _letters(what: str, arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+    before = letters_said(stood.subject) if stood.subject else ""
+    return ActOrder(what, said(arguments["which"]) or "all dead letters", why=arguments["why"], before=before)
+
+
+def _seek(arguments: Mapping[str, Any], stood: Stood) -> ActOrder | None:
     seek = arguments["seek"]
     if seek.dry_run:
         return None
     return ActOrder("tailer seek", seek.tailer, seek.who, seek.why, "", said(seek, "tailer", "who", "why"))
 
 
-def _replay(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder | None:
+def _replay(arguments: Mapping[str, Any], stood: Stood) -> ActOrder | None:
     order = arguments["order"]
     if order.dry_run:
         return None
     return ActOrder("replay start", order.tailer, order.who, order.why, "", said(order, "tailer", "who", "why"))
 
 
-def _change_replay(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
-    return ActOrder(f"replay {arguments['what']}", str(arguments["number"]))
+def _change_replay(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+    before = replay_said(stood.subject) if stood.subject else ""
+    return ActOrder(f"replay {arguments['what']}", str(arguments["number"]), why=arguments["why"], before=before)
 
 
-def _create_token(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+def _create_token(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
     order = arguments["order"]
-    return ActOrder("auth token create", order.name, order.who, "", "", said(order, "name", "who"))
+    return ActOrder("auth token create", order.name, order.who, order.why, "", said(order, "name", "who", "why"))
 
 
-def _revoke_token(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+def _revoke_token(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
     name = arguments["name"]
-    before = next((token for token in known.tokens if token.name == name), None)
-    rights = "" if before is None else "; ".join(map(str, before.rights))
-    return ActOrder("auth token revoke", name, before=rights)
+    known = next((token for token in stood.limits.tokens if token.name == name), None)
+    before = "" if known is None else told(_token(known))
+    return ActOrder("auth token revoke", name, why=arguments["why"], before=before)
 
 
-def _reload(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
-    return ActOrder("reload", "the files of the gateway's process")
+def _token(token: Token) -> dict[str, Any]:
+    moments = {"until": moment(token.until), "created": moment(token.created)}
+    return {"rights": [str(right) for right in token.rights], **moments, "created_by": token.created_by}
 
 
-def _job(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
-    return ActOrder(f"job {arguments['what']}", arguments["tree"], arguments["who"])
+def _reload(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+    return ActOrder("reload", "the files of the gateway's process", why=arguments["why"])
 
 
-def _retry_job(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
-    return ActOrder("job retry", arguments["tree"], arguments["who"], after=f"job {arguments['id']}")
+def _job(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+    return _of_job(arguments["what"], arguments, stood)
 
 
-def _cancel(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+def _retry_job(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+    return _of_job("retry", arguments, stood, f"job {arguments['id']}")
+
+
+def _of_job(what: str, arguments: Mapping[str, Any], stood: Stood, after: str = "") -> ActOrder:
+    before = tree_said(stood.subject) if stood.subject else ""
+    return ActOrder(f"job {what}", arguments["tree"], arguments["who"], arguments["why"], before, after)
+
+
+def _cancel(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
     request = arguments["request"]
-    return ActOrder("cancel", listed(request.ids), request.who)
+    return ActOrder("cancel", listed(request.ids), request.who, request.why, workloads_said(stood.subject or ()))
 
 
-def _reschedule(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+def _reschedule(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+    request, shown = arguments["request"], {"at": moment, "delay": float, "priority": level}
+    wanted = {name: form(getattr(request, name)) for name, form in shown.items() if request.HasField(name)}
+    before = workloads_said(stood.subject or ())
+    return ActOrder("reschedule", request.id, request.who, request.why, before, told(wanted))
+
+
+def _put_schedule(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
     request = arguments["request"]
-    wanted = {name: getattr(request, name) for name in ("at", "delay", "priority") if request.HasField(name)}
-    return ActOrder("reschedule", request.id, request.who, after=json.dumps(wanted))
+    after = schedule_said(request.schedule)
+    before = row_said(stood.subject)
+    return ActOrder("schedule set", request.schedule.name, request.schedule.created_by, request.why, before, after)
 
 
-def _put_schedule(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
-    schedule = arguments["request"].schedule
-    how = f"{schedule.cron or f'every {schedule.every:g} s'} → {schedule.function}"
-    return ActOrder("schedule set", schedule.name, schedule.created_by, after=how)
-
-
-def _change_schedule(arguments: Mapping[str, Any], known: Snapshot) -> ActOrder:
+def _change_schedule(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
     request = arguments["request"]
-    return ActOrder(f"schedule {request.what}", request.name, request.who)
+    return ActOrder(f"schedule {request.what}", request.name, request.who, request.why, row_said(stood.subject))
 
 
-ACTS: Mapping[str, Callable[[Mapping[str, Any], Snapshot], ActOrder | None]] = {
+ACTS: Mapping[str, Callable[[Mapping[str, Any], Stood], ActOrder | None]] = {
     "Cancel": _cancel,
     "Reschedule": _reschedule,
     "PutSchedule": _put_schedule,
@@ -157,13 +190,8 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any], Snapshot], ActOrder | None]] = {
 
 def outcome_of(call: str, answer: Any) -> str:
     """How an act ended that was answered, for people."""
-    told = OUTCOMES.get(call)
-    return (told(answer) if told is not None else "") or DONE
-
-
-def _redriven(answer: Any) -> str:
-    moved, more = sum(bool(letter.workload) for letter in answer.letters), ", and more follow" if answer.next else ""
-    return f"{moved} of {len(answer.letters)} letters were redriven{more}"
+    said_of = OUTCOMES.get(call)
+    return (said_of(answer) if said_of is not None else "") or DONE
 
 
 def _moved(answer: Any) -> str:
@@ -180,8 +208,6 @@ OUTCOMES: Mapping[str, Callable[[Any], str]] = {
     "Reschedule": lambda answer: str(answer.outcome),
     "files.reload": lambda answer: listed(f"{each.file}: {each.change}" for each in answer) or "nothing was new",
     "jobs.change_job": str,
-    "letters.redrive": _redriven,
-    "letters.purge": lambda answer: f"{sum(answer.values())} letters were purged",
     "tailers.seek_tailer": _moved,
 }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...foundation import terminal
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...sdk import found_gateway
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def pause(
     terminal.say(f"{tailer}: paused{f' until {terminal.moment(end)}' if end else ''}")
 
 
-def resume(tailer: Name, gateway: GatewayAddress = None) -> None:
+def resume(tailer: Name, why: Why = "", gateway: GatewayAddress = None) -> None:
     """The opposite of `pause`; also starts again what had failed for good, or at once what would be later."""
-    _gate(tailer, "resume", gateway)
+    _gate(tailer, "resume", gateway, why)
     terminal.say(f"{tailer}: goes on")
 
 

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from ...foundation import terminal
-from ...foundation.terminal import GatewayAddress, Json
+from ...foundation.terminal import GatewayAddress, Json, Why
 from ...sdk import found_gateway
 
 if TYPE_CHECKING:
@@ -187,26 +187,26 @@ def _ask(number: int, gateway: str | None) -> list[ReplayView]:
 
 
 @replay.command()
-def pause(number: Number, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def pause(number: Number, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Read nothing more until `resume`, also after a restart. What is out goes on, and so do retries."""
-    _change(number, "pause", gateway, as_json)
+    _change(number, "pause", why, gateway, as_json)
 
 
 @replay.command()
-def resume(number: Number, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def resume(number: Number, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The opposite of `pause`; also starts again one whose tailer had failed."""
-    _change(number, "resume", gateway, as_json)
+    _change(number, "resume", why, gateway, as_json)
 
 
 @replay.command()
-def cancel(number: Number, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def cancel(number: Number, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """End one for good. What is out comes to its end; nothing more is run, retries neither."""
-    _change(number, "cancel", gateway, as_json)
+    _change(number, "cancel", why, gateway, as_json)
 
 
-def _change(number: int, what: str, gateway: str | None, as_json: bool) -> None:
+def _change(number: int, what: str, why: str, gateway: str | None, as_json: bool) -> None:
 
-    view = found_gateway.ask(gateway, lambda client: client.change_replay(number, what))
+    view = found_gateway.ask(gateway, lambda client: client.change_replay(number, what, why))
     if as_json:
         terminal.show_json(_row(view))
     else:

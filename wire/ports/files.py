@@ -16,6 +16,6 @@ class FileChange(NamedTuple):
 class FilePort(Protocol):
     """The files of the process that a gateway is in."""
 
-    async def reload(self) -> list[FileChange]:
+    async def reload(self, why: str = "") -> list[FileChange]:
         """Reads all files and puts in force what is new in them, as far as that needs no restart. Raises InvalidRequest
         with every mistake, when nothing was changed."""

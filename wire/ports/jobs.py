@@ -32,10 +32,10 @@ class JobPort(Protocol):
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
         """What became of the items of final jobs, in the order in which they were made, at most 1000 at once."""
 
-    async def change_job(self, tree: str, what: str, who: str = "") -> str:
+    async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
         """`cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
 
-    async def retry_job(self, tree: str, id: str, who: str = "") -> TreeStatus:
+    async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
         """Another tree, of this id, of the failed items of one that is over; asked again, it goes on where it was, with
         another id too while the tree that was begun is open."""
 

@@ -53,7 +53,8 @@ class RedriveStep:
 
 
 class LetterPort(Protocol):
-    """Dead letters. A limit is at most 1000; 0: the usual one."""
+    """Dead letters. A limit is at most 1000; 0: the usual one. What is asked for step by step is one act by its `run`,
+    a text of the caller's own."""
 
     async def dead_letters(self, which: LetterFilter = EVERY, limit: int = 100, after: int = 0) -> LetterPage:
         """Those meant, oldest first, from after number `after` on."""
@@ -64,8 +65,10 @@ class LetterPort(Protocol):
     async def count_dead(self, which: LetterFilter = EVERY) -> LetterCounts:
         """How many there are of each function."""
 
-    async def redrive(self, which: LetterFilter, limit: int = 100, after: int = 0) -> RedriveStep:
+    async def redrive(
+        self, which: LetterFilter, limit: int = 100, after: int = 0, why: str = "", run: str = ""
+    ) -> RedriveStep:
         """Makes the oldest of those meant workloads again. Each letter moves once, however often this is repeated."""
 
-    async def purge(self, which: LetterFilter, limit: int = 1000) -> dict[str, int]:
+    async def purge(self, which: LetterFilter, limit: int = 1000, why: str = "", run: str = "") -> dict[str, int]:
         """Forgets the oldest of those meant; how many of each function. Empty: there were no more."""

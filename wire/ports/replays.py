@@ -78,5 +78,5 @@ class ReplayPort(Protocol):
     async def replays(self, number: int = 0, limit: int = 100) -> list[ReplayView]:
         """The newest first, at most 200; or the one of a number."""
 
-    async def change_replay(self, number: int, what: str) -> ReplayView:
+    async def change_replay(self, number: int, what: str, why: str = "") -> ReplayView:
         """Pauses, resumes or cancels one: `pause`, `resume`, `cancel`. Harmless when it is so already."""

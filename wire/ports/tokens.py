@@ -8,12 +8,14 @@ from typing import NamedTuple, Protocol
 
 @dataclass(frozen=True, slots=True)
 class TokenOrder:
-    """A token that is to be made: its name, its rights as texts, for how many seconds it is valid, and who says so."""
+    """A token that is to be made: its name, its rights as texts, for how many seconds it is valid, who says so, and
+    why."""
 
     name: str
     rights: tuple[str, ...]
     lasts: float
     who: str = ""
+    why: str = ""
 
 
 class TokenView(NamedTuple):
@@ -42,5 +44,5 @@ class TokenPort(Protocol):
     async def tokens(self) -> list[TokenView]:
         """Those that there are, by name; expired ones too, until they are revoked."""
 
-    async def revoke_token(self, name: str) -> TokenView:
+    async def revoke_token(self, name: str, why: str = "") -> TokenView:
         """Ends one; whoever uses it just now is cut off within a second. Raises InvalidRequest where there is none."""

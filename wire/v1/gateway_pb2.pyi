@@ -200,12 +200,14 @@ class ResultReply(_message.Message):
     def __init__(self, status: _Optional[_Union[WorkloadStatus, _Mapping]] = ..., has_result: _Optional[bool] = ..., result: _Optional[bytes] = ...) -> None: ...
 
 class CancelRequest(_message.Message):
-    __slots__ = ("ids", "who")
+    __slots__ = ("ids", "who", "why")
     IDS_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[str]
     who: str
-    def __init__(self, ids: _Optional[_Iterable[str]] = ..., who: _Optional[str] = ...) -> None: ...
+    why: str
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class CancelReply(_message.Message):
     __slots__ = ("outcomes",)
@@ -214,18 +216,20 @@ class CancelReply(_message.Message):
     def __init__(self, outcomes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RescheduleRequest(_message.Message):
-    __slots__ = ("id", "delay", "at", "priority", "who")
+    __slots__ = ("id", "delay", "at", "priority", "who", "why")
     ID_FIELD_NUMBER: _ClassVar[int]
     DELAY_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
     id: str
     delay: float
     at: float
     priority: int
     who: str
-    def __init__(self, id: _Optional[str] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., priority: _Optional[int] = ..., who: _Optional[str] = ...) -> None: ...
+    why: str
+    def __init__(self, id: _Optional[str] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., priority: _Optional[int] = ..., who: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class RescheduleReply(_message.Message):
     __slots__ = ("outcome", "why", "status")
@@ -468,12 +472,14 @@ class Schedule(_message.Message):
     def __init__(self, name: _Optional[str] = ..., function: _Optional[str] = ..., payload: _Optional[bytes] = ..., cron: _Optional[str] = ..., every: _Optional[float] = ..., at: _Optional[float] = ..., timezone: _Optional[str] = ..., priority: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., overlap: _Optional[str] = ..., catch_up: _Optional[str] = ..., catch_up_max: _Optional[int] = ..., grace: _Optional[float] = ..., jitter: _Optional[float] = ..., starts: _Optional[float] = ..., until: _Optional[float] = ..., max_runs: _Optional[int] = ..., created_by: _Optional[str] = ..., created_at: _Optional[float] = ..., origin: _Optional[str] = ...) -> None: ...
 
 class PutScheduleRequest(_message.Message):
-    __slots__ = ("schedule", "replace")
+    __slots__ = ("schedule", "replace", "why")
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
     schedule: Schedule
     replace: bool
-    def __init__(self, schedule: _Optional[_Union[Schedule, _Mapping]] = ..., replace: _Optional[bool] = ...) -> None: ...
+    why: str
+    def __init__(self, schedule: _Optional[_Union[Schedule, _Mapping]] = ..., replace: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
 
 class ListSchedulesRequest(_message.Message):
     __slots__ = ("name", "limit", "next", "last")
@@ -494,14 +500,16 @@ class ListSchedulesReply(_message.Message):
     def __init__(self, schedules: _Optional[_Iterable[_Union[ScheduleState, _Mapping]]] = ...) -> None: ...
 
 class ChangeScheduleRequest(_message.Message):
-    __slots__ = ("name", "what", "who")
+    __slots__ = ("name", "what", "who", "why")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WHAT_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
     name: str
     what: str
     who: str
-    def __init__(self, name: _Optional[str] = ..., what: _Optional[str] = ..., who: _Optional[str] = ...) -> None: ...
+    why: str
+    def __init__(self, name: _Optional[str] = ..., what: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class ScheduleRun(_message.Message):
     __slots__ = ("position", "instant", "fired_at", "by_hand")

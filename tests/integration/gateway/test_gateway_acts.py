@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from scenes.fleet import Fleet
 
 import tailrace
+from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.foundation.identity import whoami
 from tailrace.model.act import Act
-from tailrace.model.dead_letter import EVERY
+from tailrace.model.dead_letter import EVERY, DeadLetter, LetterFilter
 from tailrace.model.errors import InvalidRequest, Unavailable, UnknownFunction
 from tailrace.model.gate import Gate
 from tailrace.model.limits import Quota, QuotaChange
+from tailrace.model.workload import Kind
 from tailrace.wire.asking import HERE, place_of
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.ports.tokens import TokenOrder
@@ -75,12 +78,90 @@ async def test_what_changes_something_is_kept_and_what_only_looks_is_not(
         await operator.acts(limit=0)
 
 
-async def test_pages_of_one_redrive_are_one_act(operator: GatewayClient) -> None:
-    for _ in range(3):
-        await operator.purge(EVERY)
-    await operator.redrive(EVERY)
-    await operator.redrive(EVERY, 100, 7)
-    assert [each.what for each in await operator.acts()] == ["dead redrive", "dead purge"]
+def letters(function: str, count: int) -> list[DeadLetter]:
+    """Letters of a function, which nobody redrove yet."""
+    return [
+        DeadLetter(f"{function}-{n}", "queue", Kind(function), b"{}", "fatal", "bad", 1, 0, 1.0, 2.0)
+        for n in range(count)
+    ]
+
+
+async def test_pages_of_one_purge_are_one_act_with_their_sum(stores: Any, operator: GatewayClient) -> None:
+    # Given letters of two functions
+    await stores.dead_letters.add([*letters("add", 5), *letters("gone", 2)])
+    which = LetterFilter(function="add")
+    # When those of one are purged step by step
+    while await operator.purge(which, 2, "a test", "run-1"):
+        pass
+    # Then that is one act, with how many there were, why, and what was done in all
+    [purge] = await operator.acts()
+    assert (purge.what, purge.why, purge.outcome) == ("dead purge", "a test", "5 letters were purged")
+    assert json.loads(purge.before) == {"add": 5}
+    # When the same person purges the same again, then that is another act, at once
+    assert await operator.purge(which, 2, run="run-2") == {}
+    assert await operator.purge(which, 2, run="run-2") == {}
+    assert await operator.purge(LetterFilter(function="gone"), 1) == {"gone": 1}
+    assert [(each.outcome, each.before) for each in (await operator.acts())[:3]] == [
+        ("1 letters were purged, and there may be more", '{"gone": 2}'),
+        ("0 letters were purged", ""),
+        ("0 letters were purged", ""),
+    ]
+
+
+async def test_an_act_whose_pages_stop_says_how_far_it_came(
+    stores: Any, operator: GatewayClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a redrive of three letters, which nobody runs, whose caller is gone after the second step
+    await stores.dead_letters.add(letters("nobody_runs_this", 3))
+    step = await operator.redrive(EVERY, 1, run="run-1")
+    monkeypatch.setattr("tailrace.gateway.acts.BETWEEN_PAGES", 0.01)
+    await operator.redrive(EVERY, 1, step.next, run="run-1")
+    # Then its act ends by itself
+    async with asyncio.timeout(5):
+        while not (found := await stores.control.acts())[0].outcome:
+            await asyncio.sleep(0.01)
+    assert found[0].outcome == "0 of 2 letters were redriven, and there may be more"
+
+
+async def test_a_gateway_that_stops_ends_acts_of_which_pages_were_to_come(stores: Any) -> None:
+    server = stores.gateway()
+    await server.start()
+    await stores.dead_letters.add(letters("add", 3))
+    async with GatewayClient(server.address) as operator:
+        await operator.purge(EVERY, 2, run="run-1")
+        assert (await stores.control.acts())[0].outcome == ""
+    await server.stop()
+    assert (await stores.control.acts())[0].outcome == "2 letters were purged, and there may be more"
+
+
+async def test_what_a_workload_was_before_is_told(operator: GatewayClient, client: tailrace.AsyncClient) -> None:
+    # Given a workload that is given another due time, and cancelled
+    handle = await client.submit("add", delay=60.0, a=1, b=2)
+    later = float(int(SYSTEM_CLOCK.wall()) + 3600)
+    await client.reschedule(handle.id, at=later, priority="reporting", why="later")
+    await client.cancel(handle.id, why="not at all")
+    # Then each act has how it stood before, and why
+    at = datetime.fromtimestamp(later, UTC).isoformat()
+    cancelled, moved = (await operator.acts())[:2]
+    was, became = json.loads(moved.before)[handle.id], json.loads(cancelled.before)[handle.id]
+    assert (was["state"], was["priority"], was["function"]) == ("new", "eventual", "add")
+    assert json.loads(moved.after) == {"at": at, "priority": "reporting"}
+    assert (became["due_at"], became["priority"]) == (at, "reporting")
+    assert (moved.why, cancelled.why) == ("later", "not at all")
+
+
+async def test_nobody_is_kept_from_acting_since_nobody_knows_what_was_before(
+    stores: Any, operator: GatewayClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a store of letters that counts none for the moment
+    async def away(which: LetterFilter) -> dict[str, int]:
+        raise Unavailable("the disk is gone")
+
+    monkeypatch.setattr(stores.dead_letters, "counts", away)
+    # When letters are purged, then they are, and the act says that nobody knew how many there were
+    assert await operator.purge(EVERY) == {}
+    [act] = await operator.acts()
+    assert (act.before, act.outcome) == ("it is not known: the disk is gone", "0 letters were purged")
 
 
 async def test_an_act_is_done_and_logged_although_the_store_does_not_take_it(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -217,3 +219,36 @@ def _blocking(address: str) -> tuple[bool, bool]:
         client.resume_schedule("hourly")
         client.schedule("hourly", "add", every=60, replace=True)
         return client.unschedule("hourly"), client.unschedule("hourly")
+
+
+async def test_what_was_before_is_told_so_that_it_can_be_put_back(
+    operator: GatewayClient,
+) -> None:
+    # Given a schedule that is replaced by another one, paused and removed, each for a reason
+    wanted = Schedule("nightly", "add", b'{"a":1,"b":2}', cron="0 3 * * *", timezone="Europe/Berlin", tenant="acme")
+    await operator.put_schedule(wanted)
+    once = Schedule("nightly", "add", b'{"a":1,"b":3}', at=4_000_000_000.0, overlap=Overlap.QUEUE)
+    await operator.put_schedule(once, True, "once is enough")
+    async with AsyncClient(operator.address) as client:
+        await client.pause_schedule("nightly", why="not now")
+        await client.unschedule("nightly", why="never")
+    # Then each act has the whole of it before, with its payload's size and hash, and why
+    made, replaced, paused, removed = reversed(await operator.acts())
+    assert (made.before, made.why) == ("", "")
+    before, after = json.loads(replaced.before), json.loads(replaced.after)
+    hash = hashlib.sha256(wanted.payload).hexdigest()
+    assert before["payload"] == {"bytes": len(wanted.payload), "sha256": hash}
+    said = {name: before[name] for name in ("function", "cron", "timezone", "tenant", "overlap", "state", "created_by")}
+    assert said == {
+        "function": "add",
+        "cron": "0 3 * * *",
+        "timezone": "Europe/Berlin",
+        "tenant": "acme",
+        "overlap": "skip",
+        "state": "active",
+        "created_by": whoami(),
+    }
+    assert (after["at"], after["overlap"]) == ("2096-10-02T07:06:40+00:00", "queue") and "every" not in after
+    assert json.loads(paused.before)["state"] == "active" and json.loads(removed.before)["state"] == "paused"
+    assert json.loads(removed.before)["at"] == after["at"]
+    assert [each.why for each in (replaced, paused, removed)] == ["once is enough", "not now", "never"]

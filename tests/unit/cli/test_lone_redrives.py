@@ -23,7 +23,7 @@ class Gateway:
     async def dead_letters(self, which: LetterFilter, limit: int, after: int) -> LetterPage:
         return LetterPage([LETTER] if "a" in which.ids else [], 1)
 
-    async def redrive(self, which: LetterFilter, limit: int = 100, after: int = 0) -> RedriveStep:
+    async def redrive(self, which: LetterFilter, limit: int = 100, after: int = 0, why: str = "") -> RedriveStep:
         self.asked.append(which.ids)
         return RedriveStep([Redriven("b", "f", "b2")] if "b" in which.ids else [], 0)
 

@@ -60,7 +60,7 @@ def test_why_a_workload_waits_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) 
 
 def test_why_a_letter_stays_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a letter that is refused for a reason with what somebody wrote, and another one of a strange function
-    async def redrive(client: Any, which: Any, rate: float, moved: Any, refused: Any, advance: Any) -> None:
+    async def redrive(client: Any, which: Any, rate: float, moved: Any, refused: Any, advance: Any, why: str) -> None:
         moved[DRIVES] = 1
         refused.append({"id": "a", "function": "f", "refused": DRIVES})
 

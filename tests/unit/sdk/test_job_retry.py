@@ -30,7 +30,7 @@ def test_another_try_that_was_not_answered_is_asked_for_with_its_id(monkeypatch:
     # Given a gateway that does not answer at first, and then that another id's is open
     asked: list[str] = []
 
-    def retry(talk: Any, tree: str, id: str) -> Iterator[Any]:
+    def retry(talk: Any, tree: str, id: str, why: str) -> Iterator[Any]:
         asked.append(id)
         if len(asked) == 1:
             raise Unavailable("away")

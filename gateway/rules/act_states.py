@@ -1,0 +1,113 @@
+"""The states that an act keeps of its subject, before and after: a schedule, workloads, letters, a job, a replay. A
+payload is told by its size and its hash: acts are kept for a year, whatever is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+from ...model.errors import InvalidRequest
+from ...model.priority import Priority
+from ...model.schedule import Schedule, ScheduleRow
+from ...model.units import duration_text
+
+#: Fields of a schedule that are moments, and those that are lengths of time.
+_MOMENTS, _SPANS = ("at", "starts", "until", "created_at"), ("every", "grace", "jitter")
+#: Fields of a workload's status that are told.
+_OF_WORKLOAD = ("function", "collection", "tenant", "attempts", "created_by")
+
+
+def schedule_said(schedule: Any) -> str:
+    """A schedule, or the message of one, so that another one can be made as it was."""
+    return told(_schedule(schedule))
+
+
+def row_said(row: ScheduleRow | None) -> str:
+    """A schedule that is kept, with how far it is."""
+    if row is None:
+        return ""
+    state = "paused" if row.paused else "over" if row.over else "active"
+    return told({**_schedule(row.schedule), "state": state, "runs": row.runs, "passed_over": row.passed_over})
+
+
+def _schedule(schedule: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields(Schedule):
+        value = getattr(schedule, field.name)
+        if field.name == "name" or not value:
+            continue
+        if field.name in _MOMENTS:
+            value = moment(value)
+        elif field.name in _SPANS:
+            value = _span(value)
+        elif field.name == "payload":
+            value = {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
+        found[field.name] = value
+    return found
+
+
+def workloads_said(statuses: Iterable[Any]) -> str:
+    """Workloads that are known, by their ids."""
+    return told({each.id: _workload(each) for each in statuses if each.known})
+
+
+def _workload(status: Any) -> dict[str, Any]:
+    moments = {"created_at": moment(status.created_at), "due_at": moment(status.due_at)}
+    rest = {name: getattr(status, name) for name in _OF_WORKLOAD}
+    return _without_empty({"state": status.state, "priority": level(status.priority), **moments, **rest})
+
+
+def letters_said(counts: Any) -> str:
+    """How many letters of each function there were."""
+    return told({each.function: each.count for each in counts.counts})
+
+
+def tree_said(tree: Any) -> str:
+    """A tree of jobs, and how many of its items were where."""
+    state = {"type": tree.type, "key": tree.key, "state": str(tree.state), "why": tree.why}
+    items = {"pending": tree.pending, "succeeded": tree.succeeded, "failed": tree.failed}
+    return told(_without_empty(state) | items | {"created_by": tree.created_by, "created_at": moment(tree.created_at)})
+
+
+def replay_said(replay: Any) -> str:
+    """A replay, and how far it was."""
+    names = ("tailer", "state", "items", "counts", "only", "rate", "priority", "who", "why")
+    return told(_without_empty({name: getattr(replay, name) for name in names}))
+
+
+def moment(at: float) -> str | float | None:
+    """Wall clock seconds as people read them; None for none; what no calendar has stays a number."""
+    if not at:
+        return None
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return at
+
+
+def level(rank: int) -> str | int:
+    """The name of a priority; a number that none has stays one."""
+    try:
+        return Priority.parse(int(rank)).label
+    except InvalidRequest:
+        return rank
+
+
+def told(state: dict[str, Any]) -> str:
+    """As JSON; empty: nothing."""
+    return json.dumps(state, ensure_ascii=False, default=str) if state else ""
+
+
+def _span(seconds: float) -> str | float:
+    try:
+        return duration_text(seconds)
+    except (ValueError, OverflowError):  # no number, or without end
+        return seconds
+
+
+def _without_empty(state: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in state.items() if value not in ("", None, 0, {})}
