@@ -49,7 +49,7 @@ class CertificateWatch:
             near = identity.caller is not None and left < LEFT * (identity.until - identity.since)
             why = f"the certificate of {identity.caller} in {found.folder} ends at {moment(identity.until)}"
             after = f"in {duration_text(max(0, round(left)))}"
-            self._tell("renewing", f"{why}, {after}: issue another one (`tailrace auth issue`)" if near else "", now)
+            self._tell("renewing", f"{why}, {after}: make another one (`tailrace auth renew`)" if near else "", now)
             await asyncio.sleep(LOOK)
 
     def _tell(self, duty: str, why: str, now: float) -> None:

@@ -6,12 +6,12 @@ who has it can make any part of the fleet. A certificate with hosts may serve th
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import ipaddress
-import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +22,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..model.caller import Caller, checked
 from ..model.errors import ConfigError, Conflict, InvalidRequest, TailraceError
+from ..model.plain_text import plain
 from .certificates import AUTHORITY, CERTIFICATE, KEY, REVOKED
-from .x509_checks import PeerCertificate, check_key, out_of_time, parsed, peer_of, revocations, revoked
+from .files_together import NewFile, locked, put, put_once, told
+from .issued import Issued, issued, note
+from .x509_checks import PeerCertificate, check_chain, check_key, out_of_time, parsed, peer_of, revocations, revoked
 
 AUTHORITY_KEY = "ca.key"
 #: Days of an authority, and of a certificate: as long as public ones may still be, so that renewing them is a habit.
@@ -52,26 +55,20 @@ class Authority:
 
     @classmethod
     def made(cls, folder: Path, fleet: str, now: float) -> Authority:
-        """A new one, in a folder that has none. Raises Conflict."""
+        """A new one, in a folder that has none. One that has its key alone is of an `init` that died: it is completed.
+        Raises Conflict."""
         fleet = checked(Caller(fleet or f"fleet-{secrets.token_hex(4)}", "node", "ca")).fleet
-        if (folder / AUTHORITY_KEY).exists() or (folder / AUTHORITY).exists():
-            raise Conflict(
-                f"{folder} has an authority already: `tailrace auth issue` makes more certificates of it; a new fleet "
-                "needs another folder"
-            )
-        key = ec.generate_private_key(ec.SECP256R1())
-        names = x509.Name(
-            [x509.NameAttribute(NameOID.ORGANIZATION_NAME, fleet), x509.NameAttribute(NameOID.COMMON_NAME, "tailrace")]
-        )
-        builder = _builder(names, names, key.public_key(), now, AUTHORITY_DAYS)
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
-        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        certificate = _signed(builder, key)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(folder / AUTHORITY_KEY, _key_pem(key), 0o600)
-        _write(folder / AUTHORITY, _pem(certificate), 0o644)
-        return cls(folder, certificate, key, fleet)
+        if (folder / AUTHORITY).exists():
+            raise Conflict(has_one(folder))
+        with told(folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        put_once(folder, AUTHORITY_KEY, NewFile(_key_pem(ec.generate_private_key(ec.SECP256R1())), 0o600))
+        with locked(folder / AUTHORITY_KEY):
+            if (folder / AUTHORITY).exists():  # of another `init` that began just before
+                raise Conflict(has_one(folder))
+            key = _signing((folder / AUTHORITY_KEY).read_bytes(), folder / AUTHORITY_KEY)
+            put(folder, {AUTHORITY: NewFile(_pem(_self_signed(key, fleet, now)), 0o644)})
+        return cls.of(folder)
 
     @classmethod
     def of(cls, folder: Path) -> Authority:
@@ -86,13 +83,10 @@ class Authority:
             ) from None
         [certificate, *_] = parsed(text, str(path))
         check_key(certificate, data, str(path), str(at))
-        key = serialization.load_pem_private_key(data, None)
         fleets = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-        if not isinstance(key, ec.EllipticCurvePrivateKey) or len(fleets) != 1:
-            raise ConfigError(
-                f"{path}: not an authority of `tailrace auth init`; let whoever made it issue certificates"
-            )
-        return cls(folder, certificate, key, str(fleets[0].value))
+        if len(fleets) != 1:
+            raise ConfigError(_not_ours(path))
+        return cls(folder, certificate, _signing(data, path), str(fleets[0].value))
 
     def issue(self, role: str, name: str, hosts: Sequence[str], now: float, days: int = DAYS, at: str = "") -> Path:
         """A certificate of a role and a name, with a key of its own, in the folder `at` (default: ROLE-NAME) below the
@@ -110,35 +104,95 @@ class Authority:
         builder = builder.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = _signed(builder.add_extension(issuer, critical=False), self._key)
-        folder = self.folder / (at or f"{role}-{name}")
-        folder.mkdir(mode=0o700, exist_ok=True)
-        _write(folder / KEY, _key_pem(key), 0o600)
-        _write(folder / CERTIFICATE, _pem(certificate), 0o644)
-        _write(folder / AUTHORITY, _pem(self._certificate), 0o644)
+        with locked(self.folder / AUTHORITY_KEY):
+            return self._put(at or f"{role}-{name}", certificate, _key_pem(key), now)
+
+    def _put(self, at: str, certificate: x509.Certificate, key: bytes, now: float) -> Path:
+        """Notes a certificate, and puts it with its key where it belongs."""
+        folder = self.folder / at
+        note(self.folder, [*self.issued(), line_of(certificate, at)], now)
+        files = {KEY: NewFile(key, 0o600), CERTIFICATE: NewFile(_pem(certificate), 0o644)}
+        files[AUTHORITY] = NewFile(self._trusted(folder), 0o644)
         if (self.folder / REVOKED).exists():
-            _write(folder / REVOKED, (self.folder / REVOKED).read_bytes(), 0o644)
+            files[REVOKED] = NewFile((self.folder / REVOKED).read_bytes(), 0o644)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        put(folder, files)
         return folder
 
-    def revoke(self, at: str, now: float) -> PeerCertificate:
-        """Adds the certificate in the folder `at`, below the authority's, to the list of revoked ones, and puts that
-        into every folder there. Raises ConfigError."""
+    def _trusted(self, folder: Path) -> bytes:
+        """The authorities that a folder is to trust: those of this one's, and what it has besides during a change."""
+        ours = (self.folder / AUTHORITY).read_bytes()
+        with contextlib.suppress(OSError, ConfigError):
+            theirs = (folder / AUTHORITY).read_bytes()
+            known = parsed(theirs, "")
+            if all(each in known for each in parsed(ours, "")):
+                return theirs
+        return ours
+
+    def issued(self) -> list[Issued]:
+        """What it issued, in that order, also before there was a book, as far as it lies in a folder here. Raises
+        ConfigError."""
+        found = issued(self.folder)
+        known = {each.serial for each in found}
+        lying = [self.lying(path.parent.name) for path in sorted(self.folder.glob(f"*/{CERTIFICATE}"))]
+        return [each for each in lying if each is not None and each.serial not in known] + found
+
+    def lying(self, at: str) -> Issued | None:
+        """The certificate in a folder below; None: none of its own that can be read."""
         path = self.folder / at / CERTIFICATE
         try:
             [certificate, *_] = parsed(path.read_bytes(), str(path))
-        except OSError as error:
-            there = ", ".join(sorted(each.parent.name for each in self.folder.glob(f"*/{CERTIFICATE}")))
-            raise ConfigError(f"{path}: {error.strerror}; there are {there or 'none'}") from None
-        peer, when = peer_of(certificate), datetime.datetime.fromtimestamp(now, datetime.UTC)
-        known = {entry.serial_number: entry for entry in self._revoked()}
-        one = x509.RevokedCertificateBuilder().serial_number(peer.serial).revocation_date(when).build()
+            check_chain([certificate], [self._certificate], str(path), str(self.folder / AUTHORITY))
+            return line_of(certificate, at)
+        except (OSError, ConfigError, InvalidRequest):
+            return None
+
+    def revoke(self, at: str, now: float) -> list[Issued]:
+        """Revokes every certificate that has not ended of whom the folder `at`, below the authority's, is or was: those
+        that were issued before the one that lies there too. Raises ConfigError."""
+        with locked(self.folder / AUTHORITY_KEY):
+            known = self.issued()
+            callers = {each.caller for each in known if each.folder == at}
+            if (here := self.lying(checked_folder(at))) is not None:
+                callers = {here.caller}
+            if not callers:
+                there = ", ".join(sorted({each.folder for each in known})) or "none"
+                raise ConfigError(
+                    f"{self.folder / at / CERTIFICATE}: no certificate of this authority; there are {there}"
+                )
+            found = [each for each in known if each.caller in callers and each.until > now]
+            if not found:
+                raise ConfigError(f"{self.folder / at}: every certificate of {min(callers)} has ended by itself")
+            self._revoke([each.serial for each in found], now)
+            return found
+
+    def revoke_serial(self, serial: int, now: float) -> list[Issued]:
+        """Revokes the certificate of a serial number, also where the book is broken. Answers what is known of it:
+        nothing, of one that was issued before there was a book."""
+        with locked(self.folder / AUTHORITY_KEY):
+            self._revoke([serial], now)
+            with contextlib.suppress(ConfigError):
+                return [each for each in self.issued() if each.serial == serial]
+            return []
+
+    def _revoke(self, serials: Iterable[int], now: float) -> None:
+        """Adds them to the list of revoked ones, and puts that into every folder."""
+        when = datetime.datetime.fromtimestamp(now, datetime.UTC)
+        entries = {entry.serial_number: entry for entry in self._revoked()}
+        for serial in serials:
+            one = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(when).build()
+            entries.setdefault(serial, one)
         builder = x509.CertificateRevocationListBuilder().issuer_name(self._certificate.subject).last_update(when)
         builder = builder.next_update(when + datetime.timedelta(days=AUTHORITY_DAYS))
-        for entry in (known | {peer.serial: known.get(peer.serial, one)}).values():
+        for entry in entries.values():
             builder = builder.add_revoked_certificate(entry)
         text = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         for folder in (self.folder, *(each.parent for each in self.folder.glob(f"*/{CERTIFICATE}"))):
-            _write(folder / REVOKED, text, 0o644)
-        return peer
+            put(folder, {REVOKED: NewFile(text, 0o644)})
+
+    def revoked(self) -> frozenset[int]:
+        """The serial numbers of those that were revoked. Raises ConfigError."""
+        return frozenset(entry.serial_number for entry in self._revoked())
 
     def _revoked(self) -> list[x509.RevokedCertificate]:
         try:
@@ -147,6 +201,60 @@ class Authority:
             return []
         revocations(data, [self._certificate], str(self.folder / REVOKED))
         return list(x509.load_pem_x509_crl(data))
+
+
+def line_of(certificate: x509.Certificate, at: str) -> Issued:
+    """What the book says of a certificate in a folder. Raises InvalidRequest."""
+    peer = peer_of(certificate)
+    return Issued(peer.serial, peer.caller, peer.since, peer.until, at, hosts_of(certificate))
+
+
+def hosts_of(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Where a certificate may serve."""
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return tuple(str(each.value) for each in names if isinstance(each, x509.DNSName | x509.IPAddress))
+
+
+def checked_folder(at: str) -> str:
+    """The same, if it is the name of a folder. Raises InvalidRequest."""
+    if not at or at in (".", "..") or "/" in at or "\0" in at:
+        raise InvalidRequest(
+            f"{plain(at, LONGEST_HOST)!r} is no folder of a certificate: expected its name in DIR, as ROLE-NAME"
+        )
+    return at
+
+
+def has_one(folder: Path) -> str:
+    """Why no fleet is made in a folder."""
+    return (
+        f"{folder} has an authority already: `tailrace auth issue` makes more certificates of it, `tailrace auth "
+        "renew` other ones in their place; a new fleet needs another folder"
+    )
+
+
+def _signing(data: bytes, where: Path) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(data, None)
+    except (ValueError, TypeError):
+        raise ConfigError(f"{where}: no private key in PEM without a passphrase; nothing was made of it") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ConfigError(_not_ours(where))
+    return key
+
+
+def _not_ours(path: Path) -> str:
+    return f"{path}: not an authority of `tailrace auth init`; let whoever made it issue certificates"
+
+
+def _self_signed(key: ec.EllipticCurvePrivateKey, fleet: str, now: float) -> x509.Certificate:
+    names = x509.Name(
+        [x509.NameAttribute(NameOID.ORGANIZATION_NAME, fleet), x509.NameAttribute(NameOID.COMMON_NAME, "tailrace")]
+    )
+    builder = _builder(names, names, key.public_key(), now, AUTHORITY_DAYS)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    return _signed(builder, key)
 
 
 class Shown(NamedTuple):
@@ -169,8 +277,7 @@ def _shown(path: Path, now: float) -> Shown:
     try:
         [certificate, *_] = parsed(path.read_bytes(), str(path))
         peer = peer_of(certificate)
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        hosts = [str(each.value) for each in names if isinstance(each, x509.DNSName | x509.IPAddress)]
+        hosts = [*hosts_of(certificate)]
         return Shown(path, peer, hosts, out_of_time(peer, now) or _revoked_there(path, peer))
     except (TailraceError, OSError) as error:
         return Shown(path, peer, hosts, str(error))
@@ -259,17 +366,3 @@ def _pem(certificate: x509.Certificate) -> bytes:
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, *form)
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """Puts a file there whole, with this mode from its first byte on."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    try:
-        with os.fdopen(made, "wb") as file:
-            file.write(content)
-        beside.chmod(mode)  # whatever the umask left of it
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

@@ -111,7 +111,7 @@ def out_of_time(found: PeerCertificate, now: float) -> str:
     if now >= found.until:
         return (
             f"the certificate of {found.caller} expired at {moment(found.until)}, and it is {moment(now)} here: "
-            "`tailrace auth issue` makes another one"
+            "`tailrace auth renew` makes another one"
         )
     return ""
 

@@ -83,7 +83,7 @@ def channel_credentials(identity: Identity) -> grpc.ChannelCredentials:
 _MEANING = (
     (
         "certificate has expired",
-        "its certificate has expired, or the clock here is wrong; `tailrace auth issue` makes another one",
+        "its certificate has expired, or the clock here is wrong; `tailrace auth renew` makes another one",
     ),
     ("Hostname Verification", "its certificate is not for this name; issue it one with `--host {host}`"),
     ("unsupported certificate purpose", "its certificate is for callers only; issue it one with `--host {host}`"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,8 @@ import typer
 from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.caller import ROLES
-from ...model.errors import ConfigError
+from ...model.errors import ConfigError, InvalidRequest
+from ...model.plain_text import plain
 from ...sdk import found_gateway
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ auth.add_typer(token, name="token")
 #: What serves in most fleets; the others call.
 SERVING = ("gateway", "node", "scheduler")
 COLUMNS = ["folder", "fleet", "role", "name", "hosts", "until", "wrong"]
+ISSUED_COLUMNS = ["serial", "role", "name", "since", "until", "folder", "state"]
+#: The largest serial number that a certificate has.
+SERIAL_BITS = 159
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the fleet's authority.")]
 Hosts = Annotated[
@@ -43,18 +48,26 @@ def init(
         str, typer.Option("--fleet", metavar="NAME", help="The fleet's name; default: a random one.")
     ] = "",
     days: Days = 90,
+    if_needed: Annotated[
+        bool, typer.Option("--if-needed", help="Change nothing where the folder has a whole fleet already.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make a fleet: an authority, and a certificate for each role, in a folder of its own. Those of gateway, node and
-    scheduler may serve at the hosts."""
+    scheduler may serve at the hosts. Where an earlier one was interrupted, make what it did not come to."""
     from ...foundation.clock import SYSTEM_CLOCK
+    from ...model.errors import Conflict
 
-    issuing, now = _issuing(), SYSTEM_CLOCK.wall()
+    issuing, renewing, now = _issuing(), _renewing(), SYSTEM_CLOCK.wall()
     issuing.check_bounds(hosts or (), days)
-    authority = issuing.Authority.made(folder, fleet, now)
-    for role in ROLES:
+    authority, missing = renewing.begun(folder, fleet, now)
+    if not missing and not if_needed:
+        raise Conflict(issuing.has_one(folder))
+    for role in missing:
         authority.issue(role, role, hosts or () if role in SERVING else (), now, days, at=role)
-    _show(folder, as_json)
+    if missing and len(missing) < len(ROLES):
+        terminal.complain(f"{folder} had an authority and not every role: made {', '.join(missing)}")
+    _show(folder, as_json, ends=False)
 
 
 @auth.command()
@@ -75,6 +88,71 @@ def issue(
 
 
 @auth.command()
+def renew(
+    folder: Folder,
+    part: Annotated[
+        str, typer.Argument(metavar="[PART]", help="The folder of a certificate in DIR, as node or ROLE-NAME.")
+    ] = "",
+    within: Annotated[
+        int | None, typer.Option("--within", metavar="DAYS", min=0, help="Only what ends within so many days.")
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option("--days", metavar="N", help="For how long; default: as long as the former.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make certificates anew where they lie, of all parts or of one: the same caller, the same hosts, a new key. Who
+    reads that folder goes on with the new files by itself; bring them to hosts that have a copy."""
+    import math
+
+    from ...foundation.clock import SYSTEM_CLOCK
+
+    issuing, renewing, now = _issuing(), _renewing(), SYSTEM_CLOCK.wall()
+    if days is not None:
+        issuing.check_bounds((), days)
+    if part and within is not None:
+        raise InvalidRequest("PART and --within are both given: expected one of them, or none for all parts")
+    authority = issuing.Authority.of(folder)
+    if part:
+        found = [renewing.renewed(authority, part, now, days)]
+    else:
+        found = renewing.all_renewed(authority, now, days, math.inf if within is None else within)
+    for each in found:
+        if each.why:
+            terminal.complain(f"{each.folder}: {each.why}")
+    rows = [_row(shown, as_json) for each in found if each.done for shown in issuing.shown(each.folder, now)]
+    terminal.show(rows, COLUMNS, as_json, empty=f"{folder}: nothing is due")
+
+
+@auth.command("list")
+def certificate_list(folder: Folder, as_json: Json = False) -> None:
+    """What an authority issued and has not ended, also what lies in no folder any more: serial numbers, whose, until
+    when, and what became of it."""
+    from ...foundation.clock import SYSTEM_CLOCK
+    from ...foundation.x509_checks import moment
+
+    authority, now, rows = _issuing().Authority.of(folder), SYSTEM_CLOCK.wall(), []
+    gone = authority.revoked()
+    for each in authority.issued():
+        here = authority.lying(each.folder)
+        state = (
+            "revoked" if each.serial in gone else "in its folder" if here and here.serial == each.serial else "former"
+        )
+        if each.until > now:
+            said = {"serial": f"{each.serial:x}", "role": each.caller.role, "name": each.caller.name}
+            rows.append(
+                {
+                    **said,
+                    "since": moment(each.since),
+                    "until": moment(each.until),
+                    "folder": each.folder,
+                    "state": state,
+                }
+            )
+    terminal.show(rows, ISSUED_COLUMNS, as_json, empty=f"{folder}: everything that was issued has ended")
+
+
+@auth.command()
 def show(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of a certificate, or of several.")],
     as_json: Json = False,
@@ -86,14 +164,40 @@ def show(
 @auth.command("revoke")
 def revoke_certificate(
     folder: Folder,
-    at: Annotated[str, typer.Argument(metavar="PART", help="The folder of the certificate in DIR, as ROLE-NAME.")],
+    at: Annotated[
+        str, typer.Argument(metavar="[PART]", help="The folder of the certificate in DIR, as node or ROLE-NAME.")
+    ] = "",
+    serial: Annotated[
+        str, typer.Option("--serial", metavar="HEX", help="This one alone: `tailrace auth list` shows it.")
+    ] = "",
 ) -> None:
-    """Revoke a certificate: crl.pem in DIR, and in the folders of all parts, says so. Bring it to the hosts that are
-    called, beside their tls.crt: who shows that certificate is refused, and who uses it just now is cut off."""
+    """Revoke every certificate of a caller that has not ended, former ones too, or one: crl.pem in DIR, and in the
+    folders of all parts, says so. Bring it to the hosts that are called, beside their tls.crt: who shows such a
+    certificate is refused, and who uses it just now is cut off."""
     from ...foundation.clock import SYSTEM_CLOCK
 
-    peer = _issuing().Authority.of(folder).revoke(at, SYSTEM_CLOCK.wall())
-    terminal.say(f"{peer.caller}: revoked; bring crl.pem to every part that is called")
+    if bool(at) == bool(serial):
+        raise InvalidRequest("expected either PART or --serial: whose certificates, or which one, is to be revoked?")
+    authority, now = _issuing().Authority.of(folder), SYSTEM_CLOCK.wall()
+    bring = "bring crl.pem to every part that is called"
+    if serial:
+        known = authority.revoke_serial(_serial(serial), now)
+        whose = str(known[0].caller) if known else "a certificate that is not in the book of this authority"
+        terminal.say(f"{whose}: {serial} is revoked; {bring}")
+        return
+    found = authority.revoke(at, now)
+    serials = ", ".join(f"{each.serial:x}" for each in found)
+    terminal.say(f"{found[0].caller}: revoked ({serials}); {bring}, and `tailrace auth renew` makes another one")
+
+
+def _serial(text: str) -> int:
+    digits = text.replace(":", "")
+    number = int(digits, 16) if digits and all(each in string.hexdigits for each in digits) else 0
+    if not 0 < number.bit_length() <= SERIAL_BITS:
+        raise InvalidRequest(
+            f"--serial is {plain(text, 50)!r}: expected a number in hex, as `tailrace auth list` shows"
+        )
+    return number
 
 
 @token.command()
@@ -157,21 +261,33 @@ def _issuing() -> Any:
     return issuing
 
 
-def _show(folder: Path, as_json: bool) -> None:
-    from ...foundation.clock import SYSTEM_CLOCK
+def _renewing() -> Any:
+    from ...foundation import renewing
+
+    return renewing
+
+
+def _row(each: Any, as_json: bool) -> dict[str, Any]:
+    """A certificate that lies in a folder."""
     from ...foundation.x509_checks import moment
+
+    row = {
+        "folder": str(each.path.parent),
+        "hosts": each.hosts if as_json else ", ".join(each.hosts),
+        "wrong": each.wrong,
+    }
+    return row if each.peer is None else row | {**each.peer.caller._asdict(), "until": moment(each.peer.until)}
+
+
+def _show(folder: Path, as_json: bool, *, ends: bool = True) -> None:
+    """Shows the certificates in a folder; with `ends` the command ends with 1 where something is wrong with one."""
+    from ...foundation.clock import SYSTEM_CLOCK
 
     found = _issuing().shown(folder, SYSTEM_CLOCK.wall())
     if not found:
         raise ConfigError(
             f"{folder}: no certificate here (tls.crt), nor in a folder in it; `tailrace auth init` makes some"
         )
-    rows = []
-    for each in found:
-        row = {"folder": str(each.path.parent), "hosts": each.hosts, "wrong": each.wrong}
-        if each.peer is not None:
-            row |= {**each.peer.caller._asdict(), "until": moment(each.peer.until)}
-        rows.append(row if as_json else row | {"hosts": ", ".join(each.hosts)})
-    terminal.show(rows, COLUMNS, as_json)
-    if any(each.wrong for each in found):
+    terminal.show([_row(each, as_json) for each in found], COLUMNS, as_json)
+    if ends and any(each.wrong for each in found):
         raise typer.Exit(terminal.FAILED)

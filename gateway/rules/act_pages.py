@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Sum(NamedTuple):
-    """What pages came to. `seen`: the letters that they were about, `done` those of them that went; `pages`: how many
+    """The sum of pages. `seen`: the letters that they were about, `done` those of them that went; `pages`: how many
     were answered; `more`: there may be more of them."""
 
     seen: int = 0

@@ -37,12 +37,12 @@ async def test_broken_files_and_an_end_that_is_near_are_alerts(
                 return any(text in each.what for each in (await operator.overview()).alerts)
 
             # Given a certificate with a tenth of its time left
-            await until(lambda: said("auth issue"))
+            await until(lambda: said("auth renew"))
             # When it is renewed
             fleet.issue("node", days=90)
 
             async def well() -> bool:
-                return not await said("auth issue")
+                return not await said("auth renew")
 
             await until(well)
             # When its key is another one's, then that is said, and it goes on

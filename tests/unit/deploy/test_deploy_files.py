@@ -117,8 +117,10 @@ def test_each_container_is_bounded_and_may_do_little(name: str) -> None:
 def test_no_password_stands_in_a_file() -> None:
     text = (DEPLOY / "compose.yaml").read_text()
     assert text.count("${DATABASE_PASSWORD:?") == 2 and "PASSWORD: tailrace" not in text
-    [made] = re.findall(r"tailrace (auth init .*)", COMPOSE["services"]["fleet"]["entrypoint"][2])
-    assert parsed(made.split()).params["hosts"] == ("node", "scheduler")
+    made, renewed = COMPOSE["services"]["fleet"]["entrypoint"][2].split(" && ")
+    of = parsed(made.split()[1:]).params
+    assert (of["hosts"], of["if_needed"]) == (("node", "scheduler"), True)
+    assert 30 < parsed(renewed.split()[1:]).params["within"] < of["days"]
 
 
 def test_the_containers_configuration_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

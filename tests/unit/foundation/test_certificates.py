@@ -52,7 +52,7 @@ def test_a_list_of_revoked_certificates_is_in_force_where_it_lies_and_must_be_of
     # Given a part, and two certificates that are revoked one after the other, one of them twice
     node, first, second = fleet.issue("node", "n"), fleet.issue("worker", "a"), fleet.issue("worker", "b")
     assert read(node).now().revoked == frozenset()
-    serials = [fleet.authority.revoke(each.name, SYSTEM_CLOCK.wall()).serial for each in (first, second, first)]
+    serials = [fleet.authority.revoke(each.name, SYSTEM_CLOCK.wall())[0].serial for each in (first, second, first)]
     # Then every folder has the list, also one that is made later
     later = fleet.issue("worker", "c")
     for folder in (node, later):

@@ -172,7 +172,7 @@ async def test_a_caller_of_another_fleet_with_the_same_authority_is_refused(flee
 
 async def test_an_expired_certificate_is_neither_shown_nor_taken(fleet: Fleet, serving: Serve) -> None:
     old = fleet.issue("client", ago=40)
-    with pytest.raises(ConfigError, match=r"tls.crt: the certificate of client x of fleet f1 expired at .* auth issue"):
+    with pytest.raises(ConfigError, match=r"tls.crt: the certificate of client x of fleet f1 expired at .* auth renew"):
         Certificates(old).now()
     with pytest.raises(ConfigError, match=r"is valid from .* set the clock right"):
         Certificates(fleet.issue("client", ago=-2)).now()
