@@ -15,7 +15,7 @@ from ..model.errors import ConfigError
 
 
 class NewFile(NamedTuple):
-    """What a file is to hold, and its mode from its first byte on."""
+    """The content that a file is to have, and its mode from its first byte on."""
 
     content: bytes
     mode: int

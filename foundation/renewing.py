@@ -18,7 +18,7 @@ _DAY = 86_400.0
 
 
 class RenewedFolder(NamedTuple):
-    """What became of a folder: whether it has a new certificate, else why it has none; empty: it was not due."""
+    """The fate of a folder: whether it has a new certificate, else why it has none; empty: it was not due."""
 
     folder: Path
     done: bool

@@ -148,7 +148,8 @@ def _cancel(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
 
 
 def _reschedule(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
-    request, shown = arguments["request"], {"at": moment, "delay": float, "priority": level}
+    request = arguments["request"]
+    shown: Mapping[str, Callable[[Any], Any]] = {"at": moment, "delay": float, "priority": level}
     wanted = {name: form(getattr(request, name)) for name, form in shown.items() if request.HasField(name)}
     before = workloads_said(stood.subject or ())
     return ActOrder("reschedule", request.id, request.who, request.why, before, told(wanted))
