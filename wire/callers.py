@@ -21,8 +21,8 @@ from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.x509_checks import PeerCertificate, out_of_time, parsed, peer_of, revoked
 from ..model.caller import Caller
 from ..model.errors import ConfigError, InvalidRequest, Unavailable
-from ..model.grants import Grants, rights_of
-from ..model.rights import ANY, Need, Right, missing, sentence
+from ..model.grants import GrantedRights, Grants, rights_of
+from ..model.rights import Need, missing, sentence
 from ..model.role_calls import refusal
 from ..model.token import Token
 from ..model.token_calls import CALLS
@@ -41,25 +41,6 @@ _LIMITED = ("client", "operator")
 _PACKAGE = "/tailrace.v1."
 
 _LOG = logging.getLogger("tailrace.wire")
-
-
-class GrantedRights(NamedTuple):
-    """The rights of a caller, who is called so in refusals."""
-
-    name: str
-    rights: tuple[Right, ...]
-
-    def may(self, need: Need) -> bool:
-        """Whether they are enough."""
-        return missing(self.rights, [need]) is None
-
-    def may_some(self, action: str, function: str = "") -> bool:
-        """Whether there is something on which they are enough: of this function, if one is named."""
-        return any(
-            right.action == action
-            and (not function or right._replace(collection=ANY, tenant=ANY).covers(Need(action, function)))
-            for right in self.rights
-        )
 
 
 #: The grants of the servers that the running code starts; empty: callers may do what their roles may.
