@@ -9,11 +9,11 @@ import pytest
 from scenes.fleet import Fleet
 
 from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.foundation.peer_check import GRANTS
 from tailrace.model.errors import InvalidRequest
 from tailrace.model.grants import read_grants
 from tailrace.model.parked import Parked
 from tailrace.model.workload import Kind
-from tailrace.wire.callers import GRANTS
 from tailrace.wire.channel import serve
 from tailrace.wire.delay import DelayClient, Depth, register
 

@@ -12,6 +12,7 @@ import pytest
 from scenes.fleet import Fleet
 from scenes.scheduler_place import FakeTailer
 
+from tailrace.foundation.peer_check import GRANTS
 from tailrace.model.errors import InvalidRequest, UnknownFunction
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.grants import read_grants
@@ -20,7 +21,6 @@ from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Kind
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
-from tailrace.wire.callers import GRANTS
 from tailrace.wire.convert import function_to_wire
 from tailrace.wire.scheduler import SchedulerClient, SchedulerSessions
 from tailrace.wire.stream import StreamClosed
