@@ -10,7 +10,7 @@ from typing import Any
 from .certificates import CERTIFICATE, KEY, Certificates
 
 
-class Context(ssl.SSLContext):
+class VerifyingContext(ssl.SSLContext):
     """A context whose connections were verified with the certificates in `authority`."""
 
     authority: bytes
@@ -23,7 +23,7 @@ class ServingContext(ssl.SSLContext):
     _found: Certificates
     _lock: threading.Lock
     _number: int
-    _inner: Context
+    _inner: VerifyingContext
 
     def __new__(cls, found: Certificates) -> ServingContext:
         made = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
@@ -31,7 +31,7 @@ class ServingContext(ssl.SSLContext):
         made._now()  # bad files are told at once
         return made
 
-    def _now(self) -> Context:
+    def _now(self) -> VerifyingContext:
         identity = self._found.serving()
         with self._lock:
             if identity.number != self._number:
@@ -49,8 +49,8 @@ class ServingContext(ssl.SSLContext):
         return self._now().wrap_bio(*arguments, **options)
 
 
-def _made(found: Certificates, authority: bytes) -> Context:
-    made = Context(ssl.PROTOCOL_TLS_SERVER)
+def _made(found: Certificates, authority: bytes) -> VerifyingContext:
+    made = VerifyingContext(ssl.PROTOCOL_TLS_SERVER)
     made.authority = authority
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.verify_mode = ssl.CERT_REQUIRED

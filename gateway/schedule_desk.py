@@ -159,7 +159,7 @@ class ScheduleDesk:
             raise InvalidRequest(f"{name} has a run of this very moment already")
         return state_to_wire(row, [], [run])
 
-    async def _all(self, limit: int) -> list[ScheduleRow]:
+    async def _all(self, limit: int) -> Sequence[ScheduleRow]:
         """The first ones of those that the caller may read."""
         store, granted = self._store(), RIGHTS.get()
         if granted is None:
