@@ -7,9 +7,9 @@ import os
 import resource
 
 from ..foundation.certificates import VARIABLE, certificates
+from ..foundation.peer_check import GRANTS
 from ..foundation.run_dir import RunDir
 from ..model.grants import read_grants
-from ..wire.callers import GRANTS
 from ..wire.entry import ENTRY, CallerCheck
 from .settings import AccessConfig, ConfigDirectory
 

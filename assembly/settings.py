@@ -48,7 +48,8 @@ class AccessConfig(BaseModel):
             is beyond its machine, and whose certificates it takes there (default: TAILRACE_TLS, else nothing listens
             beyond loopback). Files that change are in force for the next connection
     rights  rights of callers by certificate who may do less than their role, as ROLE/NAME or ROLE/BEGINNING*, each with
-            a list: {worker/gpu-*: [run:ml.*]} (default: each may do what its role may)
+            a list: {worker/gpu-*: [run:ml.*], tailer/crm-*: [submit:crm.*]} (default: each may do what its role may).
+            Not for schedulers and gateways, which act for all functions
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -19,7 +19,7 @@ from pathlib import Path
 from ..model.caller import Caller
 from ..model.errors import ConfigError
 from .clock import SYSTEM_CLOCK, Clock
-from .x509_checks import check_chain, check_key, parsed, revocations, usable
+from .x509_checks import Serial, check_chain, check_key, key_of, lists_of, parsed, usable
 
 #: Names the folder.
 VARIABLE = "TAILRACE_TLS"
@@ -36,7 +36,8 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 @dataclass(frozen=True, slots=True)
 class Identity:
     """The files as they were read and found good. `caller` and `until` (wall clock seconds) are the certificate's; a
-    process without one has neither. `number` rises with each reading; `revoked` are serial numbers."""
+    process without one has neither. `number` rises with each reading; `revoked` are those in lists of revoked ones, and
+    `listing` the keys of the authorities whose lists those are."""
 
     number: int
     authority: bytes
@@ -45,7 +46,8 @@ class Identity:
     caller: Caller | None = None
     since: float = 0.0
     until: float = 0.0
-    revoked: frozenset[int] = frozenset()
+    revoked: frozenset[Serial] = frozenset()
+    listing: frozenset[bytes] = frozenset()
 
 
 class Certificates:
@@ -90,7 +92,7 @@ class Certificates:
             self._broken, self.trouble = (), ""
             return
         try:
-            self._identity = self._read(former.number + 1)
+            self._identity = self._read(former.number + 1, former)
         except ConfigError as error:
             if stamp == self._broken and not self.trouble:
                 self.trouble = f"{error}. The former certificates stay in force"
@@ -103,7 +105,8 @@ class Certificates:
     def _stamped(self) -> _Stamp:
         return tuple(_stamp(self.folder / name) for name in (CERTIFICATE, KEY, AUTHORITY, REVOKED))
 
-    def _read(self, number: int) -> Identity:
+    def _read(self, number: int, former: Identity | None = None) -> Identity:
+        """What the files say. What was there before and is not any more is a mistake: what it kept out would get in."""
         if not self.folder.is_dir():
             raise ConfigError(
                 f"{self.folder}: no such folder of certificates; expected one with {CERTIFICATE}, {KEY} and "
@@ -113,15 +116,23 @@ class Certificates:
         authority = _bytes(authority_at)
         authorities = parsed(authority, str(authority_at))
         list_at = self.folder / REVOKED
-        gone = revocations(_bytes(list_at), authorities, str(list_at)) if list_at.exists() else frozenset()
+        lists = lists_of(_bytes(list_at), authorities, str(list_at)) if list_at.exists() else {}
+        if former is not None and (former.listing & set(map(key_of, authorities))) - set(lists):
+            raise ConfigError(
+                f"{list_at}: an authority in {AUTHORITY} had a list of revoked certificates here, and it is gone; put "
+                "it back, one list behind the other where there are several. A restart does without it"
+            )
+        gone = frozenset[Serial]().union(*lists.values()), frozenset(lists)
         if not path.exists() and not at.exists():
-            return Identity(number, authority, revoked=gone)
+            if former is not None and former.caller is not None:
+                raise ConfigError(f"{path}: it is gone, and {KEY} too; put both of them there together")
+            return Identity(number, authority, revoked=gone[0], listing=gone[1])
         certificate, key = _bytes(path), _bytes(at)
         chain = parsed(certificate, str(path))
         check_key(chain[0], key, str(path), str(at))
         check_chain(chain, authorities, str(path), str(authority_at))
         found = usable(chain[0], str(path), self._clock.wall())
-        return Identity(number, authority, certificate, key, found.caller, found.since, found.until, gone)
+        return Identity(number, authority, certificate, key, found.caller, found.since, found.until, *gone)
 
 
 def _bytes(path: Path) -> bytes:

@@ -12,18 +12,21 @@ from aiohttp import web
 from ..model.address import SECURED, listening_address, wants_tls
 from ..model.errors import ConfigError, TailraceError
 from ..model.exposition import openmetrics_text, prometheus_text
+from ..model.grants import Grants
 from ..model.metrics import Sample
-from ..model.role_calls import refusal
-from .certificates import certificates
+from .certificates import Certificates, certificates
+from .clock import SYSTEM_CLOCK, Clock
+from .peer_check import GRANTS, ShownCertificate, admit
 from .secured_sockets import ServingContext
-from .x509_checks import peer_of_der, revoked
+from .x509_checks import peer_of_der
 
 #: Prometheus' text format, by its name in HTTP.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: OpenMetrics, likewise: whoever asks for it gets exemplars too.
 OPENMETRICS = "application/openmetrics-text"
 OPENMETRICS_TYPE = f"{OPENMETRICS}; version=1.0.0; charset=utf-8"
-
+#: A scrape, as the rule of roles names calls.
+SCRAPE = "Metrics/Scrape"
 
 #: Connections at once, since anybody may ask; and seconds that each may last: who scrapes connects anew.
 CONNECTIONS = 64
@@ -78,19 +81,23 @@ class MetricsServer:
     """A Part. `listen` is HOST:PORT (port 0: any free one); `address` the actual one after start. When
     `ask` raises one of the platform's errors it answers 503 with the reason: a scrape fails rather than lies."""
 
-    def __init__(self, listen: str, ask: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
+    def __init__(
+        self, listen: str, ask: Callable[[], Awaitable[Sequence[Sample]]], clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._listen = listen
+        self._clock = clock
         self._ask = ask
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
-        self._secured = False
+        self._certificates: Certificates | None = None
+        self._grants: Grants = {}
         self.address = listen
 
     async def start(self) -> None:
         """Listens. Raises ConfigError where it cannot, and beyond loopback without certificates."""
         found = certificates() if wants_tls(self._listen) else None
         address = listening_address(self._listen, secured=found is not None)
-        self._secured = found is not None
+        self._certificates, self._grants = found, GRANTS.get()
         app = web.Application()
         app.router.add_get("/metrics", self._answer)
         self._runner = web.AppRunner(app, access_log=None)
@@ -126,8 +133,10 @@ class MetricsServer:
             await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
-        if self._secured and (why := _refusal(request)):
-            return web.Response(status=403, text=f"{why}\n")
+        if self._certificates is not None and (why := self._refusal(self._certificates, request)):
+            answer = web.Response(status=403, text=f"{why}\n")
+            answer.force_close()
+            return answer
         try:
             found = await self._ask()
         except TailraceError as error:
@@ -137,16 +146,19 @@ class MetricsServer:
         kind = OPENMETRICS_TYPE if wants_openmetrics else CONTENT_TYPE
         return web.Response(body=text.encode(), headers={"Content-Type": kind})
 
-
-def _refusal(request: web.Request) -> str:
-    """Why somebody who showed a certificate may not scrape; empty: it may."""
-    connection = None if request.transport is None else request.transport.get_extra_info("ssl_object")
-    shown = None if connection is None else connection.getpeercert(binary_form=True)
-    if shown is None:
-        return "the scrape shows no certificate"
-    try:
-        peer, own = peer_of_der(shown), certificates()
-        why = "" if own is None else revoked(peer, own.now().revoked)
-        return why or refusal(peer.caller, "Metrics/Scrape")
-    except TailraceError as error:
-        return str(error)
+    def _refusal(self, certificates: Certificates, request: web.Request) -> str:
+        """Why somebody who showed a certificate may not scrape; empty: it may."""
+        connection = None if request.transport is None else request.transport.get_extra_info("ssl_object")
+        shown = None if connection is None else connection.getpeercert(binary_form=True)
+        if connection is None or shown is None:
+            return "the scrape shows no certificate"
+        try:
+            mine = certificates.now()
+            if connection.context.authority != mine.authority:
+                return (
+                    "the authorities that are trusted here have changed since this connection was made: connect again"
+                )
+            admit(ShownCertificate(peer_of_der(shown)), mine, self._grants, SCRAPE, self._clock.wall())
+        except TailraceError as error:
+            return str(error)
+        return ""

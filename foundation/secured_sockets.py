@@ -10,6 +10,12 @@ from typing import Any
 from .certificates import CERTIFICATE, KEY, Certificates
 
 
+class VerifyingContext(ssl.SSLContext):
+    """A context whose connections were verified with the certificates in `authority`."""
+
+    authority: bytes
+
+
 class ServingContext(ssl.SSLContext):
     """A context for servers that asks for a certificate of the fleet, and speaks TLS 1.2 or newer. Each connection is
     made with the files in force."""
@@ -17,7 +23,7 @@ class ServingContext(ssl.SSLContext):
     _found: Certificates
     _lock: threading.Lock
     _number: int
-    _inner: ssl.SSLContext
+    _inner: VerifyingContext
 
     def __new__(cls, found: Certificates) -> ServingContext:
         made = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
@@ -25,7 +31,7 @@ class ServingContext(ssl.SSLContext):
         made._now()  # bad files are told at once
         return made
 
-    def _now(self) -> ssl.SSLContext:
+    def _now(self) -> VerifyingContext:
         identity = self._found.serving()
         with self._lock:
             if identity.number != self._number:
@@ -43,8 +49,9 @@ class ServingContext(ssl.SSLContext):
         return self._now().wrap_bio(*arguments, **options)
 
 
-def _made(found: Certificates, authority: bytes) -> ssl.SSLContext:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+def _made(found: Certificates, authority: bytes) -> VerifyingContext:
+    made = VerifyingContext(ssl.PROTOCOL_TLS_SERVER)
+    made.authority = authority
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.verify_mode = ssl.CERT_REQUIRED
     made.load_verify_locations(cadata=authority.decode("ascii", errors="ignore"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -11,20 +12,26 @@ from ..model.caller import Caller, caller_of
 from ..model.errors import ConfigError, InvalidRequest
 
 if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
+    from cryptography.x509 import Certificate, CertificateRevocationList
 
 EXTRA = 'certificates need the extra "tls": pip install "tailrace[tls]"'
-#: Certificates of a chain, and authorities, that are looked at.
+#: Certificates of a chain, authorities, and lists of revoked ones, that are looked at.
 MOST = 16
+#: Who issued a certificate, and its serial number: an authority gives each number once, two may give the same one.
+Serial = tuple[bytes, int]
+_LIST = re.compile(rb"-----BEGIN X509 CRL-----.+?-----END X509 CRL-----", re.DOTALL)
+_LIST_BEGINS = b"-----BEGIN X509 CRL-----"
 
 
 class PeerCertificate(NamedTuple):
-    """The certificate of one side: who it is, from when until when (wall clock seconds), and its serial number."""
+    """The certificate of one side: who it is, from when until when (wall clock seconds), its serial number, and the
+    name of who issued it."""
 
     caller: Caller
     since: float
     until: float
     serial: int = 0
+    issuer: bytes = b""
 
 
 def parsed(data: bytes, where: str) -> list[Certificate]:
@@ -54,7 +61,7 @@ def peer_of(certificate: Certificate) -> PeerCertificate:
     except ValueError:
         raise InvalidRequest("its alternative names cannot be read") from None
     since, until = certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
-    return PeerCertificate(caller_of(uris), since, until, certificate.serial_number)
+    return PeerCertificate(caller_of(uris), since, until, certificate.serial_number, certificate.issuer.public_bytes())
 
 
 def peer_of_der(data: bytes) -> PeerCertificate:
@@ -75,28 +82,56 @@ def usable(certificate: Certificate, where: str, now: float) -> PeerCertificate:
     return found
 
 
-def revocations(data: bytes, authorities: Sequence[Certificate], where: str) -> frozenset[int]:
-    """The serial numbers in a list of revoked certificates (CRL) in PEM or DER, which an authority must have signed. An
-    old list stays in force. Raises ConfigError."""
+def revocations(data: bytes, authorities: Sequence[Certificate], where: str) -> frozenset[Serial]:
+    """The certificates in all lists of revoked ones. Raises ConfigError."""
+    return frozenset().union(*lists_of(data, authorities, where).values())
+
+
+def lists_of(data: bytes, authorities: Sequence[Certificate], where: str) -> dict[bytes, frozenset[Serial]]:
+    """The lists of revoked certificates (CRL) in PEM, one behind the other, or one in DER: by the key of the authority,
+    which must have signed it. An old list stays in force. Raises ConfigError."""
     from cryptography import x509
 
+    texts = _LIST.findall(data)
     try:
-        load = x509.load_pem_x509_crl if data.lstrip().startswith(b"-----") else x509.load_der_x509_crl
-        found = load(data)
+        if len(texts) != data.count(_LIST_BEGINS):
+            raise ValueError
+        found = [x509.load_pem_x509_crl(text) for text in texts] or [x509.load_der_x509_crl(data)]
     except ValueError:
         raise ConfigError(f"{where}: no list of revoked certificates; expected -----BEGIN X509 CRL-----") from None
-    for each in authorities:
-        try:
-            if found.is_signature_valid(each.public_key()):  # type: ignore[arg-type]
-                return frozenset(entry.serial_number for entry in found)
-        except (ValueError, TypeError):  # an authority with a key of another kind
-            continue
-    raise ConfigError(f"{where}: no authority of this fleet has signed it; `tailrace auth revoke` makes one")
+    if len(found) > MOST:
+        raise ConfigError(f"{where}: {len(found)} lists, expected at most {MOST}: one of each authority")
+    lists: dict[bytes, frozenset[Serial]] = {}
+    for number, each in enumerate(found, 1):
+        signer = next((authority for authority in authorities if _signed(each, authority)), None)
+        if signer is None:
+            raise ConfigError(
+                f"{where}: no authority of this fleet has signed list {number} of {len(found)}; `tailrace auth revoke` "
+                "makes one, and that of an authority which is no longer in ca.crt is to be taken out"
+            )
+        issuer, key = signer.subject.public_bytes(), key_of(signer)
+        lists[key] = lists.get(key, frozenset()) | {(issuer, entry.serial_number) for entry in each}
+    return lists
 
 
-def revoked(found: PeerCertificate, serials: Collection[int]) -> str:
+def _signed(found: CertificateRevocationList, authority: Certificate) -> bool:
+    try:
+        return found.is_signature_valid(authority.public_key())  # type: ignore[arg-type]
+    except (ValueError, TypeError):  # an authority with a key of another kind
+        return False
+
+
+def key_of(certificate: Certificate) -> bytes:
+    """The public key of a certificate: an authority's stays when its certificate is made anew."""
+    from cryptography.hazmat.primitives import serialization
+
+    form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return certificate.public_key().public_bytes(*form)
+
+
+def revoked(found: PeerCertificate, those: Collection[Serial]) -> str:
     """Why a certificate is not taken any longer, where it was revoked; empty: it was not."""
-    if found.serial in serials:
+    if (found.issuer, found.serial) in those:
         return f"the certificate of {found.caller} was revoked; `tailrace auth issue` makes another one"
     return ""
 
@@ -127,7 +162,7 @@ def check_key(certificate: Certificate, key: bytes, where: str, at: str) -> None
             f"{at}: no private key in PEM without a passphrase; expected -----BEGIN PRIVATE KEY-----"
         ) from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    if private.public_key().public_bytes(*form) != certificate.public_key().public_bytes(*form):
+    if private.public_key().public_bytes(*form) != key_of(certificate):
         raise ConfigError(f"{at}: it is not the key of {where}; put both of them there together")
 
 
@@ -138,6 +173,26 @@ def check_chain(chain: Sequence[Certificate], authorities: Sequence[Certificate]
             raise ConfigError(f"{where}: its certificates are no chain: each is to be followed by its issuer's")
     if not any(chain[-1] == each or _issued(chain[-1], each) for each in authorities):
         raise ConfigError(f"{where}: it was not issued by an authority in {at}: are they of two fleets?")
+
+
+def leads_to(chain: Sequence[Certificate], authorities: Sequence[Certificate]) -> bool:
+    """Whether the first certificate comes from an authority, by way of others of the chain that may issue some. Each is
+    looked at once, in whatever order they are."""
+    reached = [chain[0]]
+    for below in reached:
+        if any(below == each or _issued(below, each) for each in authorities):
+            return True
+        reached += [each for each in chain if each not in reached and _may_issue(each) and _issued(below, each)]
+    return False
+
+
+def _may_issue(certificate: Certificate) -> bool:
+    from cryptography import x509
+
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (x509.ExtensionNotFound, ValueError):
+        return False
 
 
 def _issued(below: Certificate, above: Certificate) -> bool:

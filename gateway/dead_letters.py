@@ -83,7 +83,7 @@ class DeadLetterDesk:
         """One with its payload."""
         letter = await self._letters.get(id)
         if letter is None:
-            raise InvalidRequest(f"there is no dead letter {id!r:.200}; `tailrace dead list` shows those there are")
+            raise unknown_letter(id)
         return letter
 
     async def count_dead(self, which: LetterFilter = EVERY) -> LetterCounts:
@@ -233,6 +233,11 @@ class DeadLetterDesk:
             await self._move(letters, refused)
             for id, why in refused.items():
                 _LOG.warning("a redrive of %s was not finished: %s", id, why)
+
+
+def unknown_letter(id: str) -> InvalidRequest:
+    """Said to whoever names a letter that there is not, or that is none of his business."""
+    return InvalidRequest(f"there is no dead letter {id!r:.200}; `tailrace dead list` shows those there are")
 
 
 def _item(letter: DeadLetter) -> NewItem:

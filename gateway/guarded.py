@@ -15,8 +15,8 @@ from ..wire.gateway import WorkloadPort
 from ..wire.v1 import gateway_pb2 as pb
 from .rules.callback import is_function
 
-#: Ports that look themselves at what a call is about (`guarded_jobs.py`).
-ASKED_THERE = ("jobs", "job_audits")
+#: Ports and calls that look themselves at what a call is about (`guarded_jobs.py`, `guarded_letters.py`).
+ASKED_THERE = frozenset({"job_audits", "jobs", "letters.dead_letter"})
 #: Characters of what a caller says of itself.
 WHO_LENGTH = 200
 
@@ -126,9 +126,12 @@ class GuardedSchedules:
         return state
 
     async def change(self, request: pb.ChangeScheduleRequest) -> pb.ScheduleState:
-        """Of any schedule."""
+        """Of a function that the caller may operate, which the desk knows. Payloads are for who may read them."""
         _sign(request)
         state: pb.ScheduleState = await self._inner.change(request)
+        granted = RIGHTS.get()
+        if granted is not None and not granted.may(need_of("read", state.schedule)):
+            state.schedule.ClearField("payload")
         return state
 
 
@@ -148,7 +151,12 @@ def check_operation(port: str, method: str, arguments: dict[str, Any]) -> None:
     if port == "jobs" and "who" in arguments:
         arguments["who"] = signed(arguments["who"])
     call = CALLS.get(f"Operators/Call {port}.{method}")
-    if RIGHTS.get() is None or call is None or not call.scoped or port in ASKED_THERE:
+    if (
+        RIGHTS.get() is None
+        or call is None
+        or not call.scoped
+        or not ASKED_THERE.isdisjoint({port, f"{port}.{method}"})
+    ):
         return
     subject = next((value for value in arguments.values() if hasattr(value, "function")), None)
     require([need_of(call.action, subject)])

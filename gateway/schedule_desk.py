@@ -17,7 +17,7 @@ from ..model.token_calls import need_of
 from ..stores.schedules import firing
 from ..stores.schedules.schedules import Schedules
 from ..stores.schedules.timetable import check_timetable
-from ..wire.callers import require
+from ..wire.callers import RIGHTS, require
 from ..wire.schedule_messages import schedule_from_wire, state_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
@@ -31,6 +31,8 @@ TRIES = 5
 #: Seconds before the store is asked again after it failed at the start.
 PAUSE = 0.5
 CHANGES = ("pause", "resume", "run-now", "remove")
+#: What lets somebody know that there is a schedule.
+SEEN_BY = ("read", "operate")
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -100,6 +102,8 @@ class ScheduleDesk:
                 if not row.next_at:
                     raise InvalidRequest(f"{wanted.name}: it would never run: see cron, at, starts and until")
             else:
+                if _hidden(before):
+                    raise Conflict(f"the name {wanted.name!r} is taken by somebody else's schedule: choose another one")
                 require([need_of("operate", before.schedule)])
                 if before.schedule.same_as(wanted):
                     return await self._state(before)
@@ -117,9 +121,8 @@ class ScheduleDesk:
         raise _busy(wanted.name)
 
     async def list(self, request: pb.ListSchedulesRequest) -> pb.ListSchedulesReply:
-        """By name, or the one of a name."""
-        store = self._store()
-        rows = [await self._named(request.name)] if request.name else await store.list(min(request.limit or MOST, MOST))
+        """By name, or the one of a name: those that the caller may read."""
+        rows = [await self._named(request.name, "read")] if request.name else await self._all(request.limit or MOST)
         coming, former = min(request.next, MOST_RUNS), min(request.last, MOST_RUNS)
         return pb.ListSchedulesReply(schedules=[await self._state(row, coming, former) for row in rows])
 
@@ -131,7 +134,7 @@ class ScheduleDesk:
             return await self._run(request.name)
         store = self._store()
         for _ in range(TRIES):
-            before = await self._named(request.name)
+            before = await self._named(request.name, "operate")
             if request.what == "remove":
                 if before.schedule.origin is Origin.FILE:
                     raise InvalidRequest(
@@ -149,17 +152,27 @@ class ScheduleDesk:
         raise _busy(request.name)
 
     async def _run(self, name: str) -> pb.ScheduleState:
-        store, row, now = self._store(), await self._named(name), self._clock.wall()
+        store, row, now = self._store(), await self._named(name, "operate"), self._clock.wall()
         self._functions.check(row.schedule.function)
         run = await store.run(name, round(now, 3), now)
         if run is None:
             raise InvalidRequest(f"{name} has a run of this very moment already")
         return state_to_wire(row, [], [run])
 
-    async def _named(self, name: str) -> ScheduleRow:
+    async def _all(self, limit: int) -> Sequence[ScheduleRow]:
+        """The first ones of those that the caller may read."""
+        store, granted = self._store(), RIGHTS.get()
+        if granted is None:
+            return await store.list(min(limit, MOST))
+        found = await store.list(MOST)
+        return [row for row in found if granted.may(need_of("read", row.schedule))][:limit]
+
+    async def _named(self, name: str, action: str) -> ScheduleRow:
+        """The one of a name, for who may act so on it. One that the caller may know nothing of is as none."""
         row = await self._store().get(name)
-        if row is None:
+        if row is None or _hidden(row):
             raise InvalidRequest(f"there is no schedule {name!r:.200}; `tailrace schedule list` shows those there are")
+        require([need_of(action, row.schedule)])
         return row
 
     async def _state(self, row: ScheduleRow, coming: int = 10, former: int = 0) -> pb.ScheduleState:
@@ -215,6 +228,12 @@ class ScheduleDesk:
             if row.schedule.origin is Origin.FILE and name not in names:
                 await store.remove(name)
                 _LOG.info("the schedule %s is not in schedules.yaml any more: removed", name)
+
+
+def _hidden(row: ScheduleRow) -> bool:
+    """Whether the caller may know nothing of a schedule."""
+    granted = RIGHTS.get()
+    return granted is not None and not any(granted.may(need_of(each, row.schedule)) for each in SEEN_BY)
 
 
 def _busy(name: str) -> Conflict:

@@ -20,6 +20,7 @@ from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .file_desk import FileDesk
 from .guarded_jobs import GuardedJobs
+from .guarded_letters import GuardedLetters
 from .item_desk import ItemDesk
 from .job_desk import JobDesk
 from .known_functions import KnownFunctions
@@ -107,7 +108,7 @@ class GatewayService:
             "files": FileDesk(beside.files),
             "job_audits": jobs,
             "jobs": jobs,
-            "letters": dead,
+            "letters": GuardedLetters(dead),
             "limits": control,
             "overview": overview,
             "replays": replays,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .rights import Need
+from .errors import InvalidRequest
+from .grants import GrantedRights
+from .rights import Need, sentence
 
 
 class TokenCall(NamedTuple):
@@ -30,9 +32,10 @@ CALLS: dict[str, TokenCall] = {
     "Gateway/RegisterFunctions": TokenCall("run", scoped=True),
     "Gateway/ListFunctions": TokenCall("read", scoped=True),
     "Gateway/PutSchedule": TokenCall("operate", scoped=True),
-    "Gateway/ListSchedules": TokenCall("read"),
-    "Gateway/ChangeSchedule": TokenCall("operate"),
+    "Gateway/ListSchedules": TokenCall("read", scoped=True),
+    "Gateway/ChangeSchedule": TokenCall("operate", scoped=True),
     "Gateway/Watch": TokenCall("read"),
+    "Metrics/Scrape": TokenCall("read"),
     "Operators/Call limits.set_gate": TokenCall("operate", scoped=True),
     "Operators/Call limits.set_quota": TokenCall("operate", scoped=True),
     "Operators/Call limits.apply_quotas": TokenCall("administer"),
@@ -49,7 +52,7 @@ CALLS: dict[str, TokenCall] = {
     "Operators/Call job_audits.audit_job": TokenCall("read", scoped=True),
     "Operators/Call letters.dead_letters": TokenCall("read", scoped=True),
     "Operators/Call letters.count_dead": TokenCall("read", scoped=True),
-    "Operators/Call letters.dead_letter": TokenCall("read"),
+    "Operators/Call letters.dead_letter": TokenCall("read", scoped=True),
     "Operators/Call letters.redrive": TokenCall("operate", scoped=True),
     "Operators/Call letters.purge": TokenCall("operate", scoped=True),
     "Operators/Call overview.overview": TokenCall("read"),
@@ -72,3 +75,13 @@ CALLS: dict[str, TokenCall] = {
 def need_of(action: str, subject: Any) -> Need:
     """What an action on something needs: on all that it leaves open."""
     return Need(action, *(getattr(subject, name, "") for name in Need._fields[1:]))
+
+
+def check_call(granted: GrantedRights, name: str) -> None:
+    """Raises InvalidRequest for a call that these rights are not enough for, whatever it is about."""
+    call = CALLS.get(name)
+    if call is None:
+        raise InvalidRequest(f"{granted.name} may not call {name}: that is for parts of the fleet")
+    need = Need(call.action)
+    if not (granted.may_some(call.action) if call.scoped else granted.may(need)):
+        raise InvalidRequest(sentence(granted.name, granted.rights, need))

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 from ..foundation.clock import Clock
+from ..model.demand import Closed
 from ..model.errors import InvalidRequest, SessionLost
 from ..model.function_spec import FunctionSpec
+from ..model.grants import GrantedRights
 from ..model.workload import FLIGHT_ITEMS, Ended, Flight, Kind, Outcomes
 from ..wire.convert import (
     KindReader,
@@ -29,6 +31,7 @@ from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .delays import Delays
 from .rules.placement import PoolLimits
+from .rules.push_rights import PushRights
 from .sessions import Adoption, Assignment, TailerSession, WorkerSession
 from .tracing import SchedulerTracing
 
@@ -37,7 +40,8 @@ FRAME_BYTES = 1 << 20
 
 
 class TailerEnd:
-    """A tailer's session. `turn` is called after events that may let something start or be said."""
+    """A tailer's session. `turn` is called after events that may let something start or be said. `granted`: what its
+    caller may, where somebody gives it less than its role."""
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class TailerEnd:
         turn: Callable[[], None],
         delays: Delays | None = None,
         tracing: SchedulerTracing | None = None,
+        granted: GrantedRights | None = None,
     ) -> None:
         self.tailer = tailer
         self._delays = Delays() if delays is None else delays
@@ -55,6 +60,8 @@ class TailerEnd:
         self._clock = clock
         self._turn = turn
         self._kinds = KindReader()
+        self._rights = None if granted is None else PushRights(granted)
+        self._shut: frozenset[Closed] = frozenset()  # what all others are told is closed, as it was told last
 
     def opened(self, resumed: bool) -> None:
         self._core.tailer_connected(self.tailer)
@@ -105,6 +112,8 @@ class TailerEnd:
     def _flight(self, push: pb.Push) -> Flight:
         """A flight as it was pushed. Raises InvalidRequest for what cannot be one."""
         name = self.tailer.name or self.tailer.session
+        if self._rights is not None:
+            self._rights.check(push.items.new_kinds)
         flight = read_items(push.items, self._kinds, push.flight, push.fence)
         size = len(flight.ids)
         if push.HasField("owned"):
@@ -182,6 +191,8 @@ class TailerEnd:
 
     def _write_credit(self, credit: pb.Credit) -> None:
         tailer = self.tailer
+        if self._rights is not None:
+            self._close(self._rights)
         for cell, limit in tailer.cells.items():
             credit.cells.add(function=cell.function, priority=cell.priority, limit=limit)
         for closed in tailer.closed or ():
@@ -190,6 +201,15 @@ class TailerEnd:
         credit.functions.extend([function_to_wire(spec) for spec in tailer.functions.values()])
         credit.total = tailer.total
         tailer.cells, tailer.closed, tailer.functions, tailer.total = {}, None, {}, 0
+
+    def _close(self, rights: PushRights) -> None:
+        """What its caller may not push is closed to it besides."""
+        tailer = self.tailer
+        more = rights.hears(cell.function for cell in tailer.cells)
+        if tailer.closed is not None:
+            self._shut = tailer.closed
+        if more or tailer.closed is not None:
+            tailer.closed = self._shut | rights.closed
 
 
 class WorkerEnd:

@@ -18,7 +18,7 @@ from ..model.metrics import Sample, sorted_samples
 from ..model.rights import Need
 from ..model.usage import UsageReport
 from ..model.workload import Kind
-from ..wire.callers import CALLER, require
+from ..wire.callers import CALLER, RIGHTS, require
 from ..wire.carriers import serve_streams
 from ..wire.channel import serve
 from ..wire.convert import function_from_wire
@@ -196,9 +196,8 @@ class SchedulerServer:
         if served is None:
             now = self._clock.monotonic()
             tailer = self.core.attach_tailer(hello.session, hello.name, now, through_outages=hello.through_outages)
-            served = self._sessions[hello.session] = Served(
-                TailerEnd(self.core, tailer, self._clock, self._soon, self.delays, self._tracing), CALLER.get()
-            )
+            end = TailerEnd(self.core, tailer, self._clock, self._soon, self.delays, self._tracing, RIGHTS.get())
+            served = self._sessions[hello.session] = Served(end, CALLER.get())
         await self._serve(served, connection, first, pb.TailerReply(welcome=welcome), pb.TailerReply)
 
     async def attach_worker(self, connection: Stream) -> None:

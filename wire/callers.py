@@ -1,7 +1,7 @@
 """Callers of a listener beyond its machine: who each is by its certificate, and whether its role may make the call.
 
-Certificates are verified by gRPC when a connection is made; here each call is held against what its certificate says,
-and against the clock: calls that last end within a second of the end of what admitted them.
+Certificates are verified by gRPC when a connection is made; each call is held against what they say and what is true by
+now (`foundation/peer_check.py`). Calls that last end within a second of the end of what admitted them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ import contextvars
 import functools
 import logging
 from collections.abc import Callable, Iterable
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import grpc
 
 from ..foundation.certificates import Certificates
 from ..foundation.clock import SYSTEM_CLOCK, Clock
-from ..foundation.x509_checks import PeerCertificate, out_of_time, parsed, peer_of, revoked
+from ..foundation.peer_check import GRANTS, ShownCertificate, admit
+from ..foundation.x509_checks import parsed, peer_of
 from ..model.caller import Caller
 from ..model.errors import ConfigError, InvalidRequest, Unavailable
-from ..model.grants import Grants, rights_of
-from ..model.rights import ANY, Need, Right, missing, sentence
-from ..model.role_calls import refusal
+from ..model.grants import GrantedRights
+from ..model.rights import Need, missing, sentence
 from ..model.token import Token
-from ..model.token_calls import CALLS
+from ..model.token_calls import check_call
 from .entry import AUTHORIZATION, BEARER, OPEN
 from .reading import NoMessage
 from .statuses import CallStatus, refused, status_of
@@ -36,34 +35,9 @@ LOOK = 0.25
 REMEMBERED = 1024
 #: What anybody of the fleet may call, whatever its role.
 FOR_ALL = ("/grpc.health.v1.Health/", "/grpc.reflection.")
-#: Roles that do nothing but what rights are about, so that whoever has rights may call nothing else.
-_LIMITED = ("client", "operator")
 _PACKAGE = "/tailrace.v1."
 
 _LOG = logging.getLogger("tailrace.wire")
-
-
-class GrantedRights(NamedTuple):
-    """The rights of a caller, who is called so in refusals."""
-
-    name: str
-    rights: tuple[Right, ...]
-
-    def may(self, need: Need) -> bool:
-        """Whether they are enough."""
-        return missing(self.rights, [need]) is None
-
-    def may_some(self, action: str, function: str = "") -> bool:
-        """Whether there is something on which they are enough: of this function, if one is named."""
-        return any(
-            right.action == action
-            and (not function or right._replace(collection=ANY, tenant=ANY).covers(Need(action, function)))
-            for right in self.rights
-        )
-
-
-#: The grants of the servers that the running code starts; empty: callers may do what their roles may.
-GRANTS: contextvars.ContextVar[Grants] = contextvars.ContextVar("tailrace-grants", default=MappingProxyType({}))
 
 
 class Admitted(NamedTuple):
@@ -107,16 +81,6 @@ def require(needs: Iterable[Need]) -> None:
         raise InvalidRequest(sentence(granted.name, granted.rights, need))
 
 
-def _check(granted: GrantedRights, name: str) -> None:
-    """Raises InvalidRequest for a call that these rights are not enough for, whatever it is about."""
-    call = CALLS.get(name)
-    if call is None:
-        raise InvalidRequest(f"{granted.name} may not call {name}: that is for parts of the fleet")
-    need = Need(call.action)
-    if not (granted.may_some(call.action) if call.scoped else granted.may(need)):
-        raise InvalidRequest(sentence(granted.name, granted.rights, need))
-
-
 class FleetCheck:
     """The check of the callers of a server that speaks TLS: by the certificates of its own fleet, or by `tokens`.
     `hold` is told of each call that is refused."""
@@ -143,36 +107,20 @@ class FleetCheck:
         behind this check, whatever it would be about."""
         if (shown := _shown(context.invocation_metadata())) is not None:
             return self._with_token(shown, path, request)
-        found = self._peer(context)
-        admitted = Admitted(found.caller, functools.partial(self._ended_for, found))
-        if why := admitted.ended(self._clock.wall()):
-            raise InvalidRequest(why)
-        mine = self._certificates.now().caller
-        if mine is not None and found.caller.fleet != mine.fleet:
-            raise InvalidRequest(
-                f"{found.caller} is of another fleet: this is {mine}. Each fleet has certificates of its own"
-            )
-        if path.startswith(FOR_ALL) or request.__class__ is NoMessage:
-            return admitted
-        name = call_name(path, request)
-        if why := refusal(found.caller, name):
-            raise InvalidRequest(why)
-        rights = rights_of(self._grants, found.caller)
-        if rights is None:
-            return admitted
-        granted = GrantedRights(str(found.caller), rights)
-        if found.caller.role in _LIMITED or name in CALLS:
-            _check(granted, name)
-        return admitted._replace(granted=granted)
+        found = self._certificate(context)
+        call = "" if path.startswith(FOR_ALL) or request.__class__ is NoMessage else call_name(path, request)
+        granted = admit(found, self._certificates.now(), self._grants, call, self._clock.wall())
+        return Admitted(found.peer.caller, functools.partial(self._ended_for, found), granted)
 
-    def _ended_for(self, found: PeerCertificate, now: float) -> str:
+    def _ended_for(self, found: ShownCertificate, now: float) -> str:
         """Why a certificate is not to be taken any longer; empty: it is."""
-        return out_of_time(found, now) or revoked(found, self._certificates.now().revoked)
+        return found.ended(self._certificates.now(), now)
 
-    def _peer(self, context: Any) -> PeerCertificate:
-        shown: Iterable[bytes] = context.auth_context().get("x509_pem_cert", ())
-        for each in shown:
-            return _read(each)
+    def _certificate(self, context: Any) -> ShownCertificate:
+        shown = context.auth_context()
+        chains: Iterable[bytes] = shown.get("x509_pem_cert_chain", ())
+        for each in shown.get("x509_pem_cert", ()):
+            return _read(each, b"".join(chains))
         raise InvalidRequest(
             "the call shows neither a certificate nor a token: TAILRACE_TOKEN_FILE names a file with one, TAILRACE_TLS "
             "a folder of certificates"
@@ -184,7 +132,7 @@ class FleetCheck:
         token = self._tokens.shown(secret, self._clock.wall())
         granted = GrantedRights(f"the token {token.name}", token.rights)
         if not path.startswith(FOR_ALL) and request.__class__ is not NoMessage:
-            _check(granted, call_name(path, request))
+            check_call(granted, call_name(path, request))
         mine = self._certificates.now().caller
         caller = Caller("" if mine is None else mine.fleet, "client", token.name)
         return Admitted(caller, functools.partial(self._tokens.ended, token), granted)
@@ -298,6 +246,8 @@ def _shown(metadata: Any) -> str | None:
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
-def _read(pem: bytes) -> PeerCertificate:
-    """Whose a certificate is that gRPC has verified. Raises InvalidRequest for one that is none of this platform's."""
-    return peer_of(parsed(pem, "the caller's certificate")[0])
+def _read(pem: bytes, chain: bytes) -> ShownCertificate:
+    """The certificate that gRPC has verified, and its chain. Raises InvalidRequest for one that is none of this
+    platform's."""
+    found = parsed(pem, "the caller's certificate")
+    return ShownCertificate(peer_of(found[0]), [found[0], *(parsed(chain, "the caller's chain") if chain else ())])

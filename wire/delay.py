@@ -14,7 +14,9 @@ import grpc
 from ..model.backoff import PARK, Backoff
 from ..model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
 from ..model.parked import Parked
+from ..model.token_calls import need_of
 from ..model.workload import FLIGHT_ITEMS, NO_EXTRA, Extra
+from .callers import require
 from .channel import abort, dial, error_of
 from .convert import KindReader, KindWriter, read_items, write_items
 from .v1 import delay_pb2 as pb
@@ -121,6 +123,7 @@ class _DelayServicer(DelayServicer):
 
     async def Park(self, request: pb.ParkRequest, context: Any) -> Any:
         async def park() -> pb.ParkReply:
+            require(need_of("submit", kind) for kind in request.items.new_kinds)
             await self._service.park(_items(request))
             return pb.ParkReply()
 

@@ -19,7 +19,7 @@ from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.lifecycle import end_all
 from ..model.backoff import CONNECTION, Backoff
 from ..model.caller import Caller
-from ..model.errors import SessionLost
+from ..model.errors import SessionLost, UserError
 from ..model.linger import FRAMES
 from .link import Link
 from .stream import DialedStream, Stream, StreamClosed
@@ -74,7 +74,8 @@ class LinkConnection:
 
     async def run(self, stream: Stream, again: list[Any]) -> None:
         """Sends `again` first, then moves frames both ways until the connection ends; returns then. Raises
-        SessionLost when the other end speaks of another session, and whatever the endpoint raises."""
+        SessionLost when the other end speaks of another session, StreamClosed when it refuses what was said, and
+        whatever the endpoint raises."""
         self._heard = self._clock.monotonic()
         tasks = [
             asyncio.create_task(self._write(stream, again), name="link-write"),
@@ -87,7 +88,8 @@ class LinkConnection:
             await end_all(tasks)
         for task in done:
             error = None if task.cancelled() else task.exception()
-            if error is not None and not isinstance(error, StreamClosed):
+            refused = isinstance(error, StreamClosed) and isinstance(error.error, UserError)
+            if error is not None and (refused or not isinstance(error, StreamClosed)):
                 raise error
 
     async def _write(self, stream: Stream, again: list[Any]) -> None:
@@ -144,8 +146,9 @@ class Dialer:
     """The dialing half: connects, says hello, resumes, reconnects with back-off, until closed.
 
     `hello` makes the first frame of a connection from a pb.Hello that this class fills with the session and whether
-    it is resumed. `unreachable` is told once per outage why the other side cannot be reached. `failed` is told what the
-    endpoint raised; the session is then given up and a fresh one begun. Without it the dialer ends, and `wait` raises.
+    it is resumed. `unreachable` is told why the other side cannot be reached, once per outage, and why it ended a
+    connection because of what was said there, each time. `failed` is told what the endpoint raised; the session is then
+    given up and a fresh one begun. Without it the dialer ends, and `wait` raises.
     `heartbeat`: seconds of this side's own, compared with the other's, since leases follow from it; 0: it has none.
     """
 
@@ -223,7 +226,7 @@ class Dialer:
         """One connection from hello to its end. Returns whether it was welcomed, and if not, why."""
         stream = self._open_stream()
         welcomed = given_up = False
-        reason = "the connection ended"
+        reason, refused = "the connection ended", ""
         try:
             anew = uuid.uuid4().hex if self._known else ""
             hello = self._hello(pb.Hello(session=self.session, resume=self._known, anew=anew))
@@ -243,6 +246,7 @@ class Dialer:
         except TimeoutError:
             return False, "no answer"
         except StreamClosed as closed:
+            refused = str(closed) if isinstance(closed.error, UserError) else ""
             return welcomed, str(closed)
         except Exception as error:
             if self._failed is None:
@@ -255,6 +259,8 @@ class Dialer:
             stream.cancel()
             if welcomed:
                 self._endpoint.broken()
+            if welcomed and refused:
+                self._unreachable(refused)
             if given_up:
                 self._forget()
             elif not self._known:  # a hello that arrives late must not begin anew what the next one began

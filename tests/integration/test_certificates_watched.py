@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
-from scenes.fleet import Fleet
+from scenes.fleet import DAY, Fleet
 from scenes.lone_node import node, until
 
 from tailrace.assembly import certificate_watch
 from tailrace.foundation import certificates
+from tailrace.foundation.clock import SYSTEM_CLOCK, Clock
 from tailrace.foundation.metrics_server import MetricsServer
+from tailrace.foundation.peer_check import GRANTS
 from tailrace.model.errors import ConfigError
+from tailrace.model.grants import read_grants
 from tailrace.model.metrics import Sample
+from tailrace.testing.clock import ManualClock
 from tailrace.wire.gateway import GatewayClient
 
 
@@ -85,6 +92,106 @@ async def test_metrics_beyond_loopback_are_for_certificates_of_the_fleet(fleet: 
         assert server.address == before
     finally:
         await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def scraped(fleet: Fleet, clock: Clock = SYSTEM_CLOCK) -> AsyncIterator[tuple[MetricsServer, Path]]:
+    """A listener for scrapes, and its folder."""
+    server, mine = MetricsServer("tls:127.0.0.1:0", samples, clock), fleet.issue("node")
+    with fleet.as_(mine):
+        await server.start()
+    try:
+        yield server, mine
+    finally:
+        await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def kept(server: MetricsServer, mine: Path, authority: Path) -> AsyncIterator[Callable[[], Awaitable[Any]]]:
+    """Scrapes over one connection: status and text of each."""
+    context = ssl.create_default_context(cafile=str(authority))
+    context.load_cert_chain(mine / "tls.crt", mine / "tls.key")
+    url = f"https://{server.address.removeprefix('tls:')}/metrics"
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
+
+        async def once() -> tuple[int, str]:
+            async with session.get(url, ssl=context) as answer:
+                return answer.status, await answer.text()
+
+        yield once
+
+
+async def test_a_scrape_of_another_fleet_of_the_same_authority_is_refused(fleet: Fleet) -> None:
+    async with scraped(fleet) as (server, _):
+        fleet.authority.fleet = "f2"
+        status, said = await scrape(server.address, fleet.issue("client", "eve"), fleet.folder / "ca.crt")
+        assert status == 403 and "client eve of fleet f2 is of another fleet: this is node x of fleet f1" in said
+
+
+async def test_a_scrape_needs_the_right_to_read_all_where_somebody_gave_rights(fleet: Fleet) -> None:
+    given = GRANTS.set(
+        read_grants({"client/shop": ["submit:send_email@acme", "read:send_email@acme"], "client/prom-*": ["read"]})
+    )
+    try:
+        async with scraped(fleet) as (server, _):
+            authority = fleet.folder / "ca.crt"
+            status, said = await scrape(server.address, fleet.issue("client", "shop"), authority)
+            assert status == 403 and "client shop of fleet f1 may not do this: it needs the right read, and has" in said
+            for name in ("prom-1", "other"):
+                assert (await scrape(server.address, fleet.issue("client", name), authority))[0] == 200
+    finally:
+        GRANTS.reset(given)
+
+
+async def test_a_connection_that_is_kept_is_held_against_the_clock_and_the_list(fleet: Fleet) -> None:
+    clock, authority = ManualClock(wall=SYSTEM_CLOCK.wall()), fleet.folder / "ca.crt"
+    async with scraped(fleet, clock) as (server, _):
+        # Given two who scrape over connections of theirs
+        short, other = fleet.issue("client", "short", days=1), fleet.issue("client", "other", days=30)
+        async with kept(server, short, authority) as first, kept(server, other, authority) as second:
+            assert (await first())[0] == (await second())[0] == 200
+            # When the certificate of one ends, Then it is refused over the connection that is there
+            clock.advance(2 * DAY)
+            status, said = await first()
+            assert status == 403 and "the certificate of client short of fleet f1 expired at" in said
+            assert (await second())[0] == 200
+            # When that of the other one is revoked, Then so is it
+            fleet.authority.revoke("client-other", SYSTEM_CLOCK.wall())
+            async with asyncio.timeout(10):
+                while (answer := await second())[0] == 200:
+                    await asyncio.sleep(0.05)
+            assert answer[0] == 403 and "the certificate of client other of fleet f1 was revoked" in answer[1]
+
+
+async def test_a_connection_of_an_authority_that_is_trusted_no_longer_is_over(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a listener that trusts two authorities, and somebody of each who scrapes over a connection
+    other = Fleet(tmp_path / "other", monkeypatch, "f1")
+    async with scraped(fleet) as (server, mine):
+        both = [each.folder / "ca.crt" for each in (fleet, other)]
+        (mine / "ca.crt").write_bytes(b"".join(each.read_bytes() for each in both))
+        old, new = other.issue("client", "old"), fleet.issue("client", "new")
+
+        async def taken() -> bool:
+            try:
+                return (await scrape(server.address, old, both[0]))[0] == 200
+            except (aiohttp.ClientError, ssl.SSLError):
+                return False
+
+        await until(taken)
+        async with kept(server, old, both[0]) as first, kept(server, new, both[0]) as second:
+            assert (await first())[0] == (await second())[0] == 200
+            # When one of them is trusted no longer
+            (mine / "ca.crt").write_bytes(both[0].read_bytes())
+            async with asyncio.timeout(10):
+                while (answer := await first())[0] == 200:
+                    await asyncio.sleep(0.05)
+            # Then that connection is over, and its caller makes no other one; the other one connects anew
+            assert answer[0] == 403 and "have changed since this connection was made: connect again" in answer[1]
+            with pytest.raises((aiohttp.ClientError, ssl.SSLError)):
+                await first()
+            assert [(await second())[0] for _ in range(2)] == [403, 200]
 
 
 async def hosts(address: str, mine: Path, authority: Path) -> str:

@@ -249,6 +249,8 @@ async def test_an_error_of_the_serving_endpoint_reaches_its_server_and_what_it_f
         s.end.say(1)
         await s.end.until(lambda: s.end.story == ["opened", "broken", "lost", "opened"])
         assert s.serving.ends[0].story == ["opened", "broken"]
+        # And its owner is told what was refused, unless that came while something was sent
+        assert s.reasons in ([], ["this cannot be right"])
         s.end.said = 0
         s.end.say(2)
         await s.heard_all()

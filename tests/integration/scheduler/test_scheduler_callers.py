@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 from scenes.fleet import Fleet
+from scenes.scheduler_place import FakeTailer
 
+from tailrace.foundation.peer_check import GRANTS
 from tailrace.model.errors import InvalidRequest, UnknownFunction
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.grants import read_grants
 from tailrace.model.lease import LeaseSizes
+from tailrace.model.outcome import Outcome
+from tailrace.model.workload import Kind
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
-from tailrace.wire.callers import GRANTS
 from tailrace.wire.convert import function_to_wire
 from tailrace.wire.scheduler import SchedulerClient, SchedulerSessions
 from tailrace.wire.stream import StreamClosed
@@ -104,7 +107,14 @@ async def test_a_role_attaches_as_what_it_is(fleet: Fleet, scheduler: SchedulerS
 async def granting(fleet: Fleet) -> AsyncIterator[SchedulerServer]:
     """A scheduler that gives some callers less than their roles."""
     given = GRANTS.set(
-        read_grants({"worker/ml-*": ["run:ml.*"], "worker/idle": [], "client/shop": ["submit:pay@acme"]})
+        read_grants(
+            {
+                "worker/ml-*": ["run:ml.*"],
+                "worker/idle": [],
+                "client/shop": ["submit:pay@acme"],
+                "tailer/crm-*": ["submit:crm.*@acme"],
+            }
+        )
     )
     try:
         server = SchedulerServer(SchedulerConfig(listen="tls:127.0.0.1:0"), LeaseSizes.of_heartbeat(1.0))
@@ -167,6 +177,52 @@ async def in_pools(sessions: SchedulerSessions, session: str, pools: list[Any], 
         except StreamClosed as closed:
             if closed.error is not None:
                 raise closed.error from None
+
+
+async def test_a_tailer_pushes_only_what_it_may_submit(fleet: Fleet, granting: SchedulerServer) -> None:
+    with fleet.as_(fleet.issue("tailer", "crm-1")):
+        sessions = SchedulerSessions(granting.address)
+    try:
+        # Given a tailer that pushes what it may, in two frames
+        tailer = FakeTailer(sessions)
+        told: list[str] = []
+        tailer.dialer._unreachable = told.append
+        tailer.dialer.start()
+        await tailer.until(lambda: tailer.request)
+        refs = tailer.push(Kind("crm.mail", 1, "", "acme"))
+        refs += tailer.push(Kind("crm.mail", 1, "", "acme"), Kind("crm.call", 1, "", "acme"))
+        ends = await tailer.ended(refs)  # of functions that no worker runs
+        assert {each and each.outcome for each in ends} == {Outcome.HELD} and not tailer.losses
+        for other, says in (
+            (Kind("pay", 1, "", "acme"), "submit:pay@acme"),
+            (Kind("crm.mail", 1, "", "b"), "submit:crm.mail@b"),
+            (Kind("crm.mail", 1), "submit:crm.mail"),
+        ):
+            # When it pushes anything else, Then its session is over, it is told so, and nothing of that was taken
+            losses = tailer.losses
+            while not any(f"needs the right {says}, and has" in each for each in told):
+                tailer.push(other)
+                await tailer.until(lambda before=losses: tailer.losses > before)  # type: ignore[misc]
+                losses = tailer.losses
+        assert all("tailer crm-1 of fleet f1 may not do this" in each for each in told)
+        assert len(tailer.ends) == len(refs)
+        await tailer.dialer.close()
+    finally:
+        await sessions.close()
+
+
+async def test_a_tailer_of_which_nobody_says_anything_pushes_all(fleet: Fleet, granting: SchedulerServer) -> None:
+    with fleet.as_(fleet.issue("tailer", "other")):
+        sessions = SchedulerSessions(granting.address)
+    tailer = FakeTailer(sessions)
+    tailer.dialer.start()
+    try:
+        await tailer.until(lambda: tailer.request)
+        await tailer.ended(tailer.push(Kind("pay", 1)))
+        assert tailer.losses == 0
+    finally:
+        await tailer.dialer.close()
+        await sessions.close()
 
 
 async def test_a_client_executes_only_what_it_may_submit(fleet: Fleet, granting: SchedulerServer) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.assembly.settings import ConfigDirectory, unread
+from tailrace.assembly.settings import AccessConfig, ConfigDirectory, unread
 from tailrace.foundation.config import load
 from tailrace.gateway.config import GatewayConfig
 from tailrace.model.errors import ConfigError
@@ -97,3 +97,14 @@ def test_folders_of_others_are_passed_over(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "words.yaml").write_text("")
     ConfigDirectory(tmp_path)
+
+
+def test_rights_that_would_do_nothing_are_told_with_their_file_and_key(tmp_path: Path) -> None:
+    # Given rights of a part that acts for all functions at once
+    (tmp_path / "access.yaml").write_text("rights:\n  tailer/crm-*: [submit:crm.*]\n  scheduler/s1: [read]\n")
+    # When they are read, Then they are refused, and it is said what to write
+    with pytest.raises(ConfigError) as refused:
+        ConfigDirectory(tmp_path).read("access.yaml", AccessConfig)
+    said = str(refused.value)
+    assert said.startswith(f"{tmp_path / 'access.yaml'}:1: rights: 'scheduler/s1': a scheduler acts for all functions")
+    assert "leave it out, and name callers of the roles client, node, operator, tailer, worker" in said

@@ -56,7 +56,7 @@ def test_a_list_of_revoked_certificates_is_in_force_where_it_lies_and_must_be_of
     # Then every folder has the list, also one that is made later
     later = fleet.issue("worker", "c")
     for folder in (node, later):
-        assert read(folder).now().revoked == {*serials}
+        assert {serial for _, serial in read(folder).now().revoked} == {*serials}
     wrong = {each.path.parent.name: each.wrong for each in shown(fleet.folder, SYSTEM_CLOCK.wall())}
     assert [name for name, why in wrong.items() if "was revoked" in why] == ["worker-a", "worker-b"]
     # And a list of another authority, or none at all, leaves the former in force
@@ -72,6 +72,79 @@ def test_a_list_of_revoked_certificates_is_in_force_where_it_lies_and_must_be_of
         assert found.now().revoked == former.revoked
     with pytest.raises(ConfigError, match=r"no-such.*there are node-n, worker-a, worker-b, worker-c"):
         fleet.authority.revoke("no-such", SYSTEM_CLOCK.wall())
+
+
+def looking(folder: Path) -> tuple[Certificates, ManualClock]:
+    """Certificates, and the clock by which they are looked at."""
+    clock = ManualClock()
+    clock.advance(SYSTEM_CLOCK.wall() - clock.wall())
+    found = Certificates(folder, clock)
+    found.now()
+    return found, clock
+
+
+def twice(found: Certificates, clock: ManualClock) -> str:
+    """What is wrong at the second look."""
+    for _ in range(2):
+        clock.advance(1.0)
+        found.now()
+    return found.trouble
+
+
+def test_a_list_that_is_gone_leaves_the_former_in_force_and_is_told(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a part that trusts two authorities, each with a list
+    other = Fleet(tmp_path / "other", monkeypatch, "f1")
+    node = fleet.issue("node", "n")
+    for each in (fleet, other):
+        each.issue("worker", "w")
+        each.authority.revoke("worker-w", SYSTEM_CLOCK.wall())
+    lists = [(each.folder / "crl.pem").read_bytes() for each in (fleet, other)]
+    authorities = [(each.folder / "ca.crt").read_bytes() for each in (fleet, other)]
+    (node / "ca.crt").write_bytes(b"".join(authorities))
+    (node / "crl.pem").write_bytes(b"".join(lists))
+    found, clock = looking(node)
+    former = found.now()
+    assert len(former.revoked) == 2
+    # When one of the lists is gone, or the file, Then both are in force, and it is told with what to do
+    for text in (lists[1], lists[0], None):
+        if text is None:
+            (node / "crl.pem").unlink()
+        else:
+            (node / "crl.pem").write_bytes(text)
+        said = twice(found, clock)
+        assert said.startswith(f"{node / 'crl.pem'}: an authority in ca.crt had a list of revoked certificates here")
+        assert "put it back, one list behind the other" in said and "The former certificates stay in force" in said
+        assert found.now() is former
+    # When they are there again, Then all is well
+    (node / "crl.pem").write_bytes(b"".join(reversed(lists)))
+    assert twice(found, clock) == "" and found.now().revoked == former.revoked
+    # And the list of an authority goes with it
+    (node / "ca.crt").write_bytes(authorities[0])
+    (node / "crl.pem").write_bytes(lists[0])
+    assert twice(found, clock) == "" and len(found.now().revoked) == 1
+    # And a process that starts does without
+    (node / "crl.pem").unlink()
+    assert read(node).now().revoked == frozenset()
+
+
+def test_a_certificate_that_is_gone_with_its_key_leaves_the_former_in_force_and_is_told(fleet: Fleet) -> None:
+    # Given a part with a certificate
+    node = fleet.issue("node", "n")
+    found, clock = looking(node)
+    former = found.now()
+    # When both files are away, as between removing and copying, Then it is who it was
+    kept = {name: (node / name).read_bytes() for name in ("tls.crt", "tls.key")}
+    for name in kept:
+        (node / name).unlink()
+    said = twice(found, clock)
+    assert said.startswith(f"{node / 'tls.crt'}: it is gone, and tls.key too; put both of them there together")
+    assert found.now() is former and found.serving() is former
+    # And when they are there again, all is well
+    for name, content in kept.items():
+        (node / name).write_bytes(content)
+    assert twice(found, clock) == "" and found.now().caller == former.caller
 
 
 def test_an_authority_alone_is_who_has_a_token(fleet: Fleet, tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 from tailrace.gateway.guarded_jobs import PAGES, GuardedJobs
 from tailrace.gateway.job_desk import MOST_TREES
+from tailrace.model.grants import GrantedRights
 from tailrace.model.job import JobStatus, TreeStatus
 from tailrace.model.rights import right_of
-from tailrace.wire.callers import RIGHTS, GrantedRights
+from tailrace.wire.callers import RIGHTS
 
 
 class Trees:

@@ -1,0 +1,83 @@
+"""The check of callers by certificate: THE rule of every listener beyond its machine, whether it speaks gRPC or HTTP.
+
+TLS verifies a certificate when a connection is made. Here each call over it is held against what is true by now: the
+clock, the list of revoked ones, the authorities, the fleet; then against the role, and the rights that somebody gave.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ..model.errors import InvalidRequest
+from ..model.grants import GrantedRights, Grants, rights_of
+from ..model.role_calls import refusal
+from ..model.token_calls import CALLS, check_call
+from .certificates import Identity
+from .x509_checks import PeerCertificate, leads_to, out_of_time, parsed, revoked
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+#: What is said of a certificate that comes from nobody who is trusted.
+ASTRAY = "comes from no authority in ca.crt any longer; `tailrace auth issue` of one that is there makes another one"
+#: Roles that do nothing but what rights are about, so that whoever has rights may call nothing else.
+LIMITED = ("client", "operator")
+
+#: The grants of the servers that the running code starts; empty: callers may do what their roles may.
+GRANTS: contextvars.ContextVar[Grants] = contextvars.ContextVar("tailrace-grants", default=MappingProxyType({}))
+
+
+class ShownCertificate:
+    """The certificate that a caller has shown and TLS has verified, `peer`. `chain`: it, and those between it and an
+    authority, as they were shown; empty: whoever took the connection looks after the authorities."""
+
+    def __init__(self, peer: PeerCertificate, chain: Sequence[Certificate] = ()) -> None:
+        self.peer = peer
+        self._chain = chain
+        self._led: tuple[bytes, bool] = (b"", False)  # to an authority of these, or not: worked out once
+
+    def ended(self, mine: Identity, now: float) -> str:
+        """Why it is not to be taken any longer by who has these files; empty: it is."""
+        return out_of_time(self.peer, now) or revoked(self.peer, mine.revoked) or self._astray(mine.authority)
+
+    def _astray(self, authority: bytes) -> str:
+        if not self._chain:
+            return ""
+        known, leads = self._led
+        if known is not authority:
+            leads = leads_to(self._chain, _authorities(authority))
+            self._led = (authority, leads)
+        return "" if leads else f"the certificate of {self.peer.caller} {ASTRAY}"
+
+
+@functools.lru_cache(maxsize=4)
+def _authorities(data: bytes) -> list[Certificate]:
+    """Those of a process, once for all who call it."""
+    return parsed(data, "ca.crt")
+
+
+def admit(shown: ShownCertificate, mine: Identity, grants: Grants, call: str, now: float) -> GrantedRights | None:
+    """The rights that somebody gave a caller; None: it may do what its role may. `call` is as the rule of roles names
+    it (empty: one that all of the fleet may make). Raises InvalidRequest for one that may not be made."""
+    if why := shown.ended(mine, now):
+        raise InvalidRequest(why)
+    caller = shown.peer.caller
+    if mine.caller is not None and caller.fleet != mine.caller.fleet:
+        raise InvalidRequest(
+            f"{caller} is of another fleet: this is {mine.caller}. Each fleet has certificates of its own"
+        )
+    if not call:
+        return None
+    if why := refusal(caller, call):
+        raise InvalidRequest(why)
+    rights = rights_of(grants, caller)
+    if rights is None:
+        return None
+    granted = GrantedRights(str(caller), rights)
+    if caller.role in LIMITED or call in CALLS:
+        check_call(granted, call)
+    return granted
