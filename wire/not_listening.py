@@ -1,4 +1,4 @@
-"""Why a server cannot listen at an address: the port is taken, or this machine has no such name or address."""
+"""The reason why a server cannot listen at an address: a taken port, or no such name or address on this machine."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Volume:
 
 
 class World:
-    """What is looked at when a test says so: folders of tailers, and what they made of them."""
+    """Folders of tailers that are looked at when a test says so, and what was made of them."""
 
     def __init__(self, *folders: Path, config: Path | None = None) -> None:
         self.made: list[dict[str, str]] = []

@@ -90,13 +90,13 @@ def test_who_may_call_is_narrowed_for_others_and_not_for_the_parts_themselves() 
             assert [each["podSelector"]["matchLabels"] for each in rule["from"]] == [own, *others]
 
 
-LEASES = "files: {leases.yaml: 'heartbeat: 1s', access.yaml: 'group: ops', quotas.yaml: '{}'}"
+SHARED = "files: {leases.yaml: 'heartbeat: 1s', access.yaml: 'group: ops', quotas.yaml: '{}'}"
 
 
 @pytest.mark.long(minutes=0.1)
 def test_leases_are_the_same_at_every_part_and_a_change_reaches_all_of_them() -> None:
     # Given leases of one's own
-    plain, found = rendered(*ISSUED), rendered(*ISSUED, values=LEASES)
+    plain, found = rendered(*ISSUED), rendered(*ISSUED, values=SHARED)
     # Then each pod mounts a ConfigMap that has them
     for pod in pods_of(found).values():
         [name] = [each["configMap"]["name"] for each in pod["spec"]["volumes"] if each["name"] == "config"]
@@ -105,7 +105,7 @@ def test_leases_are_the_same_at_every_part_and_a_change_reaches_all_of_them() ->
     # And all of them start anew with others
     assert all(pods_of(plain)[name] != pod for name, pod in pods_of(found).items())
     # And none of them for quotas, which are in force by themselves
-    assert pods_of(rendered(*ISSUED, values=LEASES.replace("{}", "functions: {}"))) == pods_of(found)
+    assert pods_of(rendered(*ISSUED, values=SHARED.replace("{}", "functions: {}"))) == pods_of(found)
 
 
 @pytest.mark.long(minutes=0.1)

@@ -1,4 +1,4 @@
-"""Why nothing can listen at an address is told: a name that is not known, an address of elsewhere, a taken port."""
+"""The reason why nothing listens at an address: a name that is not known, an address of elsewhere, a taken port."""
 
 from __future__ import annotations
 
