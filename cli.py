@@ -172,6 +172,14 @@ def node(
     scheduler: Annotated[str | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}.")] = None,
     config: Config = None,
     data: Data = DEFAULT_DATA,
+    tailers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--tailers",
+            metavar="FILE",
+            help="A tailer's file besides those of the configuration, or a folder of such; may be repeated.",
+        ),
+    ] = None,
     watch: Watch = False,
 ) -> None:
     """A node: stores, gateway, delay service and tailers in one process; scheduler and workers run apart."""
@@ -188,6 +196,7 @@ def node(
         gateway=ports["gateway"],
         store=ports["store"],
         delay=ports["delay"],
+        tailers=tuple(tailers or ()),
         watch=watch,
     )
     raise typer.Exit(foreground.run_part(settings))
@@ -257,7 +266,7 @@ def gateway(
 
 @tailer.command("run")
 def tailer_run(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files of tailers, or folders of such.")],
     scheduler: Annotated[str | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}.")] = None,
     delay: DelayAddress = DEFAULT_DELAY,
     store: StoreAddress = DEFAULT_STORE,

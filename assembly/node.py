@@ -24,6 +24,7 @@ from ..tailers.config import TailerConfig
 from ..tailers.membership import Membership
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
+from ..tailers.tailer_files import files_of
 from ..wire.health import TAILERS
 from .address_notices import Posting
 from .certificate_watch import CertificateWatch
@@ -68,7 +69,7 @@ class Node:
         heartbeat: float | None = None,
         watch: bool = False,
     ) -> None:
-        configs = with_the_queue([load(path, TailerConfig) for path in [*directory.tailers(), *tailers]])
+        configs = with_the_queue([load(path, TailerConfig) for path in [*directory.tailers(), *files_of(tailers)]])
         stores_config = merged(directory.read("stores.yaml", StoresConfig), listen=listen["store"])
         gateway_config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen["gateway"])
         delay_config = merged(directory.read("delay.yaml", DelayConfig), listen=listen["delay"])

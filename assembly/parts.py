@@ -178,7 +178,7 @@ class NodeSettings(PartSettings, frozen=True, kw_only=True, tag="node"):
     data       where the stores rest
     scheduler  that its tailers push to
     gateway, store, delay    where these listen
-    tailers    files besides those of the configuration
+    tailers    files besides those of the configuration, and folders of such
     watch      files that change are read again by itself
     """
 
@@ -246,9 +246,9 @@ class DelaySettings(PartSettings, frozen=True, kw_only=True, tag="delay"):
 
 
 class TailersSettings(PartSettings, frozen=True, kw_only=True, tag="tailers"):
-    """Tailers of these files over the stores served at `store`, with the delay service at `delay`. Health checks are
-    answered at `listen`, GET /metrics at `metrics`; None: nowhere. With `watch` files that change are read again by
-    itself."""
+    """Tailers of these files, and of those in the folders among them, over the stores served at `store`, with the delay
+    service at `delay`. Health checks are answered at `listen`, GET /metrics at `metrics`; None: nowhere. With `watch`
+    files that change, come or go are read again by itself."""
 
     files: tuple[Path, ...]
     scheduler: str

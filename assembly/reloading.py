@@ -22,9 +22,10 @@ from ..gateway.environment import DeclaredFiles
 from ..model.errors import ConfigError, InvalidRequest, TailraceError, Unavailable, UserError
 from ..model.reopening import Trouble
 from ..tailers.config import TailerConfig
+from ..tailers.tailer_files import PATTERN, files_of, is_one
 from ..wire.ports.files import FileChange
 from .files import MODELS, read_all
-from .settings import ConfigDirectory
+from .settings import TAILERS, ConfigDirectory
 
 #: Seconds between looks at whether a file is another one, where files are watched.
 LOOK_EVERY = 1.0
@@ -36,6 +37,8 @@ _LOG = logging.getLogger("tailrace.reload")
 
 #: By path: when a file was changed, its size, and its inode. What tells one state of the files from another.
 Stamps = dict[str, tuple[int, int, int]]
+#: Of one that was named and is not there, or that leads nowhere, as the kubelet's links do while it takes files away.
+NOTHING = (0, -1, 0)
 
 #: Puts other declared files in force: those before, those now.
 Declare = Callable[[DeclaredFiles, DeclaredFiles], Awaitable[None]]
@@ -47,13 +50,15 @@ Check = Callable[[Sequence[TailerConfig]], Awaitable[None]]
 
 
 class Reloading:
-    """A Part. With `watch` it looks by itself whether a file is another one. Invariant: `_settings`, `_declared` and
-    `_tailers` are what is in force, or waits for a restart."""
+    """A Part. With `watch` it looks by itself whether a file is another one. `tailers`: files of tailers besides those
+    of the directory, and folders of such.
+
+    Invariant: `_settings`, `_declared` and `_tailers` are what is in force, or waits for a restart."""
 
     def __init__(
         self,
         config: Path | None,
-        files: Sequence[Path],
+        tailers: Sequence[Path],
         *,
         declare: Declare | None,
         reconfigure: Reconfigure | None,
@@ -63,7 +68,7 @@ class Reloading:
     ) -> None:
         self.duties = Duties("reload")
         self._config = config
-        self._files = list(files)
+        self._named = list(tailers)
         self._declare = declare
         self._reconfigure = reconfigure
         self._watch = watch
@@ -177,7 +182,7 @@ class Reloading:
         directory = ConfigDirectory(self._config)
         settings = read_all(directory)
         tailers: dict[str, tuple[str, TailerConfig]] = {}
-        for path in [*directory.tailers(), *self._files]:
+        for path in [*directory.tailers(), *files_of(self._named)]:
             config = load(path, TailerConfig)
             if config.name in tailers:
                 raise ConfigError(
@@ -230,12 +235,13 @@ class Reloading:
 
     def _stamps(self) -> Stamps:
         found: Stamps = {}
-        folders = [] if self._config is None else [self._config, self._config / "tailers"]
-        paths = [path for folder in folders for path in folder.glob("*.y*ml")]
-        for path in [*paths, *self._files]:
+        folders = [] if self._config is None else [self._config, self._config / TAILERS]
+        paths = [path for folder in [*folders, *self._named] for path in folder.glob(PATTERN) if is_one(path)]
+        for path in [*paths, *(each for each in self._named if not each.is_dir())]:
             try:
                 facts = path.stat()
             except OSError:
+                found[str(path)] = NOTHING
                 continue
             found[str(path)] = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
         return found

@@ -4,6 +4,7 @@ process. Only constructors differ (law 11).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ..gateway.replay_orders import ReplayOrders
 from ..gateway.rules.alerts import of_a_tailer
 from ..gateway.server import GatewayServer
 from ..model import metrics
+from ..model.errors import ConfigError
 from ..model.metrics import Sample, of_tailers
 from ..model.overview import Overview
 from ..model.reopening import Trouble
@@ -30,6 +32,7 @@ from ..tailers.config import TailerConfig
 from ..tailers.membership import Membership
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
+from ..tailers.tailer_files import files_of
 from ..wire.channel import serve
 from ..wire.delay import DelayClient
 from ..wire.health import TAILERS, Health
@@ -44,6 +47,8 @@ from .reloading import Reloading
 from .remote import RemoteStores
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, gateway_part, wanted
+
+_LOG = logging.getLogger("tailrace.tailers")
 
 
 class SeparateStore(Group):
@@ -149,8 +154,9 @@ class SeparateDelay(Group):
 
 
 class SeparateTailers:
-    """Tailers over served stores, with the delay service at its address. A Part. With `listen` (host:port) it answers
-    health checks there; `address` is the actual one after start."""
+    """Tailers of these files, and of those in the folders among them, over served stores, with the delay service at its
+    address. A Part. With `listen` (host:port) it answers health checks there; `address` is the actual one after
+    start."""
 
     def __init__(
         self,
@@ -171,7 +177,9 @@ class SeparateTailers:
         self._listen = listen
         self._health = Health(TAILERS)
         self._server: grpc.aio.Server | None = None
-        self._configs = [load(path, TailerConfig) for path in files]
+        self._configs = [load(path, TailerConfig) for path in files_of(files)]
+        if not self._configs:
+            _without_any(files, watch)
         self._sizes = directory.lease_sizes(heartbeat)
         self._scheduler = scheduler
         self._delay_address = delay
@@ -236,3 +244,11 @@ class SeparateTailers:
             await self._server.stop(None)
         if self._delay is not None:
             await self._delay.close()
+
+
+def _without_any(folders: Sequence[Path], watch: bool) -> None:
+    """Raises ConfigError for folders in which there is no file; where they are watched, one may come: that is told."""
+    names = ", ".join(map(str, folders))
+    if not watch:
+        raise ConfigError(f"{names}: no file of a tailer (*.yaml) in it; put one there, or wait for one with --watch")
+    _LOG.warning("%s: no file of a tailer (*.yaml) yet; one that comes is in force by itself", names)

@@ -17,6 +17,7 @@ from ..model.did_you_mean import meant, nearest
 from ..model.errors import ConfigError, InvalidRequest
 from ..model.grants import read_grants
 from ..model.lease import LeaseSizes
+from ..tailers.tailer_files import is_one, listed, unreadable
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -134,7 +135,7 @@ class ConfigDirectory:
                 f"{path}: no such configuration directory; give --config a folder, or leave it out"
             ) from None
         except OSError as error:
-            raise _unreadable(path, error) from None
+            raise unreadable(path, error) from None
         known = {*FILES, TAILERS}
         no_tailers = all(entry.name != TAILERS for entry in entries)
         for entry in entries:
@@ -159,10 +160,7 @@ class ConfigDirectory:
         folder = None if self.path is None else self.path / TAILERS
         if folder is None or not _is_there(folder) or not folder.is_dir():
             return []
-        try:  # a glob would find none in a folder that may not be listed
-            return sorted(path for path in folder.iterdir() if path.match("*.y*ml"))
-        except OSError as error:
-            raise _unreadable(folder, error) from None
+        return listed(folder)
 
     def lease_sizes(self, heartbeat: float | None = None) -> LeaseSizes:
         """The lease sizes: of `heartbeat` when given, else of `leases.yaml`."""
@@ -174,7 +172,7 @@ class ConfigDirectory:
 def _holds_yaml(folder: Path) -> bool:
     """Whether files of tailers may lie in it; no: it is a file, or may not be listed."""
     try:
-        return any(path.match("*.y*ml") for path in folder.iterdir())
+        return any(is_one(path) for path in folder.iterdir())
     except OSError:
         return False
 
@@ -186,12 +184,8 @@ def _is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     return True
-
-
-def _unreadable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"{path}: cannot be read: {error.strerror}; let this user list it, and read the files in it")
 
 
 def merged(model: M, **changes: Any) -> M:

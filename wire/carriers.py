@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from ..model.address import listening_address
 from .bounds import USUAL, Endings, PeerBounds
-from .channel import MAX_MESSAGE, NETWORK, dial, taken
+from .channel import MAX_MESSAGE, NETWORK, dial
 from .direct import NAMED, SCHEME, DirectChannel, DirectServer
 from .entry import ENTRY
 from .grpc_stream import GrpcChannel
+from .not_listening import not_listening
 from .stream import Listener, StreamChannel, StreamHandler, StreamMethod
 
 
@@ -42,5 +43,5 @@ async def serve_streams(
     try:
         bound = await server.listen(host, port)
     except OSError:
-        raise taken(address, chosen_by) from None
+        raise not_listening(address, chosen_by) from None
     return server, f"{SCHEME}{host}:{bound}"

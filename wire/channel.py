@@ -13,12 +13,13 @@ import grpc
 from ..foundation.certificates import Certificates
 from ..foundation.shown_token import Credentials
 from ..model.address import SECURED, listening_address
-from ..model.errors import AlreadyInUse, ConfigError, NotConnected, TailraceError
+from ..model.errors import ConfigError, NotConnected, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
 from .callers import FleetCheck, TokenDoor
 from .direct import SCHEME
 from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
+from .not_listening import not_listening
 from .secured import RenewedChannel, bare, dialing, meaning, securing, server_credentials, token_credentials
 from .statuses import CallStatus, error_of_status, status_of
 from .unread import STRANGER, UnreadAnswers
@@ -124,7 +125,8 @@ async def serve(
     address, for whoever has to choose another, such as "`listen` in gateway.yaml".
 
     Beyond loopback it speaks TLS and admits the fleet of its certificates, each to what its role may call. Raises
-    ConfigError there without certificates, AlreadyInUse for a taken port.
+    ConfigError there without certificates, and for a name or an address that this machine does not have; AlreadyInUse
+    for a taken port.
     """
     network = NETWORK.get()
     if network is not None:
@@ -147,7 +149,7 @@ async def serve(
         else:
             bound = server.add_secure_port(bare(address), server_credentials(found))
     except RuntimeError:
-        raise taken(address, chosen_by) from None
+        raise not_listening(address, chosen_by) from None
     if door is not None:
         _open(door, server, found)
     await server.start()
@@ -165,7 +167,7 @@ def _open(door: TokenDoor, server: grpc.aio.Server, found: Certificates | None) 
     try:
         bound = server.add_secure_port(bare(door.listen), token_credentials(found))
     except RuntimeError:
-        raise taken(door.listen, "`token_listen` in gateway.yaml") from None
+        raise not_listening(door.listen, "`token_listen` in gateway.yaml") from None
     door.address = f"{SECURED}{host}:{bound}"
 
 
@@ -173,14 +175,6 @@ def check_listen(address: str) -> None:
     """Raises ConfigError for what `serve` could not listen on whoever has the port, before anything is waited for."""
     if NETWORK.get() is None:
         listening_address(address, secured=securing(address) is not None)
-
-
-def taken(address: str, chosen_by: str = "") -> AlreadyInUse:
-    """The error for an address at which something else listens. `chosen_by`: what says the address."""
-    other = f"choose another by {chosen_by}" if chosen_by else "choose another"
-    return AlreadyInUse(
-        f"cannot listen on {address}: the port is taken. Stop whatever holds it, or {other} (0: any free one)"
-    )
 
 
 def _for_calls(address: str) -> None:

@@ -18,16 +18,21 @@ tailer = typer.Typer(help="What reads your sources.", no_args_is_help=True, rich
 
 @tailer.command()
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files.")], as_json: Json = False
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files of tailers, or folders of such.")],
+    as_json: Json = False,
 ) -> None:
     """Check tailer files without running anything. Exit code 2 when one is wrong."""
     from ...foundation.config import load
     from ...model.errors import ConfigError
     from ..config import TailerConfig
+    from ..tailer_files import listed
 
     rows: list[dict[str, Any]] = []
     names: dict[str, Path] = {}
-    for file in files:
+    found = [each for path in files for each in (listed(path) if path.is_dir() else [path])]
+    if not found:
+        raise ConfigError(f"{', '.join(map(str, files))}: no file of a tailer (*.yaml) in it")
+    for file in found:
         row: dict[str, Any] = {"file": str(file), "ok": True, "errors": []}
         try:
             config = load(file, TailerConfig)

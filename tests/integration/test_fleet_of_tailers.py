@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.assembly import reloading
 from tailrace.assembly.separate import SeparateDelay, SeparateGateway, SeparateStore, SeparateTailers
 from tailrace.assembly.settings import ConfigDirectory
 from tailrace.model.errors import InvalidRequest, Unavailable
@@ -45,12 +46,18 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Any]:
         async def tailers(*names: str) -> SeparateTailers:
             for name in names:
                 (tmp_path / f"{name}.yaml").write_text(LOG.format(name=name))
-            files = [tmp_path / f"{name}.yaml" for name in names]
-            made = SeparateTailers(files, directory, scheduler=NOWHERE, delay=delay.address, store=store.address)
+            return await tailers_of(*(tmp_path / f"{name}.yaml" for name in names))
+
+        async def tailers_of(*files: Path, watch: bool = False) -> SeparateTailers:
+            made = SeparateTailers(
+                files, directory, scheduler=NOWHERE, delay=delay.address, store=store.address, watch=watch
+            )
             started: SeparateTailers = await running(made)
             return started
 
-        yield SimpleNamespace(log=log, operator=operator, tailers=tailers, gateway=gateway, store=store)
+        yield SimpleNamespace(
+            log=log, operator=operator, tailers=tailers, tailers_of=tailers_of, gateway=gateway, store=store
+        )
 
 
 async def until(right: Callable[[], Awaitable[bool]], within: float = 15) -> None:
@@ -100,6 +107,39 @@ async def test_tailers_of_several_processes_are_listed_paused_moved_and_audited(
     # When a process ends, then its tailers are gone from the list at once
     await first.stop()
     assert await listed() == ["events", "inbox"]
+
+
+async def test_a_folder_of_tailers_is_watched_by_a_process_of_them(
+    fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reloading, "LOOK_EVERY", 0.05)
+    # Given a process that watches a folder, which is empty
+    folder = tmp_path / "tailers"
+    folder.mkdir()
+    process = await fleet.tailers_of(folder, watch=True)
+
+    async def told(*names: str) -> None:
+        async def listed() -> bool:
+            return [each.name for each in (await fleet.operator.overview()).tailers] == [*names]
+
+        await until(listed)
+
+    await told()
+    # When files come, are added and go, then so do their tailers
+    (folder / "orders.yaml").write_text(LOG.format(name="orders"))
+    await told("orders")
+    (folder / "events.yaml").write_text(LOG.format(name="events"))
+    await told("events", "orders")
+    (folder / "orders.yaml").unlink()
+    await told("events")
+    # And a broken one is told, while the others go on
+    (folder / "wrong.yaml").write_text("name: wrong\nsorce: {}\n")
+
+    async def alerted() -> bool:
+        return any("wrong.yaml:2:" in each.what for each in process._troubles())
+
+    await until(alerted)
+    await told("events")
 
 
 async def test_a_member_that_dies_is_not_waited_for(fleet: Any) -> None:

@@ -20,7 +20,7 @@ import yaml
 import tailrace
 from tailrace.assembly.files import read_all
 from tailrace.assembly.running import GRACE
-from tailrace.assembly.settings import ConfigDirectory
+from tailrace.assembly.settings import FILES, ConfigDirectory
 from tailrace.cli import app
 from tailrace.runtime.config import WorkerConfig
 from tailrace.sdk.function import Function
@@ -200,6 +200,12 @@ def test_the_charts_values_fit_its_schema_and_mistakes_do_not() -> None:
         {"workers": {"gpu": {"modules": []}}},
         {"database": {"url": "postgresql://tailrace:secret@db/t"}},
         {"drain": 0},
+        {"node": {"secrets": ["kafka", ""]}},
+        {"env": {"TAILRACE_TLS": "/elsewhere"}},
+        {"scheduler": {"env": {"LIMIT": 1}}},
+        {"files": {"gateway.yaml": "listen: here:1"}},
+        {"tokens": {"port": 8786}},
+        {"metrics": {"port": 9464, "scrapers": [{}]}},
     ):
         assert list(check.iter_errors(values() | wrong)), wrong
 
@@ -214,11 +220,19 @@ def test_the_chart_uses_values_that_there_are() -> None:
                 at = at[word]
 
 
+def test_the_chart_takes_each_file_that_it_does_not_make_itself() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    taken = schema["properties"]["files"]["propertyNames"]["enum"]
+    # Of the others it makes three, and programs have the fourth
+    assert {*FILES} - {*taken} == {"gateway.yaml", "scheduler.yaml", "worker.yaml", "client.yaml"}
+    assert {*taken} < {*FILES}
+
+
 def test_every_pod_of_the_chart_is_safe_bounded_and_asked() -> None:
     pods = [text for _, text in templates() if "containers:" in text]
     assert len(pods) == 3
     for text in pods:
-        for part in ("podSecurity", "containerSecurity", "probes", "volumes", "mounts"):
+        for part in ("podSecurity", "containerSecurity", "environment", "probes", "volumes", "mounts"):
             assert f'include "tailrace.{part}"' in text
         assert "terminationGracePeriodSeconds" in text and "resources:" in text
         assert "password" not in text or "secretKeyRef" in text
