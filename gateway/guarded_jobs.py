@@ -77,6 +77,13 @@ class GuardedJobs:
             require(needs_of("read", [each for each in found.jobs if each.final]))
         return await self._inner.job_results(tree, after, limit)
 
+    async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
+        """Of an item whose function the caller may run."""
+        if RIGHTS.get() is not None:
+            found = await self._inner.job("", item=holder.workload)
+            require(needs_of("run", [each for each in found.jobs if each.name == found.job_of_item]))
+        return await self._inner.gathered(holder, after, limit)
+
     async def change_job(self, tree: str, what: str, who: str = "") -> str:
         """Of functions that the caller may operate."""
         await self._require("operate", tree)

@@ -178,6 +178,11 @@ class JobDesk:
         most = min(limit, MOST_RESULTS) if limit > 0 else MOST_RESULTS
         return await self._store().results(tree, after, most, ANSWER_BYTES)
 
+    async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
+        """A page of them."""
+        most = min(limit, MOST_RESULTS) if limit > 0 else MOST_RESULTS
+        return await self._store().gathered(holder, after, most, ANSWER_BYTES)
+
     async def change_job(self, tree: str, what: str, who: str = "") -> str:
         """Each is harmless when it is so already."""
         if len(who) > NAME_LENGTH:

@@ -44,6 +44,7 @@ CALLS: dict[str, TokenCall] = {
     "Operators/Call jobs.job": TokenCall("read", scoped=True),
     "Operators/Call jobs.jobs": TokenCall("read", scoped=True),
     "Operators/Call jobs.job_results": TokenCall("read", scoped=True),
+    "Operators/Call jobs.gathered": TokenCall("run", scoped=True),
     "Operators/Call jobs.change_job": TokenCall("operate", scoped=True),
     "Operators/Call jobs.retry_job": TokenCall("operate", scoped=True),
     "Operators/Call job_audits.audit_job": TokenCall("read", scoped=True),

@@ -65,6 +65,7 @@ class RemoteJobs(StoreClient):
     change = remote(Jobs.change)
     retry = remote(Jobs.retry)
     redrive = remote(Jobs.redrive)
+    gathered = remote(Jobs.gathered)
     audit = remote(Jobs.audit)
 
 

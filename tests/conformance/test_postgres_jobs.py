@@ -18,6 +18,7 @@ from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_endings import JobsEndingLaws
 from tailrace.testing.conformance.jobs_engine import KEPT, MOST
 from tailrace.testing.conformance.jobs_events import JobEventsLaws
+from tailrace.testing.conformance.jobs_gathers import JobsGathersLaws
 from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
@@ -58,7 +59,14 @@ class Engine(ServedQueue):
 
 
 class TestPostgresJobs(
-    JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws, JobsRetryLaws
+    JobsLaws,
+    JobsEndingLaws,
+    JobsRedriveLaws,
+    JobsBoundsLaws,
+    JobEventsLaws,
+    JobsGathersLaws,
+    JobsKeptLaws,
+    JobsRetryLaws,
 ):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:

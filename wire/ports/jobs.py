@@ -32,6 +32,9 @@ class JobPort(Protocol):
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
         """What became of the items of final jobs, in the order in which they were made, at most 1000 at once."""
 
+    async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
+        """What became of the items of the jobs whose results a run's item gathers, likewise."""
+
     async def change_job(self, tree: str, what: str, who: str = "") -> str:
         """`cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
 
