@@ -37,6 +37,7 @@ class RemoteQueue(StoreClient):
     lease = remote(Queue.lease)
     renew = remote(Queue.renew)
     settle = remote(Queue.settle)
+    settle_results = remote(Queue.settle_results)
     status = remote(Queue.status)
     cancel = remote(Queue.cancel)
     reschedule = remote(Queue.reschedule)

@@ -23,6 +23,7 @@ from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 from tailrace.testing.conformance.jobs_retry import JobsRetryLaws
+from tailrace.testing.conformance.jobs_unfit import JobsUnfitLaws
 
 
 class Engine:
@@ -68,6 +69,7 @@ class TestSqliteJobs(
     JobsGathersLaws,
     JobsKeptLaws,
     JobsRetryLaws,
+    JobsUnfitLaws,
 ):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
