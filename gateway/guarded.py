@@ -16,7 +16,7 @@ from ..wire.v1 import gateway_pb2 as pb
 from .rules.callback import is_function
 
 #: Ports that look themselves at what a call is about (`guarded_jobs.py`).
-ASKED_THERE = ("jobs", "job_audits")
+ASKED_THERE = ("jobs", "job_audits", "job_lists")
 #: Characters of what a caller says of itself.
 WHO_LENGTH = 200
 

@@ -43,6 +43,7 @@ CALLS: dict[str, TokenCall] = {
     "Operators/Call jobs.seal_job": TokenCall("submit", scoped=True),
     "Operators/Call jobs.job": TokenCall("read", scoped=True),
     "Operators/Call jobs.jobs": TokenCall("read", scoped=True),
+    "Operators/Call job_lists.job_page": TokenCall("read", scoped=True),
     "Operators/Call jobs.job_results": TokenCall("read", scoped=True),
     "Operators/Call jobs.gathered": TokenCall("run", scoped=True),
     "Operators/Call jobs.change_job": TokenCall("operate", scoped=True),

@@ -9,7 +9,7 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.model.claim import Leased, Settle, State
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.gathered import gathered_results
-from tailrace.model.job import JobHolder, JobItem, JobSpec, TreeSpec
+from tailrace.model.job import JobHolder, JobItem, JobSpec, TreeRetry, TreeSpec
 from tailrace.model.workload import Kind
 from tailrace.stores.jobs.jobs import Feeding, JobOutbox
 from tailrace.stores.queue.intake import Callback
@@ -68,7 +68,7 @@ class JobsStory:
             await self._round(stores)
         self.told.add("over")
         await self._results(stores)
-        assert await stores.jobs.retry("job-1", "job-2", "") == ("job-2", 1)
+        assert await stores.jobs.retry("job-1", "job-2", "") == TreeRetry("job-2", 1, ["sum"])
         while not (again := await stores.jobs.show("job-2")) or not again.over or len(self.events) < 2:
             await self._round(stores)
         assert [each.failed for each in again.jobs] == [1, 0, 0, 0]

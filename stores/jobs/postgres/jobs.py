@@ -232,7 +232,7 @@ class PostgresJobs:
                 raise refusals.another(id)
             self._queue.changed()
         await self._advance_soon()
-        return TreeRetry(id, count)
+        return TreeRetry(id, count, await look.anew(self._ground.read, tree))
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         formers = [*dict.fromkeys(number for each in workloads if (number := id_number(each)) >= 0)]

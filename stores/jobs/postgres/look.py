@@ -56,6 +56,14 @@ _RESULTS = (
 _GATHERED = _RESULTS.replace(
     "j.tree = %(tree)s::bigint AND j.final", "j.job IN (SELECT parent FROM S.job_parents WHERE job = %(tree)s::bigint)"
 )
+# Jobs of a tree that gather behind one of which items failed (rules/retrying.py), as `job_retry` has it.
+_ANEW = (
+    "WITH RECURSIVE failed AS (SELECT j.job FROM S.jobs AS j JOIN S.job_trees AS t ON t.tree = j.tree"
+    " WHERE t.id = %s::text AND j.failed > 0), behind (job) AS (SELECT p.job FROM failed AS f"
+    " JOIN S.job_parents AS p ON p.parent = f.job UNION SELECT p.job FROM behind AS b JOIN S.job_parents AS p"
+    " ON p.parent = b.job) SELECT j.name FROM behind AS b JOIN S.jobs AS j ON j.job = b.job WHERE j.gather"
+    " ORDER BY j.place"
+)
 #: Results of one read.
 READ = 200
 
@@ -113,6 +121,11 @@ async def results(read: RunStatement, tree: str, after: str, limit: int, max_byt
 async def gathered(read: RunStatement, job: int, after: str, limit: int, max_bytes: int) -> ResultPage:
     """The same of the items of the jobs before one that gathers."""
     return await _page(read, _GATHERED, job, after, limit, max_bytes)
+
+
+async def anew(read: RunStatement, tree: str) -> list[str]:
+    """The jobs that gather what is tried again alone, in another try of a tree that is over."""
+    return [name for (name,) in await read(_ANEW, (tree,), "a look at a job")]
 
 
 async def _page(read: RunStatement, template: str, of: int, after: str, limit: int, max_bytes: int) -> ResultPage:

@@ -113,7 +113,7 @@ class SqliteJobs:
 
         while step.more:
             step = await self._file.write(some, heavy=True)
-        return TreeRetry(step.id, step.items)
+        return TreeRetry(step.id, step.items, [*step.anew])
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         memory, bound = self._queue.memory(), self._queue.bounds[0]
