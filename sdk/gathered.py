@@ -89,8 +89,9 @@ class Gathered(Generic[T]):
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
         from pydantic_core import core_schema
 
+        listed: Any = list
         (element,) = get_args(source) or (Any,)
-        return core_schema.no_info_after_validator_function(cls, handler.generate_schema(list[element]))
+        return core_schema.no_info_after_validator_function(cls, handler.generate_schema(listed[element]))
 
 
 class RunReader:

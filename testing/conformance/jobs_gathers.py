@@ -151,13 +151,11 @@ class JobsGathersLaws:
         await engine.queue.settle(leased.fence, [], [lost])
         assert (await shown(engine, tree)).state == "complete"
         # When it is tried again, fails, and is tried again in the tree that was made of that
-        for former, id in ((tree.id, "second"), (("second"), "third")):
+        for former, id in ((tree.id, "second"), ("second", "third")):
             made = await engine.jobs.retry(former, id, "ann")
             assert (made.id, made.items) == (id, 1)
             again = tree_of(*JOBS, id=id)
-            leased = await take(engine, tree, ["sum"])
-            assert leased is not None
-            holder = JobHolder(leased.ids[0], leased.fence)
+            leased, holder = await held(engine, tree)
             assert gathered_results(leased.payloads[0]).tree == tree.id
             if id == "second":
                 lost = Settle(holder.workload, holder.fence, State.FATAL_FAILURE, reason="a bug")

@@ -19,7 +19,7 @@ from ...model.claim import Settle, State
 from ...model.demand import Cell, Demand
 from ...model.errors import Conflict
 from ...model.gathered import BEGIN, gathered_results
-from ...model.job import JobHolder, JobItem, TreeSpec
+from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec
 from .jobs_engine import LEASE, MOST, JobsEngine, feedings, job, make
 
 #: What a run returns: a list of so many elements, for those jobs that take one apart. A few of them fit one payload.
@@ -219,7 +219,7 @@ class JobsModel(RuleBasedStateMachine):
             return len(json.loads(payload.strip(b"<>")))
         count, after = 0, ""
         while True:
-            page = self.do(self.engine.jobs.gathered(holder, after, 3, 1 << 20))
+            page: ResultPage = self.do(self.engine.jobs.gathered(holder, after, 3, 1 << 20))
             count += sum(each.succeeded for each in page.results)
             after = page.after
             if not after:
