@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .sdk.context import Context as Context
     from .sdk.function import Function as Function
     from .sdk.function import function as function
+    from .sdk.gathered import Gathered as Gathered
     from .sdk.handle import AsyncHandle as AsyncHandle
     from .sdk.handle import Handle as Handle
     from .sdk.job_drafts import Stage as Stage
@@ -57,6 +58,7 @@ _HOMES = {
     "sdk.client": ("Client",),
     "sdk.context": ("Context",),
     "sdk.function": ("Function", "function"),
+    "sdk.gathered": ("Gathered",),
     "sdk.handle": ("AsyncHandle", "Handle"),
     "sdk.job_drafts": ("Stage",),
     "sdk.jobs": ("AsyncJob", "Job"),
@@ -104,6 +106,7 @@ __all__ = [
     "Enqueued",
     "Fatal",
     "Function",
+    "Gathered",
     "Handle",
     "InvalidPayload",
     "InvalidRequest",

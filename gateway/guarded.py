@@ -16,7 +16,7 @@ from ..wire.v1 import gateway_pb2 as pb
 from .rules.callback import is_function
 
 #: Ports and calls that look themselves at what a call is about (`guarded_jobs.py`, `guarded_letters.py`).
-ASKED_THERE = frozenset({"job_audits", "jobs", "letters.dead_letter"})
+ASKED_THERE = frozenset({"job_audits", "job_lists", "jobs", "letters.dead_letter"})
 #: Characters of what a caller says of itself.
 WHO_LENGTH = 200
 

@@ -6,25 +6,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from ..model.job import JobHolder, JobItem, JobSpec, ResultPage, TreeSpec, TreeStatus
+from ..model.job import JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeSpec, TreeStatus
 from ..model.rights import Need
 from ..model.token_calls import need_of
 from ..wire.callers import RIGHTS, require
-from ..wire.ports.jobs import JobAuditPort, JobPort
+from ..wire.ports.jobs import JobAuditPort, JobListPort, JobPort
 from .guarded import needs_of, signed
 from .job_desk import MOST_TREES
 from .rules.callback import is_function
 
-#: Pages of all jobs, of MOST_TREES each, in which those are looked for that a caller may read.
+#: Pages of all jobs, of MOST_TREES each, in which one call looks for those that a caller may read.
 PAGES = 20
 
 
-class AllOfJobs(JobPort, JobAuditPort, Protocol):
+class AllOfJobs(JobPort, JobListPort, JobAuditPort, Protocol):
     """The port that a gateway answers about jobs."""
 
 
 class GuardedJobs:
-    """A JobPort and a JobAuditPort in front of another one."""
+    """A JobPort, a JobListPort and a JobAuditPort in front of another one."""
 
     def __init__(self, inner: AllOfJobs) -> None:
         self._inner = inner
@@ -57,18 +57,24 @@ class GuardedJobs:
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
         """Those of which the caller may read the first job, among the newest PAGES pages of all."""
+        return (await self.job_page(state, after, limit)).trees
+
+    async def job_page(self, state: str = "", after: str = "", limit: int = 100) -> TreePage:
+        """Likewise, and behind which one to go on."""
         granted = RIGHTS.get()
         if granted is None:
-            return await self._inner.jobs(state, after, limit)
+            return await self._inner.job_page(state, after, limit)
         most = min(limit, MOST_TREES) if limit > 0 else MOST_TREES
         found: list[TreeStatus] = []
         for _ in range(PAGES):
-            page = await self._inner.jobs(state, after, MOST_TREES)
-            found += [each for each in page if granted.may(need_of("read", each.jobs[0]))]
-            if len(found) >= most or len(page) < MOST_TREES:
+            page = await self._inner.job_page(state, after, MOST_TREES)
+            found += [each for each in page.trees if granted.may(need_of("read", each.jobs[0]))]
+            after = page.after
+            if len(found) > most:
+                return TreePage(found[:most], found[most - 1].id)
+            if len(found) == most or not after:
                 break
-            after = page[-1].id
-        return found[:most]
+        return TreePage(found, after)
 
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
         """Of a tree of which the caller may read all final jobs."""
@@ -76,6 +82,13 @@ class GuardedJobs:
             found = await self._inner.job(tree)
             require(needs_of("read", [each for each in found.jobs if each.final]))
         return await self._inner.job_results(tree, after, limit)
+
+    async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
+        """Of an item whose function the caller may run."""
+        if RIGHTS.get() is not None:
+            found = await self._inner.job("", item=holder.workload)
+            require(needs_of("run", [each for each in found.jobs if each.name == found.job_of_item]))
+        return await self._inner.gathered(holder, after, limit)
 
     async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
         """Of functions that the caller may operate."""

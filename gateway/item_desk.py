@@ -112,6 +112,7 @@ class ItemDesk:
             key=content.key,
             headers=headers_to_wire(content.headers),
             expires_at=content.expires_at,
+            behind=content.behind,
         )
 
     async def _content(self, id: str, max_bytes: int) -> ItemContent | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from ..foundation.clock import Clock
 from ..model.errors import InvalidPayload, InvalidRequest, UserError
-from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreeSpec, TreeStatus
+from ..model.job import OVER, JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeSpec, TreeStatus
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.priority import DEFAULT_PRIORITY
 from ..model.reference import BY_REFERENCE
@@ -35,7 +36,7 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class JobDesk:
-    """A JobPort and a JobAuditPort; without a store of jobs it refuses."""
+    """A JobPort, a JobListPort and a JobAuditPort; without a store of jobs it refuses."""
 
     def __init__(
         self,
@@ -173,10 +174,21 @@ class JobDesk:
         """The newest first."""
         return await self._store().trees(state, after, min(limit, MOST_TREES) if limit > 0 else MOST_TREES)
 
+    async def job_page(self, state: str = "", after: str = "", limit: int = 100) -> TreePage:
+        """The newest first."""
+        most = min(limit, MOST_TREES) if limit > 0 else MOST_TREES
+        found = await self._store().trees(state, after, most)
+        return TreePage(found, found[-1].id if len(found) == most else "")
+
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
         """A page of them."""
         most = min(limit, MOST_RESULTS) if limit > 0 else MOST_RESULTS
         return await self._store().results(tree, after, most, ANSWER_BYTES)
+
+    async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
+        """A page of them."""
+        most = min(limit, MOST_RESULTS) if limit > 0 else MOST_RESULTS
+        return await self._store().gathered(holder, after, most, ANSWER_BYTES)
 
     async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
         """Each is harmless when it is so already."""
@@ -192,7 +204,7 @@ class JobDesk:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
         made = await self._store().retry(tree, id, who)
         _LOG.info("%s made the job %s of %d failed items of %s", who or "somebody", made.id, made.items, tree)
-        return await self._known(made.id)
+        return replace(await self._known(made.id), anew=made.anew)
 
     async def audit_job(self, tree: str) -> list[str]:
         """What does not agree."""

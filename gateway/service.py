@@ -107,6 +107,7 @@ class GatewayService:
             "acts": self.acts,
             "files": FileDesk(beside.files),
             "job_audits": jobs,
+            "job_lists": jobs,
             "jobs": jobs,
             "letters": GuardedLetters(dead),
             "limits": control,

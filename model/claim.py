@@ -74,6 +74,15 @@ class Settle(NamedTuple):
     result: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ResultSettlement:
+    """The answer to a settlement of items of jobs with their results: the ids that were refused, and why, by id, those
+    ended as failures of whose results no item can be made."""
+
+    refused: list[str]
+    unfit: dict[str, str] = field(default_factory=dict)
+
+
 class Renewed(NamedTuple):
     """The answer to a renewal: `lease` seconds from when the request was sent; `lost` ids are no longer the caller's;
     `cancel` ids are to be cancelled by whoever runs them."""

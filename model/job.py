@@ -117,12 +117,15 @@ class ItemRedrive(NamedTuple):
     refused: str = ""
 
 
-class TreeRetry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TreeRetry:
     """Another try of what failed in a tree: the id of its tree, which may have been begun under another id than was
-    asked for, and how many items that has of the former one."""
+    asked for, and how many items that has of the former one. `anew`: its jobs that gather what is tried again alone,
+    since items before them had failed."""
 
     id: str
     items: int
+    anew: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ class JobStatus:
 @dataclass(frozen=True, slots=True)
 class TreeStatus:
     """A tree, and how its jobs stand. `why`: what ended it before its time. `job_of_item`: where it was asked for by
-    one of its items, that item's job."""
+    one of its items, that item's job. `anew`: in the answer to another try, as of a TreeRetry."""
 
     id: str
     type: str
@@ -161,6 +164,7 @@ class TreeStatus:
     why: str = ""
     jobs: list[JobStatus] = field(default_factory=list)
     job_of_item: str = ""
+    anew: list[str] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
@@ -191,6 +195,14 @@ class JobResult(NamedTuple):
     succeeded: bool
     result: bytes = b""
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TreePage:
+    """Some trees, and behind which one to go on, whether or not it is among them; empty: there are no more."""
+
+    trees: list[TreeStatus] = field(default_factory=list)
+    after: str = ""
 
 
 class ResultPage(NamedTuple):

@@ -38,6 +38,7 @@ class Peeked:
 
     key         the ordering key; empty: none
     expires_at  wall clock seconds from which it is not started any more; 0: there is no such time
+    behind      the workload of its key that goes before it; empty: none does
     """
 
     status: WorkloadStatus
@@ -46,3 +47,4 @@ class Peeked:
     key: str = ""
     headers: Headers = ()
     expires_at: float = 0.0
+    behind: str = ""

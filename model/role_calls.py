@@ -62,6 +62,8 @@ CALLS: dict[str, frozenset[str]] = {
     **{f"Stores/Call control.{name}": frozenset({"gateway", "node"}) for name in (*_CHANGES, *_ACTS)},
     "Operators": _OPERATORS,
     **{f"Operators/Call jobs.{name}": _CLIENTS | _OPERATORS for name in _JOBS},
+    "Operators/Call job_lists.job_page": _CLIENTS | _OPERATORS,
+    "Operators/Call jobs.gathered": _WORKERS,
     "Operators/Call overview.tell_failure": _PARTS,
     "Operators/Call overview.tell_start_delays": _SCHEDULERS,
     "Operators/Call usage.tell_usage": _SCHEDULERS,

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..foundation.current_run import ITEM, RUN
+from ..model.gathered import BEGIN
 from ..model.outcome import EXPIRED_WHY, Outcome
 from ..model.workload import Ended
 from ..sdk.function import Function
@@ -26,7 +27,7 @@ from . import forked
 from .blame import Blame
 from .board import Board
 from .deadman import Deadman
-from .entry import ENTRY, KEY, Item, PreparedKind, Runner, is_late, make_context, with_used
+from .entry import ENTRY, KEY, Item, PreparedKind, Runner, gathered, is_late, make_context, with_used
 from .frames import ROW_KEY, Assign, Done, EndRow, StopItems, Waits, row_of
 from .notebook import Notebook
 from .observing import observing
@@ -249,7 +250,7 @@ class Engine:
             try:
                 if entry.timeout is not None:
                     self._watch(key, entry.timeout, runner)
-                arguments = entry.decode(payload)
+                arguments = await gathered(item).awaited() if payload.startswith(BEGIN) else entry.decode(payload)
                 if entry.context:
                     arguments[entry.context] = runner.context = make_context(
                         item, runner.deadline, self._notes.take, self._places
@@ -308,7 +309,7 @@ class Engine:
             if entry.timeout is not None:
                 run.deadline = deadline = self._clock.monotonic() + entry.timeout
                 self.hard[key] = (deadline + self._grace, entry.timeout)
-            arguments = entry.decode(payload)
+            arguments = gathered(item).read() if payload.startswith(BEGIN) else entry.decode(payload)
             if entry.context:
                 arguments[entry.context] = run.context = make_context(
                     item, deadline, self._notes.from_thread, self._places
@@ -331,8 +332,7 @@ class Engine:
         if forked.child:
             forked.end(error)
         if self._bound and attempt.out_of_memory(error):
-            # Frees what the function held: even to report needs memory.
-            traceback.clear_frames(attempt.traceback_of(error))
+            traceback.clear_frames(attempt.traceback_of(error))  # frees what it held: even to report needs memory
             self._spender = key
         return attempt.raised(error, stop, entry.timeout, self._bound, entry.signs)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from ..foundation.current_run import Identity
+from ..model.job import JobHolder
 from ..model.outcome import Outcome
 from ..model.workload import Ended
 from ..sdk.context import Context
@@ -17,6 +18,9 @@ from ..sdk.opened_content import Places
 from .frames import EXPIRES_AT, HEADERS, Assign, ExtraRow
 from .parents import Parents, ParentWait
 from .rules.attempt import Stop
+
+if TYPE_CHECKING:
+    from .gathering import GatheredArguments
 
 
 class PreparedKind:
@@ -92,6 +96,15 @@ def make_context(item: Item, deadline: float | None, note: Callable[[int, str], 
         payload=payload,
         places=places,
     )
+
+
+def gathered(item: Item) -> GatheredArguments:
+    """How arguments are made of gathered results; loaded with the first of them."""
+    from .gathering import of_run
+
+    key, entry, payload, frame = item
+    index = key - frame.first
+    return of_run(entry.name, payload, JobHolder(frame.ids[index], frame.fences[index]), entry.decode)
 
 
 def with_used(ended: Ended | None, context: Context | None, *, wanted: bool) -> Ended | None:

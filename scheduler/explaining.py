@@ -20,6 +20,7 @@ from ..sdk import found_gateway
 from ..sdk.discovery import find_scheduler
 from ..wire.gateway import GatewayClient
 from ..wire.scheduler import SchedulerClient
+from ..wire.v1 import gateway_pb2 as pb_gateway
 from ..wire.v1 import scheduler_pb2 as pb
 from .rules.gate import Gates
 
@@ -30,6 +31,14 @@ _BY_STATE = {
     UNREAD: "it rests in its source, unread",
     "delayed": "it failed, or waits for its time, and is in the delay service",
 }
+
+
+class AheadOfKey(NamedTuple):
+    """The workload that goes before another one of its key, and the job of which that is an item; None: of none."""
+
+    id: str
+    key: str
+    tree: TreeStatus | None = None
 
 
 class Asks(NamedTuple):
@@ -58,7 +67,8 @@ async def explain_item(asks: Asks, id: str) -> dict[str, Any]:
             if status is None:
                 return {"id": id} | (await _by_place(asked, id) or _unknown(unreachable))
             tree = None if status.ended else await _tree_of(asked, id)
-            reason, detail = resting(status, await asked.limits(), SYSTEM_CLOCK.wall(), clogged, tree)
+            ahead = None if status.ended or status.state in HANDED_OUT else await _ahead(asked, id)
+            reason, detail = resting(status, await asked.limits(), SYSTEM_CLOCK.wall(), clogged, tree, ahead)
         facts: dict[str, Any] = {
             "id": id,
             "state": status.state,
@@ -84,6 +94,15 @@ async def _tree_of(asked: GatewayClient, id: str) -> TreeStatus | None:
         return await asked.job("", item=id)
     except TailraceError:
         return None
+
+
+async def _ahead(asked: GatewayClient, id: str) -> AheadOfKey | None:
+    """What goes before a workload that waits; None: nothing of its key."""
+    try:
+        found: pb_gateway.PeekReply = await asked.call("Peek", pb_gateway.PeekRequest(id=id))
+    except TailraceError:
+        return None
+    return AheadOfKey(found.behind, found.key, await _tree_of(asked, found.behind)) if found.behind else None
 
 
 async def explain_function(
@@ -155,10 +174,15 @@ def _unknown(unreachable: str) -> dict[str, Any]:
 
 
 def resting(  # noqa: PLR0911 - one return per reason
-    status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str], tree: TreeStatus | None = None
+    status: WorkloadStatus,
+    limits: Snapshot,
+    now: float,
+    clogged: Mapping[str, str],
+    tree: TreeStatus | None = None,
+    ahead: AheadOfKey | None = None,
 ) -> tuple[str, str]:
     """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
-    function → why; `tree`: the job of which it is an item."""
+    function → why; `tree`: the job of which it is an item; `ahead`: what goes before it."""
     name = status.function
     if status.ended:
         return "ended", status.reason or f"it ended as {status.state}"
@@ -170,6 +194,8 @@ def resting(  # noqa: PLR0911 - one return per reason
         return "job_paused", f"it is an item of the job {tree.id!r}, which is paused: tailrace job resume {tree.id}"
     if tree is not None and tree.state == TreeState.ENDING:
         return "job_ends", f"it is an item of the job {tree.id!r}, which ends, and is cancelled: {tree.why}"
+    if ahead is not None:
+        return "key", f"it waits behind {ahead.id}, which has its key {ahead.key!r} and goes first{_shut(ahead.tree)}"
     if status.due_at > now:
         last = f"; its last run failed: {status.reason}" if status.reason else ""
         return "not_due", f"it is due in {terminal.distance(status.due_at - now)}{last}"
@@ -186,6 +212,15 @@ def resting(  # noqa: PLR0911 - one return per reason
     if all(function.name != name for function in limits.functions):
         return "unknown_function", f"no worker has ever registered {name!r}"
     return "waiting", "it waits where it rests: a tailer takes it when the scheduler grants credit for its function"
+
+
+def _shut(tree: TreeStatus | None) -> str:
+    """What keeps a workload that others wait for, if it is its job."""
+    if tree is None or tree.state not in (TreeState.PAUSED, TreeState.ENDING):
+        return ""
+    if tree.state == TreeState.ENDING:
+        return f": an item of the job {tree.id!r}, which ends, and is cancelled"
+    return f": an item of the job {tree.id!r}, which is paused: tailrace job resume {tree.id}"
 
 
 def _handed_out(status: WorkloadStatus, now: float) -> str:

@@ -100,6 +100,12 @@ def results(talk: Conversation, tree: str, after: str) -> Steps[ResultPage]:
     return page
 
 
+def gathered(talk: Conversation, holder: JobHolder, after: str) -> Steps[ResultPage]:
+    """A page of the results that a run's item gathers."""
+    page: ResultPage = yield from _asked(talk, JobPort.gathered, holder=holder, after=after, limit=PAGE)
+    return page
+
+
 def change(talk: Conversation, tree: str, what: str, why: str = "") -> Steps[str]:
     """Cancels, pauses, resumes or deletes a tree."""
     word: str = yield from _asked(talk, JobPort.change_job, tree=tree, what=what, who=whoami(), why=reason(why))

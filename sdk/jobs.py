@@ -22,7 +22,10 @@ T = TypeVar("T")
 
 
 class Followed:
-    """A job of a client: by its id, with the tree that it was drawn with, if it was drawn here."""
+    """A job of a client: by its id, with the tree that it was drawn with, if it was drawn here. `gathers_anew`: of
+    another try the jobs that gather what is tried again alone."""
+
+    gathers_anew: tuple[str, ...] = ()
 
     def __init__(self, id: str, draft: Draft | None, root: str, run: Context | None = None) -> None:
         self.id = id
@@ -112,12 +115,12 @@ class Followed:
 
     _again = ""  # the id of another try that was asked for and not answered
 
-    def _retry(self, talk: Conversation, why: str) -> Steps[str]:
-        """Another try: the id that it has. One that was not answered is asked for again with the id that it had."""
+    def _retry(self, talk: Conversation, why: str) -> Steps[TreeStatus]:
+        """Another try. One that was not answered is asked for again with the id that it had."""
         self._again = self._again or job_calls.new_id()
         found = yield from job_calls.retry(talk, self.id, self._again, why)
         self._again = ""
-        return found.id
+        return found
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}>"
@@ -200,8 +203,12 @@ class Job(Followed):
         return self._client._run(self._change(self._client._talk, "resume", why))
 
     def retry(self, *, why: str = "") -> Job:
-        """Another job, of the items that failed in this one, which must be over: the same tree, filled and sealed."""
-        return Job(self._client, self._client._run(self._retry(self._client._talk, why)), None, "")
+        """Another job, of the items that failed in this one, which must be over: the same tree, filled and sealed. Its
+        `gathers_anew` names the jobs that gather what is tried again alone, since items before them had failed."""
+        found = self._client._run(self._retry(self._client._talk, why))
+        again = Job(self._client, found.id, None, "")
+        again.gathers_anew = tuple(found.anew)
+        return again
 
     def delete(self, *, why: str = "") -> str:
         """Cancels it, and forgets it once nothing of it runs."""
@@ -274,7 +281,10 @@ class AsyncJob(Followed):
 
     async def retry(self, *, why: str = "") -> AsyncJob:
         """Another job, of the items that failed in this one. See `Job.retry`."""
-        return AsyncJob(self._client, await self._client._run(self._retry(self._client._talk, why)), None, "")
+        found = await self._client._run(self._retry(self._client._talk, why))
+        again = AsyncJob(self._client, found.id, None, "")
+        again.gathers_anew = tuple(found.anew)
+        return again
 
     async def delete(self, *, why: str = "") -> str:
         """Cancels it, and forgets it once nothing of it runs."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from ..model.claim import Leased, Renewed, Settle, State
+from ..model.claim import Leased, Renewed, ResultSettlement, Settle, State
 from ..model.demand import Demand
 from ..model.workload import Headers
 
@@ -220,6 +220,14 @@ class QueueSource(Protocol):
         """Ends a pending lease call. Harmless when closed."""
 
 
+@runtime_checkable
+class ResultSource(Protocol):
+    """A QueueSource some of whose items are items of jobs, whose results travel with their settlements."""
+
+    async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
+        """As `settle`, and which of them failed since no other item can be made of their results."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceKind:
     """A kind of source as the registry knows it.
@@ -256,6 +264,7 @@ __all__ = [
     "QueueSource",
     "Ranged",
     "Rereader",
+    "ResultSource",
     "SharedSource",
     "SourceKind",
     "StreamBatch",

@@ -37,6 +37,7 @@ class RemoteQueue(StoreClient):
     lease = remote(Queue.lease)
     renew = remote(Queue.renew)
     settle = remote(Queue.settle)
+    settle_results = remote(Queue.settle_results)
     status = remote(Queue.status)
     cancel = remote(Queue.cancel)
     reschedule = remote(Queue.reschedule)
@@ -65,6 +66,7 @@ class RemoteJobs(StoreClient):
     change = remote(Jobs.change)
     retry = remote(Jobs.retry)
     redrive = remote(Jobs.redrive)
+    gathered = remote(Jobs.gathered)
     audit = remote(Jobs.audit)
 
 

@@ -138,7 +138,7 @@ def peeked_from_wire(reply: pb.PeekReply) -> Peeked:
     status = status_from_wire(reply.status)
     assert status is not None, "a gateway shows nothing of a workload that it does not know"
     headers = headers_from_wire(reply.headers)
-    return Peeked(status, reply.payload, reply.size, reply.key, headers, reply.expires_at)
+    return Peeked(status, reply.payload, reply.size, reply.key, headers, reply.expires_at, reply.behind)
 
 
 def gate_to_wire(gate: Gate) -> pb.Gate:

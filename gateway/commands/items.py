@@ -107,6 +107,7 @@ def _facts(found: Peeked) -> dict[str, Any]:
         "collection": status.kind.collection,
         "tenant": status.kind.tenant,
         "key": found.key,
+        "behind": found.behind,
         "attempts": status.attempts,
         "created_at": terminal.moment(status.created_at),
         "due_at": terminal.moment(status.due_at),

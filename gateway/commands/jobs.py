@@ -12,11 +12,13 @@ from ...foundation import terminal
 from ...foundation.clock import SYSTEM_CLOCK
 from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.errors import InvalidRequest
+from ...model.job import TreePage
 from ...sdk import found_gateway
 from ..rules.job_outlook import outlook
 
 if TYPE_CHECKING:
     from ...model.job import JobStatus, TreeStatus
+    from ...wire.gateway import GatewayClient
 
 COLUMNS = ["id", "type", "state", "jobs", "pending", "succeeded", "failed", "created_at", "complete_at"]
 JOB_COLUMNS = ["job", "function", "after", "sealed", "pending", "succeeded", "failed", "complete_at"]
@@ -36,11 +38,23 @@ def job_list(
     as_json: Json = False,
 ) -> None:
     """Jobs, the newest first."""
-    found = found_gateway.ask(gateway, lambda client: client.jobs(state, after, limit))
-    rows = [_row(each) for each in found]
+    found = found_gateway.ask(gateway, lambda client: _listed(client, state, after, limit))
+    rows = [_row(each) for each in found.trees]
     terminal.show(rows, COLUMNS, as_json, empty="there are no jobs" + (f" that are {state}" if state else ""))
-    if len(found) == limit and not as_json:
-        terminal.complain(f"there may be more: --after {found[-1].id}")
+    if found.after and not as_json:
+        terminal.complain(f"there may be more: --after {found.after}")
+
+
+async def _listed(client: GatewayClient, state: str, after: str, limit: int) -> TreePage:
+    """So many jobs, however many there are between them that somebody may not read."""
+    try:
+        found = await client.job_page(state, after, limit)
+    except InvalidRequest:  # a gateway of the version before knows no pages
+        return TreePage(await client.jobs(state, after, limit))
+    while found.after and len(found.trees) < limit:
+        page = await client.job_page(state, found.after, limit - len(found.trees))
+        found = TreePage([*found.trees, *page.trees], page.after)
+    return found
 
 
 @job.command()
@@ -168,9 +182,14 @@ def retry(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json =
     new = new_id()
     found = found_gateway.ask(gateway, lambda client: client.retry_job(id, new, whoami(), why))
     if as_json:
-        terminal.show_json(_row(found))
-    else:
-        terminal.say(found.id)
+        terminal.show_json({**_row(found), "gathers_anew": found.anew})
+        return
+    terminal.say(found.id)
+    if found.anew:
+        terminal.complain(
+            f"only what is tried again is gathered by {', '.join(map(terminal.cell, found.anew))}: items before had "
+            f"failed, and what succeeded in {terminal.cell(id)} is not in it"
+        )
 
 
 @job.command()

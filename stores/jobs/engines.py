@@ -69,6 +69,9 @@ class NoJobs:
     async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
         self._refuse()
 
+    async def gathered(self, holder: JobHolder, after: str, limit: int, max_bytes: int) -> ResultPage:
+        self._refuse()
+
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         return [ItemRedrive()] * len(workloads)
 

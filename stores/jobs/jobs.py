@@ -31,7 +31,15 @@ class JobRedrives(Protocol):
         answers in the order of what is asked. Asked again, the answer is the same. All or none: raises Overloaded."""
 
 
-class Jobs(JobRedrives, Protocol):
+class JobGathers(Protocol):
+    """Results that an item of a job that gathers gets, where they fit no payload."""
+
+    async def gathered(self, holder: JobHolder, after: str, limit: int, max_bytes: int) -> ResultPage:
+        """What became of the items of the jobs before it, in their order, to the run that has it. They rest until it
+        has ended, also where it is tried again in another tree. Raises Conflict for a run that has no such item."""
+
+
+class Jobs(JobRedrives, JobGathers, Protocol):
     """Trees of jobs. What is asked for may be asked again: it is done once. All raise InvalidRequest for what is not
     there."""
 

@@ -25,13 +25,15 @@ class Reschedule(NamedTuple):
 
 @dataclass(slots=True)
 class ItemContent:
-    """The content of a live item: its first payload bytes, of `size` in all. `expires_at` 0: never."""
+    """The content of a live item: its first payload bytes, of `size` in all. `expires_at` 0: never. `behind`: the item
+    of its key that goes before it; empty: none does."""
 
     payload: bytes
     size: int
     key: str = ""
     headers: Headers = ()
     expires_at: float = 0.0
+    behind: str = ""
 
 
 class QueueItems(Protocol):

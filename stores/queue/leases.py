@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...model.claim import Leased, Renewed, Settle, State
+from ...model.claim import Leased, Renewed, ResultSettlement, Settle, State
 from ...model.demand import Demand
 
 
@@ -23,3 +23,7 @@ class QueueLeases(Protocol):
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         """Ends hand-outs of one claim. Returns the ids that were refused because a newer fence exists (nothing about
         them was changed) or because they had ended. Repeating a settlement is harmless."""
+
+    async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
+        """The same, of items of jobs that have results: it also answers those that failed by that, as often as it is
+        asked."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...model.dead_letter import JOB_ITEM, DeadLetter
 from ...model.ledger import LedgerEntry
 from ...model.outcome import Outcome
@@ -9,7 +11,7 @@ from ...model.parked import Parked
 from ...model.workload import NO_EXTRA, Ended
 from ..hand_out import HandOut
 from ..ledger.rows import RowHome
-from ..rules.settlement import Settlement
+from ..rules.settlement import Action, Settlement
 from .departure import OUTCOMES, EndedItem
 
 
@@ -57,6 +59,18 @@ def letter_of_queued(
         headers=(*extra.headers, JOB_ITEM) if index in out.place.jobs else extra.headers,
         progress=ended.progress,
     )
+
+
+def letter_of_unfit(
+    out: HandOut, index: int, payload: bytes, ended: Ended, tailer: str, why: str, now: float
+) -> DeadLetter:
+    """For an item of a job that returned well, and of whose result no other item can be made. Its hand-out has let go
+    of the payload."""
+    flight = out.flight
+    extra = flight.extras.get(index, NO_EXTRA)
+    settlement = Settlement(Action.DEAD, 0.0, flight.attempts[index] - 1, extra.crashes, 0, why)
+    end = Ended(Outcome.FATAL, why, progress=ended.progress)
+    return replace(letter_of_queued(out, index, tailer, settlement, end, now), payload=payload)
 
 
 def unparkable(item: Parked, home: RowHome | None, why: str, now: float, row: LedgerEntry | None) -> DeadLetter:

@@ -19,10 +19,11 @@ from ...foundation.clock import Clock
 from ...model.backoff import STORE
 from ...model.claim import Settle, State
 from ...model.dead_letter import DeadLetter
+from ...model.errors import InvalidRequest
 from ...model.outcome import Outcome
 from ...model.tries import added
 from ...model.workload import Ended, Extra, Flight
-from ...sdk.source import QueueSource
+from ...sdk.source import QueueSource, ResultSource
 from ..hand_out import HandOut
 from ..resources import Setup
 from ..rules.hand_back import HandBacks
@@ -30,7 +31,7 @@ from ..rules.pieces import pieces
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
 from ..rules.settlements_gather import Gathering
 from .durable import T, until_available
-from .letters import letter_of_queued
+from .letters import letter_of_queued, letter_of_unfit
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.
 _REMEMBERED = 100_000
@@ -45,6 +46,10 @@ _ENDS = {
     Outcome.EXPIRED: State.EXPIRED,
     Outcome.CANCELLED: State.CANCELLED,
 }
+
+
+#: An item that succeeded, by its place in what was handed out, with its payload and its end.
+_Success = tuple[HandOut, int, bytes, Ended]
 
 
 @dataclass(slots=True)
@@ -87,7 +92,8 @@ class QueueSettlements:
 
     letters_failing  why letters cannot be written, "" when they can
 
-    Invariant: an item that ended is in one of the two lines, or settled; a letter in `_letters` is of one in `_dying`.
+    Invariant: an item that ended is in one of the two lines, or settled; a letter in `_letters` is of one in `_dying`,
+    or of one that failed as it was settled, and `_dying` has its fence.
     """
 
     def __init__(
@@ -108,6 +114,7 @@ class QueueSettlements:
         self._ending, self._dying = _Line(), _Line()
         self._letters: list[DeadLetter] = []
         self._results: dict[str, bytes] = {}
+        self._of_jobs: dict[str, _Success] = {}  # of items of jobs with results, until they are settled
         self._throttles: dict[str, int] = {}
         self._lost: dict[str, int] = {}  # how often it was lost since it was last settled
         self._gathering = Gathering(setup.config.window.items)
@@ -158,13 +165,15 @@ class QueueSettlements:
         if self.hand_backs:
             self.hand_backs.over(ids)
 
-    def succeed_of_job(self, fence: int, id_: str, size: int, result: bytes | None) -> None:
+    def succeed_of_job(self, out: HandOut, index: int, size: int, ended: Ended) -> None:
         """An item of a job, whose result is stored together with its end."""
+        fence, id_ = out.flight.fence, out.flight.ids[index]
         self.succeed(fence, [], 1, size, awaited=True)
-        if result is None:
+        if ended.result is None:
             self._ending.batch(fence).succeeded.append(id_)
         else:
-            self._ending.batch(fence).others.append(Settle(id_, fence, State.SUCCESS, result=result))
+            self._ending.batch(fence).others.append(Settle(id_, fence, State.SUCCESS, result=ended.result))
+            self._of_jobs[id_] = out, index, out.flight.payloads[index], ended
         for kept in (self._throttles, self._lost):
             kept.pop(id_, None)
         if self.hand_backs:
@@ -287,10 +296,28 @@ class QueueSettlements:
         succeeded = batch.succeeded
         for piece in pieces(SETTLE_BYTES + len(each.result or b"") for each in batch.others):
             others = batch.others[piece.start : piece.stop]
-            await self._until_available(partial(self._source.settle, fence, succeeded, others))
+            if self._of_jobs and any(each.result is not None for each in others):
+                await self._settle_results(fence, succeeded, others)
+            else:
+                await self._until_available(partial(self._source.settle, fence, succeeded, others))
             succeeded = []
         if succeeded:
             await self._until_available(partial(self._source.settle, fence, succeeded, []))
+
+    async def _settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> None:
+        """Items of jobs with their results. Those of whose results nothing could be made have failed by that, and get
+        their letters."""
+        source, told = self._source, None
+        if isinstance(source, ResultSource):
+            with contextlib.suppress(InvalidRequest):  # a store server of the version before knows no such call
+                told = await self._until_available(partial(source.settle_results, fence, succeeded, others))
+        if told is None:
+            await self._until_available(partial(source.settle, fence, succeeded, others))
+        for each in others:
+            known = self._of_jobs.pop(each.id, None)
+            if told is not None and known is not None and (why := told.unfit.get(each.id)) is not None:
+                self._letters.append(letter_of_unfit(*known, self._tailer, why, self._clock.wall()))
+                self._dying.batch(fence)  # nothing more to settle: a letter to be written
 
     async def _until_available(self, call: Callable[[], Awaitable[T]]) -> T:
         return await until_available(call, self._failing, self._pauses)

@@ -193,7 +193,7 @@ class QueuePump(Pump):
         if not self._ours(out, [index]):
             self._settling.succeed(flight.fence, [], 1, size)
         elif ended.outcome == Outcome.SUCCESS and index in out.place.jobs:
-            self._settling.succeed_of_job(flight.fence, id_, size, ended.result)
+            self._settling.succeed_of_job(out, index, size, ended)
         elif ended.outcome == Outcome.SUCCESS:
             self._settling.succeed(flight.fence, [id_], 1, size, ended.result)
         else:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 from ...foundation.config import Name
-from ...model.claim import Leased, Renewed, Settle, State
+from ...model.claim import Leased, Renewed, ResultSettlement, Settle, State
 from ...model.demand import Demand
 from ...sdk.source import Capabilities, SourceKind
 from ...stores.queue.queue import Queue
@@ -72,6 +72,9 @@ class QueueStoreSource:
 
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         return await self._queue.settle(fence, succeeded, others)
+
+    async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
+        return await self._queue.settle_results(fence, succeeded, others)
 
     async def waiting(self) -> int:
         if not self._all:

@@ -8,7 +8,7 @@ import pytest
 
 from ...model.claim import Settle, State
 from ...model.errors import Conflict, InvalidPayload, InvalidRequest
-from ...model.job import JobHolder, JobItem
+from ...model.job import JobHolder, JobItem, TreeRetry
 from ...model.workload import Kind
 from ...stores.queue.queue import NewItem
 from .jobs_engine import LEASE, MOST, JobsEngine, fill, job, make, shown, take, told, tree_of, work
@@ -210,7 +210,7 @@ class JobsLaws:
         await work(engine, tree, lambda name, payload: None, rounds=100)
         # When they are tried again, and the answer is lost
         for _ in range(2):
-            assert await engine.jobs.retry(tree.id, "again", "ann") == ("again", 1500)
+            assert await engine.jobs.retry(tree.id, "again", "ann") == TreeRetry("again", 1500)
         # Then there is one other tree with what they were given, and no more
         again = tree_of(*tree.jobs, id="again")
         assert (await shown(engine, again)).pending == 1500
@@ -239,7 +239,7 @@ class JobsLaws:
         await engine.jobs.seal(tree.id, "")
         fails = (("a", b"1"), ("b", b"<2>"))
         await work(engine, tree, lambda name, payload: None if (name, payload) in fails else payload)
-        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 2)
+        assert await engine.jobs.retry(tree.id, "again", "") == TreeRetry("again", 2)
         ran = await work(engine, tree, lambda name, payload: payload)
         assert sorted(ran) == [("a", b"1"), ("b", b"<1>"), ("b", b"<2>")]
 
@@ -271,7 +271,7 @@ class JobsLaws:
         assert event == expected | {"why": ""}
         assert (other["id"], other["state"], other["why"]) == ("job-2:done", "cancelled", "enough")
         # And another try of what failed is told likewise
-        assert await engine.jobs.retry(whole.id, "again", "") == ("again", 1)
+        assert await engine.jobs.retry(whole.id, "again", "") == TreeRetry("again", 1)
         await work(engine, whole, lambda name, payload: payload)
         assert [each["id"] for each in await told(engine)] == ["again:done"]
         assert await told(engine) == []

@@ -10,7 +10,7 @@ import pytest
 
 from ...model.claim import Settle, State
 from ...model.errors import InvalidRequest
-from ...model.job import JobItem
+from ...model.job import JobItem, TreeRetry
 from ...stores.jobs.jobs import JobEventRow, JobOutbox
 from ...stores.jobs.rules.events import stream_of
 from .jobs_engine import JobsEngine, fill, job, make, shown, take, tree_of, work
@@ -98,7 +98,7 @@ class JobEventsLaws:
         rows = await outbox(engine).take_events(100, 30.0)
         assert [event for event, _, _ in told(rows)] == ["item_failed", "job_completed"]
         await outbox(engine).forget_events([row.number for row in rows])
-        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 1)
+        assert await engine.jobs.retry(tree.id, "again", "") == TreeRetry("again", 1)
         await work(engine, tree, lambda name, payload: payload)
         rows = await outbox(engine).take_events(100, 30.0)
         assert {row.tree for row in rows} == {"again"}

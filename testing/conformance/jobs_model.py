@@ -7,6 +7,7 @@ job of one tree, so that what is claimed tells whose it is.
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +18,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ...model.claim import Settle, State
 from ...model.demand import Cell, Demand
 from ...model.errors import Conflict
-from ...model.job import JobItem, TreeSpec
-from .jobs_engine import LEASE, JobsEngine, feedings, job, make
+from ...model.gathered import BEGIN, gathered_results
+from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec
+from .jobs_engine import LEASE, MOST, JobsEngine, feedings, job, make
 
-#: What a run returns: a list of so many elements, for those jobs that take one apart.
+#: What a run returns: a list of so many elements, for those jobs that take one apart. A few of them fit one payload.
 ELEMENTS = 3
-RESULT = b"[1,2,3]"
+RESULT = b"[1,2,3" + b" " * (MOST // 4) + b"]"
 SHAPES = {
     "alone": [job("a")],
     "two": [job("a"), job("b", "a")],
@@ -201,12 +203,28 @@ class JobsModel(RuleBasedStateMachine):
         if leased is None:
             return
         assert [*leased.jobs] == [*range(len(leased.ids))]
-        for id, kind in zip(leased.ids, leased.kinds, strict=True):
+        for id, kind, payload in zip(leased.ids, leased.kinds, leased.payloads, strict=True):
             tree, found = self.of(kind.function)
+            if found.gather:
+                results = self.results(JobHolder(id, leased.fence), payload)
+                assert results == sum(tree.jobs[parent].succeeded for parent in found.parents)
             assert not tree.paused, "an item of a paused tree was handed out"
             found.waiting -= 1
             found.out.add(id)
             self.fences[id] = leased.fence
+
+    def results(self, holder: JobHolder, payload: bytes) -> int:
+        """How many results an item gathers: in its payload, or read by pages."""
+        if not payload.startswith(BEGIN):
+            return len(json.loads(payload.strip(b"<>")))
+        count, after = 0, ""
+        while True:
+            page: ResultPage = self.do(self.engine.jobs.gathered(holder, after, 3, 1 << 20))
+            count += sum(each.succeeded for each in page.results)
+            after = page.after
+            if not after:
+                assert count == sum(each.succeeded for each in gathered_results(payload).jobs)
+                return count
 
     def of(self, function: str) -> tuple[ModelTree, ModelJob]:
         id, _, name = function.partition(":")

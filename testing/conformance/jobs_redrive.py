@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...model.claim import Settle, State
-from ...model.job import ItemRedrive, JobHolder, JobItem
+from ...model.job import ItemRedrive, JobHolder, JobItem, TreeRetry
 from ...model.workload import Kind
 from ...stores.queue.queue import NewItem
 from .jobs_engine import JobsEngine, fill, job, make, shown, take, tree_of, work
@@ -175,7 +175,7 @@ class JobsBoundsLaws:
         # When all of it runs, and what failed is tried again in another tree
         for again in ("", "again"):
             if again:
-                assert await engine.jobs.retry(tree.id, again, "") == (again, 1)
+                assert await engine.jobs.retry(tree.id, again, "") == TreeRetry(again, 1)
             while (leased := await take(engine, tree)) is not None:
                 ends = []
                 for index, (id, kind, payload) in enumerate(

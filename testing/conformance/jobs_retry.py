@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from ...model.errors import Conflict
-from ...model.job import TreeSpec
+from ...model.job import TreeRetry, TreeSpec
 from ...stores.jobs.rules import retrying
 from .jobs_engine import JobsEngine, fill, job, make, shown, tree_of, work
 
@@ -37,7 +37,7 @@ class JobsRetryLaws:
         with suppress(asyncio.CancelledError):
             await begun
         # When it is asked for again by who does not know that id
-        assert await engine.jobs.retry(tree.id, "second", "bob") == ("first", 2500)
+        assert await engine.jobs.retry(tree.id, "second", "bob") == TreeRetry("first", 2500)
         # Then there is one other tree, filled and sealed, which runs each item once
         assert await engine.jobs.show("second") is None
         ran = await work(engine, tree_of(*tree.jobs), lambda name, payload: payload.strip(b"<>"), rounds=100)
@@ -48,18 +48,18 @@ class JobsRetryLaws:
     async def test_another_try_is_one_until_it_is_over_or_ends(self, engine: JobsEngine) -> None:
         tree = await failed(engine, 3)
         other = await make(engine, tree_of(job("a"), id="other"))
-        assert await engine.jobs.retry(tree.id, "one", "") == ("one", 3)
-        assert await engine.jobs.retry(tree.id, "two", "") == ("one", 3)
+        assert await engine.jobs.retry(tree.id, "one", "") == TreeRetry("one", 3)
+        assert await engine.jobs.retry(tree.id, "two", "") == TreeRetry("one", 3)
         with pytest.raises(Conflict, match="it is another one"):
             await engine.jobs.retry(tree.id, other.id, "")
         # When it is cancelled, then the next one is another
         await engine.jobs.change("one", "cancel", "")
-        assert await engine.jobs.retry(tree.id, "two", "") == ("two", 3)
-        assert await engine.jobs.retry(tree.id, "one", "") == ("one", 3), "asked again, the answer is the same"
+        assert await engine.jobs.retry(tree.id, "two", "") == TreeRetry("two", 3)
+        assert await engine.jobs.retry(tree.id, "one", "") == TreeRetry("one", 3), "asked again, the answer is the same"
         # And so it is once that is over
         await work(engine, tree, lambda name, payload: payload)
         assert (await shown(engine, tree_of(*tree.jobs, id="two"))).state == "complete"
-        assert await engine.jobs.retry(tree.id, "three", "") == ("three", 3)
+        assert await engine.jobs.retry(tree.id, "three", "") == TreeRetry("three", 3)
 
     async def test_another_try_goes_in_steps_of_a_bounded_size(
         self, engine: JobsEngine, monkeypatch: pytest.MonkeyPatch
@@ -67,7 +67,7 @@ class JobsRetryLaws:
         monkeypatch.setattr(retrying, "TAKEN_BYTES", 2)
         tree = await failed(engine, 25)
         await engine.reopen()
-        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 25)
+        assert await engine.jobs.retry(tree.id, "again", "") == TreeRetry("again", 25)
         found = await shown(engine, tree_of(*tree.jobs, id="again"))
         assert (found.pending, found.jobs[0].sealed) == (25, True)
 
@@ -79,7 +79,7 @@ class JobsRetryLaws:
         ran = await work(engine, tree, lambda name, payload: None if name == "sum" else payload)
         [given] = [payload for name, payload in ran if name == "sum"]
         # When it is tried again
-        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 1)
+        assert await engine.jobs.retry(tree.id, "again", "") == TreeRetry("again", 1)
         ran = await work(engine, tree, lambda name, payload: b"6")
         # Then it has the list that it had, once, and what comes after it is made of that
         assert ran == [("sum", given), ("b", b"<6>")]
@@ -92,7 +92,7 @@ class JobsRetryLaws:
         await engine.jobs.seal(tree.id, "")
         fails = (("a", b"1"), ("sum", b"<[2,3]>"))
         await work(engine, tree, lambda name, payload: None if (name, payload) in fails else payload.strip(b"<>"))
-        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 1)
+        assert await engine.jobs.retry(tree.id, "again", "") == TreeRetry("again", 1, ["sum"]), "and says so"
         ran = await work(engine, tree, lambda name, payload: payload.strip(b"<>"))
         assert ran == [("a", b"1"), ("b", b"<1>"), ("sum", b"<[1]>")]
 
@@ -103,7 +103,7 @@ class JobsRetryLaws:
         await engine.jobs.seal(tree.id, "")
         await work(engine, tree, lambda name, payload: None if name == "b" else b"3")
         # When that is tried again, then it alone runs
-        assert await engine.jobs.retry(tree.id, "again", "") == ("again", 1)
+        assert await engine.jobs.retry(tree.id, "again", "") == TreeRetry("again", 1)
         assert await work(engine, tree, lambda name, payload: b"done") == [("b", b"<3>")]
         found = await shown(engine, tree_of(*tree.jobs, id="again"))
         assert (found.state, found.succeeded, found.failed) == ("complete", 1, 0)

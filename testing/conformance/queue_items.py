@@ -255,6 +255,22 @@ class PeekLaws:
         await engine.queue.cancel([id])
         assert await engine.queue.peek(id, 10) is None
 
+    async def test_one_behind_another_of_its_key_names_that(self, engine: QueueEngine) -> None:
+        # Given three of one key, one of a key that begins as it does, and one without
+        keys = ("k", "k", "k", "kk", "")
+        first, second, third, *others = await put(engine, *(NewItem(MAIL, b"", key=key) for key in keys))
+
+        async def behind(*ids: str) -> list[str]:
+            found = [await engine.queue.peek(id, 0) for id in ids]
+            return [each.behind for each in found if each is not None]
+
+        assert await behind(first, second, third, *others) == ["", first, first, "", ""]
+        # When the first of them runs and ends, then the others are behind the next one
+        leased = await take(engine)
+        assert await behind(first, second) == ["", first]
+        await engine.queue.settle(leased.fence, leased.ids, [])
+        assert await behind(second, third) == ["", second]
+
     async def test_a_look_changes_nothing(self, engine: QueueEngine) -> None:
         [id] = await put(engine, NewItem(MAIL, b"x"))
         before = await engine.queue.status([id]), await engine.queue.counts()

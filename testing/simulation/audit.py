@@ -253,6 +253,9 @@ class StoreAudit:
         runs = story.executions if story is not None else []
         if buried:
             expired = bool(runs) and runs[0].n in self._journal.deadlines  # it may have been handed out again, too late
+            trees = self._journal.trees
+            if trees is not None and trees.unfit(id_):
+                return
             if self._done(id_) and not expired and not any(run.how != "ok" for run in runs):
                 self._journal.wrong(f"{id_} is a dead letter although it never failed")
         elif not self._done(id_):

@@ -63,6 +63,9 @@ class KnownTrees(Protocol):
     def runs(self, id: str, job: str, step: Any, n: int) -> Any:
         """The item that runs with this payload, as this workload."""
 
+    def unfit(self, id: str) -> bool:
+        """Whether it ran well, and no item can be made of what it returned."""
+
 
 class Journal:
     """The world's record. Those in `begins` are told of each run, before it is known, those in `ends` when it is

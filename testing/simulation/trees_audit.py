@@ -141,6 +141,11 @@ class TreesAudit:
         story = self._journal.stories.get(id)
         return story.n if story is not None and story.executions else None
 
+    def unfit(self, id: str) -> bool:
+        """Whether it ran well, and no item can be made of what it returned."""
+        n = self.n_of(id)
+        return n in self._grower.of and self._grower.of[n].unfit(self._grower.items[n])
+
     def _n(self, item: int | None) -> int | None:
         return None if item is None else self.n_of(f"{item:016x}")
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
-from tailrace.model.claim import Leased, Settle
+from tailrace.model.claim import Leased, ResultSettlement, Settle
 from tailrace.model.demand import Demand
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.jobs.postgres.jobs import PostgresJobs
@@ -18,10 +18,12 @@ from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_endings import JobsEndingLaws
 from tailrace.testing.conformance.jobs_engine import KEPT, MOST
 from tailrace.testing.conformance.jobs_events import JobEventsLaws
+from tailrace.testing.conformance.jobs_gathers import JobsGathersLaws
 from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 from tailrace.testing.conformance.jobs_retry import JobsRetryLaws
+from tailrace.testing.conformance.jobs_unfit import JobsUnfitLaws
 
 
 class _AdvancedQueue(PostgresQueue):
@@ -33,6 +35,11 @@ class _AdvancedQueue(PostgresQueue):
         refused = await super().settle(fence, succeeded, others)
         await self.jobs.advance()
         return refused
+
+    async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
+        told = await super().settle_results(fence, succeeded, others)
+        await self.jobs.advance()
+        return told
 
     async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
         leased = await super().lease(demand, seconds, wait)
@@ -58,7 +65,15 @@ class Engine(ServedQueue):
 
 
 class TestPostgresJobs(
-    JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws, JobsRetryLaws
+    JobsLaws,
+    JobsEndingLaws,
+    JobsRedriveLaws,
+    JobsBoundsLaws,
+    JobEventsLaws,
+    JobsGathersLaws,
+    JobsKeptLaws,
+    JobsRetryLaws,
+    JobsUnfitLaws,
 ):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:

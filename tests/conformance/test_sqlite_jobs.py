@@ -18,10 +18,12 @@ from tailrace.testing.conformance.jobs import JobsLaws
 from tailrace.testing.conformance.jobs_endings import JobsEndingLaws
 from tailrace.testing.conformance.jobs_engine import KEPT, MOST
 from tailrace.testing.conformance.jobs_events import JobEventsLaws
+from tailrace.testing.conformance.jobs_gathers import JobsGathersLaws
 from tailrace.testing.conformance.jobs_kept import JobsKeptLaws
 from tailrace.testing.conformance.jobs_model import JobsModel
 from tailrace.testing.conformance.jobs_redrive import JobsBoundsLaws, JobsRedriveLaws
 from tailrace.testing.conformance.jobs_retry import JobsRetryLaws
+from tailrace.testing.conformance.jobs_unfit import JobsUnfitLaws
 
 
 class Engine:
@@ -59,7 +61,15 @@ class Engine:
 
 
 class TestSqliteJobs(
-    JobsLaws, JobsEndingLaws, JobsRedriveLaws, JobsBoundsLaws, JobEventsLaws, JobsKeptLaws, JobsRetryLaws
+    JobsLaws,
+    JobsEndingLaws,
+    JobsRedriveLaws,
+    JobsBoundsLaws,
+    JobEventsLaws,
+    JobsGathersLaws,
+    JobsKeptLaws,
+    JobsRetryLaws,
+    JobsUnfitLaws,
 ):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:

@@ -37,6 +37,27 @@ async def total(values: list[int]) -> int:
     return sum(values)
 
 
+@tailrace.function
+async def pad(n: int) -> str:
+    """Of some of these results no payload can be made that has all."""
+    return f"{n}".rjust(100_000)
+
+
+@tailrace.function
+async def total_by_pages(texts: tailrace.Gathered[str]) -> list[int]:
+    return [len(texts), sum([int(text) async for text in texts])]
+
+
+@tailrace.function
+def total_by_pages_in_thread(texts: tailrace.Gathered[str]) -> list[int]:
+    return [len(texts), sum(int(text) for text in texts)]
+
+
+@tailrace.function
+async def total_of_list(texts: list[str]) -> list[int]:
+    return [len(texts), sum(map(int, texts))]
+
+
 @tailrace.function(results=False)
 async def tells_nothing(n: int) -> None:
     """A function without results, which may have no job behind it."""

@@ -82,6 +82,20 @@ async def test_a_tree_is_complete_exactly_once_though_worker_and_node_are_killed
         assert "└ total (gathers): complete" in command(platform, "show", job.id, "--tree")
 
 
+async def test_results_that_fit_no_payload_are_gathered_by_pages_or_as_a_list(platform: Platform) -> None:
+    async with tailrace.AsyncClient(platform.gateway_address) as client:
+        # Given results that fit no payload together
+        job = client.job("padded", "pad", key="padded")
+        for function in ("total_by_pages", "total_by_pages_in_thread", "total_of_list"):
+            job.gather(function)
+        await job.add_many({"n": n} for n in range(30))
+        await job.seal()
+        # When they are gathered, then each function has all of them
+        status = await job.wait(60)
+        assert [(each.name, each.failed) for each in status.jobs if each.failed] == []
+        assert [each async for each in job.results()] == [[30, sum(range(30))]] * 3
+
+
 async def reached(journal: Path, count: int) -> None:
     """Waits until so many items of the first job have run."""
     async with asyncio.timeout(60):

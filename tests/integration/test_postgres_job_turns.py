@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tailrace.foundation.clock import SYSTEM_CLOCK
+from tailrace.model.claim import Settle, State
+from tailrace.model.demand import Cell, Demand
 from tailrace.model.job import JobItem, TreeStatus
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.jobs.postgres import advance
@@ -76,3 +78,26 @@ async def test_a_tree_has_its_turn_while_many_older_ones_are_being_cancelled(
     while await jobs.advance(10):
         pass
     assert {(await _shown(jobs, id)).state for id in older} == {"cancelled"}
+
+
+async def test_what_is_taken_apart_for_a_tree_that_ends_is_dropped_in_steps(
+    jobs: PostgresJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a tree with more results that are taken apart than one step drops
+    tree = tree_of(job("a"), job("b", "a", each=True))
+    await jobs.create(tree, feedings(tree))
+    await jobs.add(tree.id, "", "call", [JobItem(b"x")] * 5)
+    queue = jobs._queue
+    leased = await queue.lease(Demand({Cell(f"{tree.id}:a", 2): 5}, frozenset(), 5), 30, 0)
+    assert leased is not None
+    ends = [Settle(id, leased.fence, State.SUCCESS, result=b"[]") for id in leased.ids]
+    assert await queue.settle(leased.fence, [], ends) == []
+    await _write(jobs, CHANGE, tree.id, "cancel", "enough")
+    # When steps are taken, then each drops some of them
+    monkeypatch.setattr(advance, "SOME", 2)
+    pending = []
+    while (found := await _shown(jobs, tree.id)).state != "cancelled":
+        pending.append(found.jobs[1].pending)
+        await jobs.advance(1)
+    assert [*dict.fromkeys(pending)][:3] == [5, 3, 1]
+    assert await jobs.audit(tree.id) == []

@@ -8,7 +8,8 @@ from collections import Counter
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.model.claim import Leased, Settle, State
 from tailrace.model.demand import Cell, Demand
-from tailrace.model.job import JobItem, JobSpec, TreeSpec
+from tailrace.model.gathered import gathered_results
+from tailrace.model.job import JobHolder, JobItem, JobSpec, TreeRetry, TreeSpec
 from tailrace.model.workload import Kind
 from tailrace.stores.jobs.jobs import Feeding, JobOutbox
 from tailrace.stores.queue.intake import Callback
@@ -27,7 +28,8 @@ TREE = TreeSpec(
     on_done="told",
 )
 TOLD = Callback(Kind("told", 2))
-FEEDINGS = [Feeding(Kind(name, 2), b'{"x":', b"}") for name in NAMES]
+#: What is gathered fits no payload.
+FEEDINGS = [Feeding(Kind(name, 2), b'{"x":', b"}", 16 if name == "sum" else 1 << 20) for name in NAMES]
 DEMAND = Demand({Cell(name, 2): 2 for name in (*NAMES, "told")}, frozenset(), 2)
 LEASE = 30.0
 
@@ -66,7 +68,7 @@ class JobsStory:
             await self._round(stores)
         self.told.add("over")
         await self._results(stores)
-        assert await stores.jobs.retry("job-1", "job-2", "") == ("job-2", 1)
+        assert await stores.jobs.retry("job-1", "job-2", "") == TreeRetry("job-2", 1, ["sum"])
         while not (again := await stores.jobs.show("job-2")) or not again.over or len(self.events) < 2:
             await self._round(stores)
         assert [each.failed for each in again.jobs] == [1, 0, 0, 0]
@@ -86,6 +88,10 @@ class JobsStory:
         for id, kind, payload in zip(leased.ids, leased.kinds, leased.payloads, strict=True):
             if kind.function == "told":
                 self.events.setdefault(json.loads(payload)["id"], set()).add(id)
+            elif kind.function == "sum":
+                page = await stores.jobs.gathered(JobHolder(id, leased.fence), "", 100, 1 << 20)
+                counts = gathered_results(payload).jobs
+                assert sum(each.succeeded for each in page.results) == sum(each.succeeded for each in counts) == 6
         assert len(leased.jobs) == len([kind for kind in leased.kinds if kind.function != "told"])
         assert all(len(ids) == 1 for ids in self.events.values()), "an end was told twice"
         assert await stores.queue.settle(leased.fence, [], _ends(leased)) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeStatus
+from ...model.job import JobHolder, JobItem, ResultPage, TreePage, TreeSpec, TreeStatus
 
 
 class JobPort(Protocol):
@@ -27,10 +27,14 @@ class JobPort(Protocol):
         """One tree, by its id or by the workload of one of its items, after its end or after so many seconds."""
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
-        """Trees, the newest first, at most 200; of a state unless it is empty, and behind the one of an id."""
+        """Trees, the newest first, at most 200; of a state unless it is empty, and behind the one of an id. It is what
+        clients of the version before ask."""
 
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
         """What became of the items of final jobs, in the order in which they were made, at most 1000 at once."""
+
+    async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
+        """What became of the items of the jobs whose results a run's item gathers, likewise."""
 
     async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
         """`cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
@@ -38,6 +42,14 @@ class JobPort(Protocol):
     async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
         """Another tree, of this id, of the failed items of one that is over; asked again, it goes on where it was, with
         another id too while the tree that was begun is open."""
+
+
+class JobListPort(Protocol):
+    """Lists of trees, page by page."""
+
+    async def job_page(self, state: str = "", after: str = "", limit: int = 100) -> TreePage:
+        """As `JobPort.jobs`. Whoever may not read all of them is shown as many as are among those that one call looks
+        at, maybe none, and where to go on."""
 
 
 class JobAuditPort(Protocol):

@@ -250,20 +250,22 @@ class PeekRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., max_bytes: _Optional[int] = ...) -> None: ...
 
 class PeekReply(_message.Message):
-    __slots__ = ("status", "payload", "size", "key", "headers", "expires_at")
+    __slots__ = ("status", "payload", "size", "key", "headers", "expires_at", "behind")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
     status: WorkloadStatus
     payload: bytes
     size: int
     key: str
     headers: _containers.RepeatedCompositeFieldContainer[_common_pb2.Header]
     expires_at: float
-    def __init__(self, status: _Optional[_Union[WorkloadStatus, _Mapping]] = ..., payload: _Optional[bytes] = ..., size: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., expires_at: _Optional[float] = ...) -> None: ...
+    behind: str
+    def __init__(self, status: _Optional[_Union[WorkloadStatus, _Mapping]] = ..., payload: _Optional[bytes] = ..., size: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., expires_at: _Optional[float] = ..., behind: _Optional[str] = ...) -> None: ...
 
 class RegisterFunctionsRequest(_message.Message):
     __slots__ = ("worker", "functions")

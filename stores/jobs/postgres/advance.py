@@ -11,7 +11,7 @@ from ....model.errors import TailraceError
 from ...postgres.arrays import blobs, numbers, texts, truths
 from ..rules.ending import JobStands, JobStep, ends_tree, next_step
 from ..rules.feeding import NoList, TooLarge, elements, payload_of
-from ..rules.refusals import too_large, why_ends
+from ..rules.refusals import why_ends
 from ..rules.steps import EXPANDED, SOME
 from . import statements as call
 
@@ -165,10 +165,8 @@ class PostgresAdvance:
             return "", True
         step = next_step(row.stands)
         if step is JobStep.GATHER_AND_SEAL:
-            [(size,)] = await self._ground.rows(call.GATHER, (self.at, row.job, row.folds), "a gathering")
-            if size >= 0:
-                await self._end(row, too_large(row.name, size, row.most))
-            return "", size < 0
+            await self._ground.rows(call.GATHER, (self.at, row.job, row.folds), "a gathering")
+            return "", True
         return {JobStep.SEAL: "seal", JobStep.COMPLETE: "complete"}.get(step, "nothing"), False
 
     async def _some_items(self, row: FoldedJob) -> bool:

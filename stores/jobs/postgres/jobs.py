@@ -232,7 +232,7 @@ class PostgresJobs:
                 raise refusals.another(id)
             self._queue.changed()
         await self._advance_soon()
-        return TreeRetry(id, count)
+        return TreeRetry(id, count, await look.anew(self._ground.read, tree))
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         formers = [*dict.fromkeys(number for each in workloads if (number := id_number(each)) >= 0)]
@@ -261,6 +261,16 @@ class PostgresJobs:
             self._queue.room.taken(len(lanes))
             self._queue.stored(sorted(set(lanes)), found[0][-1])
         return [answers.get(id_number(each), ItemRedrive()) for each in workloads]
+
+    async def gathered(self, holder: JobHolder, after: str, limit: int, max_bytes: int) -> ResultPage:
+        refusals.check_page(after)
+        item = refusals.check_holder(holder, refusals.reads_nothing)
+        [(job,)] = await self._ground.read(call.GATHERED, (item, holder.fence), "what an item gathers")
+        if job is None:
+            raise refusals.gathers_no_more(holder)
+        if not job:
+            raise refusals.reads_nothing(holder)
+        return await look.gathered(self._ground.read, job, after, limit, max_bytes)
 
     async def audit(self, tree: str) -> list[str]:
         refusals.check_names(tree)

@@ -52,6 +52,18 @@ _RESULTS = (
     " LIMIT %(limit)s::int) AS f WINDOW w AS (ORDER BY f.place, f.item)) AS c"
     " WHERE c.nth = 1 OR c.upto <= %(bytes)s::bigint ORDER BY c.place, c.item"
 )
+# The same of the jobs before one of this number.
+_GATHERED = _RESULTS.replace(
+    "j.tree = %(tree)s::bigint AND j.final", "j.job IN (SELECT parent FROM S.job_parents WHERE job = %(tree)s::bigint)"
+)
+# Jobs of a tree that gather behind one of which items failed (rules/retrying.py), as `job_retry` has it.
+_ANEW = (
+    "WITH RECURSIVE failed AS (SELECT j.job FROM S.jobs AS j JOIN S.job_trees AS t ON t.tree = j.tree"
+    " WHERE t.id = %s::text AND j.failed > 0), behind (job) AS (SELECT p.job FROM failed AS f"
+    " JOIN S.job_parents AS p ON p.parent = f.job UNION SELECT p.job FROM behind AS b JOIN S.job_parents AS p"
+    " ON p.parent = b.job) SELECT j.name FROM behind AS b JOIN S.jobs AS j ON j.job = b.job WHERE j.gather"
+    " ORDER BY j.place"
+)
 #: Results of one read.
 READ = 200
 
@@ -103,14 +115,28 @@ async def results(read: RunStatement, tree: str, after: str, limit: int, max_byt
     known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text AND NOT deleted", (tree,), "a look at a job")
     if not known:
         return None
+    return await _page(read, _RESULTS, known[0][0], after, limit, max_bytes)
+
+
+async def gathered(read: RunStatement, job: int, after: str, limit: int, max_bytes: int) -> ResultPage:
+    """The same of the items of the jobs before one that gathers."""
+    return await _page(read, _GATHERED, job, after, limit, max_bytes)
+
+
+async def anew(read: RunStatement, tree: str) -> list[str]:
+    """The jobs that gather what is tried again alone, in another try of a tree that is over."""
+    return [name for (name,) in await read(_ANEW, (tree,), "a look at a job")]
+
+
+async def _page(read: RunStatement, template: str, of: int, after: str, limit: int, max_bytes: int) -> ResultPage:
     place, _, item = after.partition(".")
     behind = (int(place or 0), id_number(item) if item else -1)
     found: list[JobResult] = []
     last = ""
     while True:
         some = min(READ, limit - len(found))
-        values = {"place": behind[0], "item": behind[1], "limit": some, "tree": known[0][0], "bytes": max_bytes}
-        statement, arguments = _positional(_RESULTS, values)
+        values = {"place": behind[0], "item": behind[1], "limit": some, "tree": of, "bytes": max_bytes}
+        statement, arguments = _positional(template, values)
         rows = await read(statement, arguments, "results of a job")
         for place_, job, number, state, result, reason, _ in rows:
             max_bytes -= len(result)

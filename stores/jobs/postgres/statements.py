@@ -42,5 +42,6 @@ EXPAND = (
     "SELECT made FROM S.job_expand(%s::bigint, %s::bigint, %s::bigint[], %s::bigint[], %s::bigint[], %s::boolean[],"
     " %s::bigint[], %s::int[], %s::bytea[]) AS made"
 )
-GATHER = "SELECT bytes FROM S.job_gather(%s::bigint, %s::bigint, %s::bigint) AS bytes"
+GATHER = "SELECT made FROM S.job_gather(%s::bigint, %s::bigint, %s::bigint) AS made"
+GATHERED = "SELECT job FROM S.job_gathered(%s::bigint, %s::bigint) AS job"
 APART = "SELECT origin, next, result FROM S.job_apart(%s::bigint, %s::int, %s::bigint)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ....model.did_you_mean import meant
 from ....model.errors import Conflict, InvalidRequest, Overloaded
@@ -137,12 +137,17 @@ def why_ends(policy: str, failed: int, most_failed: int) -> str:
     return why if policy == "fail_tree" else f"{why} of {most_failed}"
 
 
-def too_large(name: str, size: int, most: int) -> str:
-    """The reason of a tree whose results do not fit one payload."""
-    return (
-        f"the results for {name!r} have {size} bytes, and a payload may have {most}: return less, or references to "
-        "where results lie"
+def reads_nothing(holder: JobHolder) -> Conflict:
+    """A run that has no item of a job that gathers reads no results of the jobs before it."""
+    return Conflict(
+        f"the run of {holder.workload[:40]} has no item of a job that gathers (any more): its lease is over, and "
+        "another run may have it; it gets no results"
     )
+
+
+def gathers_no_more(holder: JobHolder) -> Conflict:
+    """The results of an item that gathers are gone with their tree."""
+    return Conflict(f"the tree whose results the item {holder.workload[:40]} gathers is forgotten: run it anew")
 
 
 def check_names(tree: str, job: str = "", *, held: bool = False) -> None:
@@ -153,12 +158,12 @@ def check_names(tree: str, job: str = "", *, held: bool = False) -> None:
         raise InvalidRequest(f"the tree {tree!r} has no job {job[:100]!r}: {EXPECTED}")
 
 
-def check_holder(holder: JobHolder) -> int:
-    """The number of the item that a run holds. Raises Conflict for what can be none."""
+def check_holder(holder: JobHolder, refusal: Callable[[JobHolder], Conflict] = stale) -> int:
+    """The number of the item that a run holds. Raises Conflict (the refusal) for what can be none."""
     workload, fence = holder
     number = int(workload, 16) if len(workload) == 16 and set(workload) <= set("0123456789abcdef") else 0
     if not 0 < number < 1 << 63 or not 0 < fence < 1 << 63:
-        raise stale(holder)
+        raise refusal(holder)
     return number
 
 

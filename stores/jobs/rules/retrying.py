@@ -3,6 +3,9 @@
 What gathers is tried again as any item is, with the list that it was given, where nothing before it failed. Else it is
 made anew of what was tried again before it. A gather of such a tree with nothing before it makes no item: it would be
 given an empty list, and what came of that would pass for a result.
+
+Where the list did not fit (`gathering.py`), what is tried again reads the results in the former tree. So a tree of
+which a gather failed is not forgotten before its other try is.
 """
 
 from __future__ import annotations

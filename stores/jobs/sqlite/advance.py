@@ -11,14 +11,14 @@ from ...queue.sqlite.memory import Memory
 from ...queue.sqlite.rows import PAUSED
 from ...queue.sqlite.settle import cancel
 from ..rules.ending import JobStands, JobStep, next_step
-from ..rules.feeding import TooLarge, elements, list_of, payload_of
+from ..rules.feeding import elements, payload_of
 from ..rules.item_state import ItemState
-from ..rules.refusals import too_large
 from ..rules.retrying import is_made_of_failed
-from ..rules.steps import EXPANDED, SOME
+from ..rules.steps import DROPPED_BYTES, EXPANDED, SOME
 from .callback import tell
-from .ends import Born, end_tree, make, mark
+from .ends import Born, make, mark
 from .events import tell_complete
+from .gather import gathered_payload
 from .memory import APART, FedJob
 
 #: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
@@ -110,7 +110,7 @@ def _step(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int
 
 def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
     """Cancels pending items of a tree that ends; how many. Those that are out end with their run."""
-    gone = connection.execute("DELETE FROM job_expansions WHERE job = ?", (row.job,)).rowcount
+    gone = _drop_some(connection, row) if row.each else 0
     if gone:
         connection.execute("UPDATE jobs SET pending = pending - ? WHERE job = ?", (gone, row.job))
         memory.jobs.taken_apart.pop(row.job, None)
@@ -119,6 +119,23 @@ def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, n
         cancel(connection, memory, item, now)
     _looked(connection, row, items)
     return gone + len(items)
+
+
+def _drop_some(connection: sqlite3.Connection, row: _DueJob) -> int:
+    """Drops some of what is taken apart for a job; how many."""
+    origins: list[int] = []
+    size = 0
+    rows = connection.execute(
+        "SELECT origin, length(result) FROM job_expansions WHERE job = ? ORDER BY origin LIMIT ?", (row.job, SOME)
+    ).fetchall()
+    for origin, length in rows:
+        size += length
+        if origins and size > DROPPED_BYTES:
+            break
+        origins.append(origin)
+    if origins:
+        connection.execute("DELETE FROM job_expansions WHERE job = ? AND origin <= ?", (row.job, origins[-1]))
+    return len(origins)
 
 
 def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
@@ -199,38 +216,17 @@ def _elements(connection: sqlite3.Connection, memory: Memory, row: _DueJob, orig
 
 
 def _gather(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:
-    """The one item of a job that gathers: a list of all its parents' results, in the order of parents and items."""
-    definition, fed = connection.execute(
-        "SELECT t.definition, EXISTS (SELECT 1 FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
+    """The one item of a job that gathers, of all its parents' results."""
+    tree, definition, fed = connection.execute(
+        "SELECT t.id, t.definition, EXISTS (SELECT 1 FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
         " WHERE p.job = ?2) FROM job_trees AS t WHERE t.tree = ?1",
         (row.tree, row.job),
     ).fetchone()
     if not fed and is_made_of_failed(definition):
         return
-    (size,) = connection.execute(
-        "SELECT coalesce(sum(length(r.result) + 1), 0) FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
-        " JOIN job_results AS r ON r.item = i.item WHERE p.job = ?",
-        (row.job,),
-    ).fetchone()
-    if size + len(row.prefix) + len(row.suffix) + 2 > row.most:
-        _refuse(connection, memory, row, size)
-        return
-    results = connection.execute(
-        "SELECT r.result FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
-        " JOIN job_results AS r ON r.item = i.item WHERE p.job = ? ORDER BY p.parent, i.item",
-        (row.job,),
-    ).fetchall()
-    try:
-        payload = payload_of(row.prefix, list_of(bytes(each) for (each,) in results), row.suffix, row.most, row.name)
-    except TooLarge:
-        _refuse(connection, memory, row, size)
-        return
+    payload = gathered_payload(connection, row.fed, tree)
     made = make(connection, memory, [Born(row.fed, None, 0, payload)], now).total()
     connection.execute("UPDATE jobs SET pending = pending + ? WHERE job = ?", (made, row.job))
-
-
-def _refuse(connection: sqlite3.Connection, memory: Memory, row: _DueJob, size: int) -> None:
-    end_tree(connection, memory, row.tree, "failed", too_large(row.name, size, row.most))
 
 
 def _complete(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:

@@ -65,6 +65,7 @@ def results_of(
         for item, job in _of(connection, results):
             why = _unfit(connection, memory, job, results[item])
             if why:
+                jobs.unfit += 1
                 del results[item]
                 rest.append(won[item]._replace(state=State.FATAL_FAILURE, reason=why, result=None))
     return results, rest

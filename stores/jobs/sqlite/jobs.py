@@ -18,7 +18,7 @@ from ..jobs import Feeding, JobEventRow
 from ..rules import refusals
 from ..rules.overdue import overdue
 from ..rules.tree import check
-from . import events, look, retry, trees
+from . import events, gather, look, retry, trees
 from .advance import advance
 from .redrive import redrive
 
@@ -113,7 +113,7 @@ class SqliteJobs:
 
         while step.more:
             step = await self._file.write(some, heavy=True)
-        return TreeRetry(step.id, step.items)
+        return TreeRetry(step.id, step.items, [*step.anew])
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         memory, bound = self._queue.memory(), self._queue.bounds[0]
@@ -121,6 +121,11 @@ class SqliteJobs:
             lambda connection: redrive(connection, memory, workloads, bound, self._queue.now()),
             heavy=len(workloads) > LIGHT,
         )
+
+    async def gathered(self, holder: JobHolder, after: str, limit: int, max_bytes: int) -> ResultPage:
+        self._queue.memory()
+        refusals.check_page(after)
+        return await self._file.read(lambda connection: gather.gathered(connection, holder, after, limit, max_bytes))
 
     async def audit(self, tree: str) -> list[str]:
         refusals.check_names(tree)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....model.job import JobResult, JobStatus, ResultPage, TreeStatus
 from ...queue.ids import id_number, id_text
@@ -97,18 +98,35 @@ def _jobs(connection: sqlite3.Connection, tree: int) -> list[JobStatus]:
 
 
 def results(connection: sqlite3.Connection, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
-    """What became of items of final jobs behind `after` (a job's place and an item); None: the tree is not known."""
+    """What became of items of final jobs behind `after`; None: the tree is not known."""
     row = connection.execute("SELECT tree FROM job_trees WHERE id = ? AND deleted = 0", (tree,)).fetchone()
     if row is None:
         return None
+    jobs = connection.execute(
+        "SELECT place, job, name FROM jobs WHERE tree = ? AND final = 1 ORDER BY place", row
+    ).fetchall()
+    return page(connection, [FinishedJob(*each) for each in jobs], after, limit, max_bytes)
+
+
+class FinishedJob(NamedTuple):
+    """A job whose items' ends are looked at: its place in its tree, its number and its name."""
+
+    place: int
+    job: int
+    name: str
+
+
+def page(
+    connection: sqlite3.Connection, jobs: Sequence[FinishedJob], after: str, limit: int, max_bytes: int
+) -> ResultPage:
+    """What became of items of some jobs of a tree behind `after` (a job's place and an item)."""
     place, _, item = after.partition(".")
     begin, behind = int(place or 0), id_number(item) if item else -1
-    jobs = connection.execute(
-        "SELECT place, job, name FROM jobs WHERE tree = ? AND final = 1 AND place >= ? ORDER BY place", (*row, begin)
-    ).fetchall()
     found: list[JobResult] = []
     last = ""
     for place_, job, name in jobs:
+        if place_ < begin:
+            continue
         rows = connection.execute(
             "SELECT i.item, i.state, coalesce(r.result, x''), i.reason FROM job_items AS i"
             " LEFT JOIN job_results AS r ON r.item = i.item WHERE i.job = ? AND i.item > ?"
@@ -151,8 +169,10 @@ _AUDITS = {
         f" WHERE j.tree = ?1 AND i.state > {ItemState.PENDING} AND t.state < 10"
     ),
     "results that are to be kept are not": (
-        "SELECT count(*) FROM jobs AS j JOIN job_items AS i ON i.job = j.job WHERE j.tree = ?1 AND j.final = 1"
-        f" AND i.state = {ItemState.SUCCEEDED} AND NOT EXISTS (SELECT 1 FROM job_results WHERE item = i.item)"
+        "SELECT count(*) FROM jobs AS j JOIN job_items AS i ON i.job = j.job WHERE j.tree = ?1 AND (j.final = 1"
+        "  OR EXISTS (SELECT 1 FROM job_parents AS p JOIN jobs AS c ON c.job = p.job WHERE p.parent = j.job"
+        f"   AND c.gather = 1)) AND i.state = {ItemState.SUCCEEDED}"
+        " AND NOT EXISTS (SELECT 1 FROM job_results WHERE item = i.item)"
     ),
     "jobs are complete though a parent is not": (
         "SELECT count(*) FROM jobs AS j JOIN job_parents AS p ON p.job = j.job JOIN jobs AS o ON o.job = p.parent"

@@ -64,6 +64,7 @@ class JobMemory:
     taken_apart  results that are being expanded, by their jobs: of each its origin and its elements; at most APART
     told    there may be events that no stream has
     bounded  some job has a bound of its own on failures of an item
+    unfit   how many results made no item since the start, of those that were to make some
     fits    a result of so many bytes fits every payload that is made of one; `each`: some are taken apart
     """
 
@@ -74,6 +75,7 @@ class JobMemory:
         self.fits = _ANY
         self.each = self.bounded = False
         self.told = False
+        self.unfit = 0
         self.taken_apart: dict[int, tuple[int, Sequence[bytes]]] = {}
         self._known: dict[int, KnownJob] = {}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...queue.queue import NewItem
@@ -34,25 +34,31 @@ SELECT coalesce((SELECT origin FROM job_items INDEXED BY job_items_origins
 """
 #: Jobs of a tree with those of another one of the same jobs, without gathers behind a job of which items failed: these
 #: are made of what is tried again before them (rules/retrying.py).
-_PAIRS = """
-SELECT o.job, n.job, n.kind FROM jobs AS o JOIN jobs AS n ON n.tree = ?2 AND n.place = o.place
-WHERE o.tree = ?1 AND NOT (o.gather = 1 AND o.job IN (
+_ANEW = """
+o.gather = 1 AND o.job IN (
     WITH RECURSIVE behind (job) AS (
         SELECT p.job FROM jobs AS f JOIN job_parents AS p ON p.parent = f.job WHERE f.tree = ?1 AND f.failed > 0
         UNION SELECT p.job FROM behind AS b JOIN job_parents AS p ON p.parent = b.job)
-    SELECT job FROM behind)) ORDER BY o.place
+    SELECT job FROM behind)
 """
+_PAIRS = f"""
+SELECT o.job, n.job, n.kind FROM jobs AS o JOIN jobs AS n ON n.tree = ?2 AND n.place = o.place
+WHERE o.tree = ?1 AND NOT ({_ANEW}) ORDER BY o.place
+"""
+_NAMES = f"SELECT o.name FROM jobs AS o WHERE o.tree = ?1 AND {_ANEW} ORDER BY o.place"
 _COPIED = "place, name, kind, prefix, suffix, most, final, gather, each"
 
 
 class RetryStep(NamedTuple):
     """A step of another try: the id of its tree, whether there may be more, and how many items there are once there is
-    no more. `behind`: of jobs of the tree the last failed items that were taken along."""
+    no more, and which jobs gather these alone. `behind`: of jobs of the tree the last failed items that were taken
+    along."""
 
     id: str
     more: bool = True
     items: int = 0
     behind: Mapping[int, int] = {}
+    anew: Sequence[str] = ()
 
 
 def go_on(
@@ -76,7 +82,8 @@ def go_on(
         " JOIN jobs AS o ON o.job = f.job WHERE j.tree = ? AND o.tree = ?",
         (tree, former),
     ).fetchone()
-    return RetryStep(id, more=False, items=count)
+    anew = [name for (name,) in connection.execute(_NAMES, (former,)).fetchall()]
+    return RetryStep(id, more=False, items=count, anew=anew)
 
 
 def _former(connection: sqlite3.Connection, id: str) -> int:

@@ -19,6 +19,7 @@ from ..rules.feeding import NOTHING
 from ..rules.item_state import ItemState
 from ..rules.overdue import CANCELLED, OverdueTrees
 from ..rules.redriving import token_of
+from ..rules.retrying import definition_of
 from ..rules.tree import defined, is_final
 from . import callback
 from .ends import end_tree, mark
@@ -252,10 +253,13 @@ def cancel(connection: sqlite3.Connection, memory: Memory, late: OverdueTrees) -
 
 def forget(connection: sqlite3.Connection, memory: Memory, before: int) -> int:
     """Forgets some rows of the oldest tree that was complete before a time, or that is deleted; how many. The next
-    tree's jobs may have the numbers of its."""
+    tree's jobs may have the numbers of its. One whose gather failed and is tried again is kept as long as that other
+    try (rules/retrying.py): its results may be read there."""
     row = connection.execute(
-        "SELECT tree FROM job_trees WHERE complete_at IS NOT NULL AND (complete_at < ? OR deleted = 1) LIMIT 1",
-        (before,),
+        "SELECT t.tree FROM job_trees AS t WHERE t.complete_at IS NOT NULL AND (t.complete_at < ? OR t.deleted = 1)"
+        " AND NOT (EXISTS (SELECT 1 FROM jobs AS j WHERE j.tree = t.tree AND j.gather = 1 AND j.failed > 0) AND EXISTS"
+        " (SELECT 1 FROM job_trees AS r WHERE r.definition = ? || t.id AND r.definition >= 'failed')) LIMIT 1",
+        (before, definition_of("")),
     ).fetchone()
     if row is None:
         return 0

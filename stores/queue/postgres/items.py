@@ -9,7 +9,7 @@ from __future__ import annotations
 from ....model.errors import Unavailable
 from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ...postgres.run_statement import RunStatement
-from ..ids import id_number
+from ..ids import id_number, id_text
 from ..items import NOW, ItemContent, Reschedule
 from ..lifecycle import LEASED, TERMINAL
 from .kinds import PostgresKinds
@@ -43,7 +43,8 @@ delayed AS (UPDATE S.keyed AS k SET due = f.due FROM fits AS f WHERE k.id = f.id
 SELECT may, behind FROM fits
 """
 _PEEK = (
-    "SELECT substring(e.payload FROM 1 FOR %s::int), octet_length(e.payload), e.key, e.headers, e.expires_at"
+    "SELECT substring(e.payload FROM 1 FOR %s::int), octet_length(e.payload), e.key, e.headers, e.expires_at,"
+    " (SELECT h.id FROM S.keyed AS k JOIN S.keyed AS h ON h.key = k.key AND h.head WHERE k.id = t.id AND h.id <> t.id)"
     " FROM S.tasks AS t JOIN S.entities AS e ON e.id = t.id WHERE t.id = %s::bigint"
 )
 
@@ -73,6 +74,8 @@ async def rescheduled(
 
 async def peek(read: RunStatement, id: str, max_bytes: int) -> ItemContent | None:
     """What a live item holds."""
-    for payload, size, key, headers, expires_at in await read(_PEEK, (max_bytes, id_number(id)), "a look at an item"):
-        return ItemContent(bytes(payload), size, key, headers_of(headers), expires_at)
+    rows = await read(_PEEK, (max_bytes, id_number(id)), "a look at an item")
+    for payload, size, key, headers, expires_at, head in rows:
+        behind = "" if head is None else id_text(head)
+        return ItemContent(bytes(payload), size, key, headers_of(headers), expires_at, behind)
     return None

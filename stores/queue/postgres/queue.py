@@ -16,7 +16,7 @@ from functools import partial
 import psycopg
 
 from ....foundation.clock import SYSTEM_CLOCK, Clock
-from ....model.claim import Leased, Renewed, Settle, State
+from ....model.claim import Leased, Renewed, ResultSettlement, Settle, State
 from ....model.demand import Demand
 from ....model.errors import InvalidRequest, Unavailable
 from ....model.one_item import BEHIND, CHANGED
@@ -238,6 +238,10 @@ class PostgresQueue:
         if not others and 0 < len(succeeded) <= FEW:
             return await self._settlements.add(Succeeded(fence, succeeded))
         return self._settled(await settled(self._rows, self._out, self._time(), fence, succeeded, others))[0]
+
+    async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
+        reply = await settled(self._rows, self._out, self._time(), fence, succeeded, others, told=True)
+        return ResultSettlement(self._settled(reply)[0], dict(reply.unfit))
 
     async def _succeed(self, group: Sequence[Succeeded]) -> list[list[str]]:
         return self._settled(await succeeded_together(self._rows, self._out, self._time(), group))

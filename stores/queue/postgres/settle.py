@@ -12,7 +12,7 @@ import psycopg
 from ....model.claim import Settle, State
 from ...postgres.arrays import blobs, numbers, texts
 from ...postgres.run_statement import RunStatement
-from ..ids import id_number
+from ..ids import id_number, id_text
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
 from ..settlements import Succeeded
@@ -23,28 +23,38 @@ from .submit import NEW_IDS
 
 class SettleReply(NamedTuple):
     """The items refused of each settlement, and whether anything waits now that may be due. `fed`: items of jobs ended;
-    these are the lanes in which others are due by that, since `moment` (µs)."""
+    these are the lanes in which others are due by that, since `moment` (µs). `unfit`: items that failed since no other
+    one can be made of their results, with why, where that was asked for."""
 
     refused: list[list[str]]
     again: bool
     fed: list[int] | None
     moment: int
+    unfit: Sequence[tuple[str, str]] = ()
 
 
 async def settled(
-    rows: RunStatement, out: ClaimsOut, at: int | None, fence: int, succeeded: Sequence[str], others: Sequence[Settle]
+    rows: RunStatement,
+    out: ClaimsOut,
+    at: int | None,
+    fence: int,
+    succeeded: Sequence[str],
+    others: Sequence[Settle],
+    *,
+    told: bool = False,
 ) -> SettleReply:
     """Ends hand-outs of one claim. `at`: µs instead of the server's clock. Results that come with successes become
-    items of jobs in the same transaction, whose ids the server draws: where these are taken it begins anew."""
+    items of jobs in the same transaction, whose ids the server draws: where these are taken it begins anew. `told`: it
+    answers which of them can become none."""
     results = {id_number(each.id): each.result for each in others if _is_result(each)}
     everybody = (*succeeded, *(other.id for other in others))
     others = [each for each in others if not _is_result(each)] if results else others
     plain = [*map(id_number, succeeded), *results]
     ends = [id_number(each.id) for each in others]
     leaving = plain + [number for number, each in zip(ends, others, strict=True) if each.state not in LEASED]
-    [(refused, again, fed, moment)] = await _with_new_ids(
+    [(refused, again, fed, moment, *unfit)] = await _with_new_ids(
         rows,
-        call.SETTLE,
+        call.SETTLE_RESULTS if told else call.SETTLE,
         (
             at,
             fence,
@@ -61,11 +71,14 @@ async def settled(
             texts([each.outcome for each in others]),
             numbers(results),
             blobs([each or b"" for each in results.values()]),
+            *((fence, numbers(results)) if told else ()),
         ),
     )
     out.ended(fence, leaving)
     gone = set(refused)
-    return SettleReply([[each for each in everybody if id_number(each) in gone]], again, fed, moment)
+    refusals = [each for each in everybody if id_number(each) in gone]
+    whys = [*zip(map(id_text, unfit[0]), unfit[1], strict=True)] if told else []
+    return SettleReply([refusals], again, fed, moment, whys)
 
 
 async def _with_new_ids(rows: RunStatement, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:

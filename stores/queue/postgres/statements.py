@@ -63,6 +63,11 @@ SETTLE = (
     " %s::bigint[], %s::smallint[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[],"
     " %s::bigint[], %s::bytea[])"
 )
+#: The same, and what it made of results of which there can be no item: told by what it wrote, also when it is repeated.
+SETTLE_RESULTS = (
+    SETTLE.replace("refused, again, fed, moment", "s.refused, s.again, s.fed, s.moment, u.items, u.whys")
+    + " AS s, LATERAL S.job_unfit_told(%s::bigint, %s::bigint[], s.refused) AS u"
+)
 #: Plain successes of several claims, in the schema's order of locks: what is over of the claims, all keys, then the
 #: items of one claim after the other.
 SUCCEED = (

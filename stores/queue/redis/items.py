@@ -7,6 +7,7 @@ import json
 
 from ....model.errors import NotConnected
 from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
+from ..ids import id_text
 from ..items import NOW, ItemContent, Reschedule
 from .checked_server import CheckedRedis
 from .reports import NO_ID, id_bytes, statuses
@@ -53,14 +54,18 @@ tell()
 return {0, blocked and 'b' or 'c'}
 """,
 )
-#: ARGV: time, id, how many bytes. Answers the payload's beginning and length, and the extra; nothing of what has ended.
+#: ARGV: time, id, how many bytes. Answers the payload's beginning and length, the extra, and the id of the item of its
+#: key that goes before it; nothing of what has ended.
 PEEK = queue_script(
     "no-writes",
     """
 local task = call('HGET', base .. 'tasks', ARGV[2])
 if not task or byte(task, 1) > 4 then return {} end
 local payload = call('HGET', base .. 'payloads', ARGV[2]) or ''
-return {sub(payload, 1, tonumber(ARGV[3])), #payload, call('HGET', base .. 'extras', ARGV[2]) or ''}
+local place = call('HGET', base .. 'places', ARGV[2])
+local head = place and call('ZRANGEBYLEX', base .. 'keyed', '[' .. sub(place, 1, -9), '+', 'LIMIT', 0, 1)[1]
+local behind = head and head ~= place and sub(head, -8) or ''
+return {sub(payload, 1, tonumber(ARGV[3])), #payload, call('HGET', base .. 'extras', ARGV[2]) or '', behind}
 """,
 )
 
@@ -94,6 +99,7 @@ async def peek(ground: CheckedRedis, id: str, max_bytes: int) -> ItemContent | N
     found = await ground.run(PEEK, id_bytes(id) or NO_ID, max_bytes, about="a look at an item")
     if not found:
         return None
-    payload, size, extra = found
+    payload, size, extra, head = found
     key, headers, expires_at = json.loads(extra) if extra else ("", (), 0.0)
-    return ItemContent(payload, size, key, tuple((name, value) for name, value in headers), expires_at)
+    behind = id_text(int.from_bytes(head, "big")) if head else ""
+    return ItemContent(payload, size, key, tuple((name, value) for name, value in headers), expires_at, behind)

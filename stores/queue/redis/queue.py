@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ....foundation.clock import SYSTEM_CLOCK, Clock
-from ....model.claim import Leased, Renewed, Settle, State
+from ....model.claim import Leased, Renewed, ResultSettlement, Settle, State
 from ....model.demand import Demand
 from ....model.errors import InvalidRequest, NotConnected, Unavailable
 from ....model.one_item import BEHIND, CHANGED
@@ -207,6 +207,9 @@ class RedisQueue:
         if not others and 0 < len(succeeded) <= FEW:
             return await self._settlements.add(Succeeded(fence, succeeded))
         return (await self._settled([Succeeded(fence, succeeded)], fence, others))[0]
+
+    async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
+        return ResultSettlement(await self.settle(fence, succeeded, others))  # here are no jobs
 
     async def _settled(
         self, group: Sequence[Succeeded], fence: int = 0, others: Sequence[Settle] = ()

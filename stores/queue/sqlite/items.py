@@ -6,7 +6,7 @@ import sqlite3
 
 from ....model.claim import State
 from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
-from ..ids import id_number
+from ..ids import id_number, id_text
 from ..items import ItemContent, Reschedule, due_after
 from ..lifecycle import LEASED, TERMINAL
 from .lease import headers_of
@@ -47,11 +47,13 @@ def reschedule(connection: sqlite3.Connection, memory: Memory, change: Reschedul
 def peek(connection: sqlite3.Connection, id: str, max_bytes: int) -> ItemContent | None:
     """What a live item holds."""
     row = connection.execute(
-        "SELECT substr(e.payload, 1, ?), length(e.payload), e.key, e.headers, e.expires_at FROM tasks AS t"
-        " JOIN entities AS e ON e.id = t.id WHERE t.id = ? AND t.state < ?",
+        "SELECT substr(e.payload, 1, ?), length(e.payload), e.key, e.headers, e.expires_at,"
+        " (SELECT h.id FROM keyed AS k JOIN keyed AS h ON h.key = k.key WHERE k.id = t.id ORDER BY h.id LIMIT 1), t.id"
+        " FROM tasks AS t JOIN entities AS e ON e.id = t.id WHERE t.id = ? AND t.state < ?",
         (max_bytes, id_number(id), State.SUCCESS),
     ).fetchone()
     if row is None:
         return None
-    payload, size, key, headers, expires_at = row
-    return ItemContent(bytes(payload or b""), size, key, headers_of(headers), expires_at)
+    payload, size, key, headers, expires_at, head, number = row
+    behind = "" if head in (None, number) else id_text(head)
+    return ItemContent(bytes(payload or b""), size, key, headers_of(headers), expires_at, behind)

@@ -8,7 +8,6 @@ files of their own beside this one.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import sqlite3
@@ -16,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....foundation.clock import SYSTEM_CLOCK, Clock, boot
-from ....model.claim import Leased, Renewed, Settle, State
+from ....model.claim import Leased, Renewed, ResultSettlement, Settle, State
 from ....model.demand import Demand
 from ....model.errors import InvalidRequest, NotConnected
 from ....model.height import Height
@@ -38,6 +37,7 @@ from ..lifecycle import LEASED, TERMINAL, next_trigger
 from ..making_way import MakingWay
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import kinds_of, span
+from . import reports
 from .ageing import ages
 from .claims import renew
 from .clocks import close_clock, keep_time, note_wall, open_clock
@@ -45,7 +45,7 @@ from .collect import SqliteCollecting
 from .find import COLUMNS, find
 from .forgetting import forget_ended
 from .items import peek, reschedule
-from .lease import claim, headers_of
+from .lease import claim
 from .memory import Memory
 from .rows import BLOCKED, IDS, SCHEMA, json_text
 from .settle import cancel, end, succeed
@@ -228,6 +228,17 @@ class SqliteQueue:
 
         return await self._file.write(settle)
 
+    async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
+        jobs = self._opened().jobs
+        before = jobs.unfit
+        refused = await self.settle(fence, succeeded, others)
+        if not refused and jobs.unfit == before:
+            return ResultSettlement([])
+        ids = [each.id for each in others if each.result is not None]
+        return ResultSettlement(
+            refused, await self._file.read(lambda connection: reports.unfit(connection, fence, ids))
+        )
+
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         self._opened()
         text = json_text([id_number(each) for each in ids])
@@ -274,27 +285,11 @@ class SqliteQueue:
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         self._opened()
-        text = json_text([id_number(each) for each in ids])
-
-        def load(connection: sqlite3.Connection) -> dict[int, str]:
-            return dict(connection.execute(f"SELECT id, tries FROM tries WHERE id IN {IDS}", (text,)).fetchall())
-
-        found = await self._file.read(load)
-        return {
-            each: tuple(Try(*fields) for fields in json.loads(found[number]))
-            for each in ids
-            if (number := id_number(each)) in found
-        }
+        return await self._file.read(lambda connection: reports.tries(connection, ids))
 
     async def headers(self, ids: Sequence[str]) -> dict[str, Headers]:
         self._opened()
-        text = json_text([id_number(each) for each in ids])
-
-        def load(connection: sqlite3.Connection) -> list[tuple[int, str]]:
-            which = f"SELECT id, headers FROM entities WHERE headers <> '' AND id IN {IDS}"
-            return connection.execute(which, (text,)).fetchall()
-
-        return {id_text(number): headers_of(told) for number, told in await self._file.read(load)}
+        return await self._file.read(lambda connection: reports.headers(connection, ids))
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         memory = self._opened()

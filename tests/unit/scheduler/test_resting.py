@@ -11,7 +11,7 @@ from tailrace.model.job import TreeStatus
 from tailrace.model.limits import Snapshot
 from tailrace.model.status import SPOOLED, WorkloadStatus
 from tailrace.model.workload import Kind
-from tailrace.scheduler.explaining import resting
+from tailrace.scheduler.explaining import AheadOfKey, resting
 
 CLOGGED = {"charge": "charge is clogged: of its last first attempts 90 % failed (no database)"}
 LIMITS = Snapshot(functions=[FunctionSpec("charge"), FunctionSpec("mail")])
@@ -83,3 +83,21 @@ def test_an_item_of_a_paused_job_says_so(state: str, reason: str, detail: str) -
     assert detail in found[1]
     # But one that is out says that first
     assert resting(status("mail", State.ENQUEUED.label, due_at=NOW - 1), LIMITS, NOW, {}, tree)[0] == "handed_out"
+
+
+@pytest.mark.parametrize(
+    ("state", "detail"),
+    [
+        ("paused", ": an item of the job 'import-1', which is paused: tailrace job resume import-1"),
+        ("ending", ": an item of the job 'import-1', which ends, and is cancelled"),
+        ("running", ""),
+        ("", ""),
+    ],
+)
+def test_a_workload_behind_another_one_of_its_key_names_that(state: str, detail: str) -> None:
+    # Given one that is due, behind another one that is an item of a job in this state, or of none
+    tree = TreeStatus("import-1", "import", "", state, "continue", "", 0.0) if state else None
+    ahead = AheadOfKey("00ab", "account-7", tree)
+    # Then it names that one, and what keeps it
+    found = resting(status("mail", due_at=NOW - 1), LIMITS, NOW, {}, None, ahead)
+    assert found == ("key", f"it waits behind 00ab, which has its key 'account-7' and goes first{detail}")

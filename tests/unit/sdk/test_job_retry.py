@@ -46,3 +46,13 @@ def test_another_try_that_was_not_answered_is_asked_for_with_its_id(monkeypatch:
     assert asked[0] == asked[1]
     # And what is asked for after an answer is another one
     assert job.retry().id == asked[2] != asked[1]
+
+
+def test_another_try_says_which_jobs_gather_what_is_tried_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def retry(talk: Any, tree: str, id: str) -> Iterator[Any]:
+        return TreeStatus(id, "t", "", "running", "continue", "", 0.0, anew=["sum"])
+        yield
+
+    monkeypatch.setattr(job_calls, "retry", retry)
+    job = Job(_Client(), "job-1", None, "")
+    assert (job.gathers_anew, job.retry().gathers_anew) == ((), ("sum",))

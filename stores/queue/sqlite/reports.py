@@ -1,0 +1,43 @@
+"""Looks at what is kept beside items of a queue on SQLite: their tries, their headers, why results made none."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from ....model.claim import State
+from ....model.tries import Try
+from ....model.workload import Headers
+from ...jobs.rules.item_state import ItemState
+from ..ids import id_number, id_text
+from .lease import headers_of
+from .rows import IDS, json_text
+
+
+def tries(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+    """How the attempts of items went, by id."""
+    rows = connection.execute(f"SELECT id, tries FROM tries WHERE id IN {IDS}", (_numbers(ids),)).fetchall()
+    return {id_text(number): tuple(Try(*fields) for fields in json.loads(text)) for number, text in rows}
+
+
+def headers(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Headers]:
+    """The headers of those that have some, by id."""
+    which = f"SELECT id, headers FROM entities WHERE headers <> '' AND id IN {IDS}"
+    rows = connection.execute(which, (_numbers(ids),)).fetchall()
+    return {id_text(number): headers_of(told) for number, told in rows}
+
+
+def unfit(connection: sqlite3.Connection, fence: int, ids: Sequence[str]) -> dict[str, str]:
+    """Of items of jobs that were settled under a fence as successes those that failed then, and why, by id."""
+    rows = connection.execute(
+        "SELECT i.item, i.reason FROM job_items AS i JOIN tasks AS t ON t.id = i.item"
+        f" WHERE i.item IN {IDS} AND i.state = {ItemState.FAILED} AND t.fence = ?"
+        f" AND t.state = {State.FATAL_FAILURE:d}",
+        (_numbers(ids), fence),
+    ).fetchall()
+    return {id_text(number): reason for number, reason in rows}
+
+
+def _numbers(ids: Sequence[str]) -> str:
+    return json_text([id_number(each) for each in ids])
