@@ -25,6 +25,7 @@ from ..model.lease import LeaseSizes, wait_for_source
 from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
+from ..stores.fleets import note_in, refuse_another, refuse_folder_of_another
 from ..stores.jobs.engines import AdvancingJobs, OpenJobs, jobs_beside
 from ..stores.jobs.jobs import JobOutbox
 from ..stores.jobs.relay import LOOK, LOOK_AT_SERVER, JobEventRelay
@@ -70,7 +71,8 @@ class EmbeddedStores:
     `file` opens them; a simulation has its own. When they were put back from a copy, what was handed out after it may
     still run: then nothing is claimed and no stream is taken for the lease of a source (`sizes`). `reads_log`: somebody
     reads `log`, whose positions are in the state. `run_dir`: where it is remembered, outside the data directory, how
-    far they have come. `carries_events`: those of jobs go on into `log` while it is open.
+    far they have come. `carries_events`: those of jobs go on into `log` while it is open. `fleet`: that of this
+    process, empty where it has none; what is another one's is refused.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class EmbeddedStores:
         reads_log: bool = False,
         run_dir: Path | None = None,
         carries_events: bool = False,
+        fleet: str = "",
     ) -> None:
         config = config or StoresConfig()
         self.data_dir = DataDir(data)
@@ -92,7 +95,7 @@ class EmbeddedStores:
         self._queue_file: SqliteFile | None = None
         self._log_file = file(path / LOG_FILE, log.SCHEMA, name="log", synchronous=sync)
         self._delay_file: SqliteFile | None = None
-        chosen = QUEUES.chosen(config.queue, config, clock, wait=wait_for_source(sizes))
+        chosen = QUEUES.chosen(config.queue, config, clock, wait=wait_for_source(sizes), fleet=fleet)
         self._queue_left = chosen is not None and (path / QUEUE_FILE).exists()
         if chosen is None:
             self._queue_file = file(path / QUEUE_FILE, queue.SCHEMA, name="queue", synchronous=sync)
@@ -100,7 +103,7 @@ class EmbeddedStores:
         self.queue: OpenQueue = chosen
         self.jobs = jobs_beside(chosen, config)
         self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention)
-        delay_log = chosen_log(config.delay_log, clock)
+        delay_log = chosen_log(config.delay_log, clock, fleet)
         self._delay_left = delay_log is not None and (path / DELAY_FILE).exists()
         if delay_log is None:
             self._delay_file = file(path / DELAY_FILE, log.SCHEMA, name="delay", synchronous=sync)
@@ -113,13 +116,14 @@ class EmbeddedStores:
             self._waiting_file = file(path / WAITING_FILE, queue.SCHEMA, name="waiting", synchronous=sync)
             self.delay_queue = queue.SqliteQueue(self._waiting_file, config.model_copy(update=WAITING_BOUNDS), clock)
         self._state_file: SqliteFile | None = None
-        there = STATES.chosen(config.state, config, clock, wait=wait_for_source(sizes))
+        there = STATES.chosen(config.state, config, clock, wait=wait_for_source(sizes), fleet=fleet)
         self._state_left = there is not None and (path / STATE_FILE).exists()
         if there is None:
             self._state_file = file(path / STATE_FILE, state.SCHEMA, name="state", synchronous=sync)
             there = state.state_in(self._state_file, config, clock)
         self.state = there
         self._config, self._reads_log, self._carries_events = config, reads_log, carries_events
+        self._fleet = fleet
         self.checkpoints, self.control, self.dead_letters = there.checkpoints, there.control, there.dead_letters
         self.drops, self.inventory, self.ledger = there.drops, there.inventory, there.ledger
         self.ownership, self.replays, self.results = there.ownership, there.replays, there.results
@@ -139,6 +143,7 @@ class EmbeddedStores:
     async def start(self) -> None:
         """Takes the data directory and opens the files. Raises what DataDir and SqliteFile raise."""
         self.data_dir.open()
+        refuse_folder_of_another(self.data_dir.path, self._fleet)
         if self._queue_left:
             await refuse_what_waits_in(self.data_dir.path / QUEUE_FILE)
         if self._delay_left:
@@ -150,6 +155,9 @@ class EmbeddedStores:
         for file in self._files():
             await file.open()
         await self.state.ground.open()
+        if self._fleet and self._state_file is not None:
+            owner = await self.control.belong(self._fleet)
+            refuse_another(f"{self._state_file.path}", owner, self._fleet, "another `--data`")
         if self._state_file is not None and moved and moved != [QUEUE_FILE]:  # no stream rests in the queue
             wall = self._clock.wall()
             await self._state_file.write(lambda connection: supersede(connection, wall))
@@ -160,6 +168,7 @@ class EmbeddedStores:
         for store in (self.queue, self.log, self.delay_log, self.delay_queue):
             if store is not None:
                 await store.open()
+        note_in(self.data_dir.path, self._fleet)
         await self.heights.opened()
         if self._state_file is None:
             await self._bind_logs(reads_log=self._reads_log)

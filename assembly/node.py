@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
+from ..foundation.certificates import own_fleet
 from ..foundation.config import load
 from ..foundation.lifecycle import Group
 from ..gateway.config import GatewayConfig
@@ -81,6 +82,7 @@ class Node:
             reads_log=any(config.source["kind"] == "log" for config in configs),
             run_dir=run_dir_of(directory).path,
             carries_events=True,
+            fleet=own_fleet(),
         )
         waits_in = None if stores_config.delay_queue == "none" else stores.delay_queue
         self._delay = DelayService(stores.delay_log, delay_config, queue=waits_in)

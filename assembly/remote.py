@@ -27,13 +27,14 @@ from ..stores.remote import (
 
 class RemoteStores:
     """Clients of every store served at an address; the delay service's streams may be on a server of their own
-    (`delay_log` in stores.yaml), and it may have a queue (`delay_queue`). A Part."""
+    (`delay_log` in stores.yaml), and it may have a queue (`delay_queue`). `fleet`: that of this process, empty where it
+    has none. A Part."""
 
-    def __init__(self, address: str, config: StoresConfig | None = None) -> None:
+    def __init__(self, address: str, config: StoresConfig | None = None, fleet: str = "") -> None:
         self.queue = RemoteQueue(address)
         self.jobs = RemoteJobs(address)
         self.log = RemoteLog(address)
-        self._apart = None if config is None else chosen_log(config.delay_log)
+        self._apart = None if config is None else chosen_log(config.delay_log, fleet=fleet)
         self.delay_log = self._apart or RemoteLog(address, "delay_log")
         has_queue = config is not None and config.delay_queue != "none"
         self.delay_queue = RemoteQueue(address, "delay_queue") if has_queue else None

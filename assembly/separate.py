@@ -12,6 +12,7 @@ import grpc
 
 from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
+from ..foundation.certificates import own_fleet
 from ..foundation.clock import SYSTEM_CLOCK
 from ..foundation.config import load
 from ..foundation.lifecycle import Group
@@ -59,7 +60,7 @@ class SeparateStore(Group):
         self.metrics_listen = config.metrics_listen
         sizes, run_dir = directory.lease_sizes(None), run_dir_of(directory).path
         stores = self._stores = EmbeddedStores(
-            data, config, sizes=sizes, reads_log=True, run_dir=run_dir, carries_events=True
+            data, config, sizes=sizes, reads_log=True, run_dir=run_dir, carries_events=True, fleet=own_fleet()
         )
         board = TroubleBoard(lambda: named([*self.troubles(), *stores.troubles()]))
         self._server = StoreServer(config.listen, stores.engines() | {"troubles": board}, config.peers)
@@ -133,7 +134,7 @@ class SeparateDelay(Group):
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None) -> None:
         config = merged(directory.read("delay.yaml", DelayConfig), listen=listen)
         self.metrics_listen = config.metrics_listen
-        stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig))
+        stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig), own_fleet())
         self._service = DelayService(stores.delay_log, config, queue=stores.delay_queue)
         self._server = DelayServer(self._service, config)
         telling = TellingTroubles(stores.troubles, self.troubles)
@@ -183,7 +184,7 @@ class SeparateTailers:
         self._sizes = directory.lease_sizes(heartbeat)
         self._scheduler = scheduler
         self._delay_address = delay
-        self._stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig))
+        self._stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig), own_fleet())
         self._parts: Group | None = None
         self._tailers: Tailers | None = None
         self._delay: DelayClient | None = None

@@ -174,4 +174,12 @@ def certificates(environment: Mapping[str, str] | None = None) -> Certificates |
     return _in(folder) if folder else None
 
 
+def own_fleet() -> str:
+    """The fleet of this process; empty where it has no certificate of its own. Raises ConfigError while that cannot be
+    used."""
+    found = certificates()
+    caller = None if found is None else found.now().caller
+    return "" if caller is None else caller.fleet
+
+
 os.register_at_fork(after_in_child=_in.cache_clear)  # another thread of the parent may have held a lock

@@ -11,11 +11,11 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from ..foundation.certificates import certificates
+from ..foundation.certificates import own_fleet
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..foundation.lifecycle import cancel
-from ..model.errors import ConfigError, Conflict, InvalidRequest, Overloaded, Unavailable
+from ..model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
 from ..model.function_spec import FunctionSpec
 from ..model.gate import MOST_GATES, Gate
 from ..model.in_force import InForce
@@ -24,6 +24,7 @@ from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.units import duration_text
 from ..sdk.argument_schema import LONGEST
 from ..stores.control.control import Control
+from ..stores.fleets import refuse_another
 from ..stores.spool.spool import RememberedFunctions
 from ..wire.convert import function_from_wire, function_to_wire
 from ..wire.gateway_messages import snapshot_to_wire
@@ -126,15 +127,9 @@ class ControlDesk:
         await self.refresh()
 
     async def _belong(self) -> None:
-        """Raises ConfigError where the store is another fleet's: two that share one by mistake would run each other's
-        work."""
-        found = certificates()
-        mine = None if found is None else found.now().caller
-        if mine is not None and (owner := await self._control.belong(mine.fleet)) != mine.fleet:
-            raise ConfigError(
-                f"the store is of fleet {owner}, and this gateway is {mine}: give it another store; or if that is to "
-                f"be this fleet's from now on, certificates of its name: `tailrace auth init DIR --fleet {owner}`"
-            )
+        """Raises ConfigError where the store is another fleet's."""
+        if fleet := own_fleet():
+            refuse_another("the store", await self._control.belong(fleet), fleet, "another `--store`")
 
     async def declare(self, before: Sequence[Quota], now: Sequence[Quota]) -> None:
         """Sets what a file says now, beside the others; a quota that it said before and says no more is removed."""

@@ -18,6 +18,7 @@ from ...model.gate import Gate, gate_from_text, gate_to_text
 from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_from_text, quotas_to_text
 from ...model.member import ORDERS_KEPT, FleetMember, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
+from ..redis.fleet import BELONG
 from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import packed
 from ..state.redis_server import HELD, StateServer
@@ -52,11 +53,6 @@ if not ARGV[2] then return change(redis.call('HDEL', KEYS[3], ARGV[1]) == 1) end
 return change(redis.call('HSETNX', KEYS[3], ARGV[1], ARGV[2]) == 1)
 """
 )
-#: KEYS: book. ARGV: a fleet. Answers the one that said so first.
-_BELONG = settles("""
-redis.call('HSETNX', KEYS[1], 'fleet', ARGV[1])
-return redis.call('HGET', KEYS[1], 'fleet')
-""")
 #: KEYS: book, acts, moments. ARGV: the moment, the act. Answers its number.
 _BEGIN_ACT = grows("""
 local number = string.format('%.0f', redis.call('HINCRBY', KEYS[1], 'acts', 1))
@@ -345,7 +341,7 @@ class RedisControl:
         return MemberOrder(*json.loads(row)) if row else None
 
     async def belong(self, fleet: str) -> str:
-        found: bytes = await self._server.run(_BELONG, [self._book], fleet, about="control")
+        found: bytes = await self._server.run(BELONG, [self._book], fleet, about="control")
         return found.decode()
 
     async def _change_token(self, *told: str) -> int:

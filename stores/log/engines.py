@@ -21,7 +21,8 @@ class OpenLog(Log, Protocol):
         """Closes what it has open. Harmless when closed."""
 
 
-#: Made of its options and a Clock.
+#: Made of its options, a Clock, and `fleet`: that of this process, empty where it has none. A log of another fleet is
+#: refused.
 LogEngine = StoreEngine[OpenLog]
 
 ENGINES = Engines[OpenLog](
@@ -37,9 +38,9 @@ def mistakes_in(choice: Mapping[str, Any]) -> list[str]:
     return ENGINES.mistakes_in(choice)
 
 
-def chosen_log(choice: Mapping[str, Any], clock: Clock = SYSTEM_CLOCK) -> OpenLog | None:
+def chosen_log(choice: Mapping[str, Any], clock: Clock = SYSTEM_CLOCK, fleet: str = "") -> OpenLog | None:
     """The log of a choice that has no mistakes; None: the embedded one."""
-    return ENGINES.chosen(choice, clock)
+    return ENGINES.chosen(choice, clock, fleet=fleet)
 
 
 __all__ = ["EMBEDDED", "LogEngine", "OpenLog", "chosen_log", "mistakes_in"]

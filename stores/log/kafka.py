@@ -10,18 +10,21 @@ copies apart (L16). After such an answer the producer is made anew, so that no n
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
-from ...model.errors import InvalidPayload, InvalidRequest
+from ...model.errors import InvalidPayload, InvalidRequest, Unavailable
 from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer
 from ..kafka.clients import client_of
 from ..kafka.errors import unavailable
 from ..kafka.gather import Gather, KafkaThread
 from ..kafka.options import KafkaOptions
 from .engines import LogEngine
+from .fleet_record import refuse_another_fleet
 from .kafka_names import stream_of, topic_of
 from .kafka_watch import Ends, KafkaWatch
 from .log import Bounds, Record, Records
@@ -30,12 +33,17 @@ from .log import Bounds, Record, Records
 PREFIX = "tailrace."
 #: Most partitions of a stream.
 MAX_PARTITIONS = 1024
+#: Seconds for which a cluster that does not answer is asked at the start.
+PATIENCE = 10.0
+
+_LOG = logging.getLogger("tailrace.log.kafka")
 
 
 class KafkaLog:
     """A Log in a Kafka cluster. `retention` (seconds) is how long records are kept; None: until they are trimmed.
 
-    `open` does nothing but check that the client library is there; the cluster is reached when it is needed first.
+    The cluster is reached when it is needed first. `fleet` is that of this process, empty where it has none: then
+    `open` asks too, and a log of another one is refused.
     """
 
     batches = False
@@ -47,9 +55,12 @@ class KafkaLog:
         *,
         prefix: str = PREFIX,
         retention: float | None = None,
+        fleet: str = "",
     ) -> None:
         client = client_of(options)
-        self._where = options.where
+        self._options, self._where = options, options.where
+        self._fleet, self._asking = fleet, asyncio.Lock()
+        self._is_ours = not fleet  # it was asked
         self._clock = clock
         self._prefix = prefix
         self._settings = {
@@ -67,7 +78,25 @@ class KafkaLog:
         self._watch = KafkaWatch(self._ends)
 
     async def open(self) -> None:
-        """Harmless; the cluster is reached when it is needed."""
+        """Asks of which fleet it is, where this process has one. Raises ConfigError for a log of another one; a cluster
+        that cannot be reached now is asked at its first use."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._ready()
+        except (Unavailable, TimeoutError) as error:
+            _LOG.warning("%s; trying again at each use", str(error) or f"{self._where} does not answer")
+
+    async def _ready(self) -> None:
+        if self._is_ours:
+            return
+        async with self._asking:
+            if not self._is_ours:
+                asked = KafkaLog(self._options, self._clock, prefix=self._prefix)
+                try:
+                    await refuse_another_fleet(asked, f"the log {self._prefix!r} in {self._where}", self._fleet)
+                finally:
+                    await asked.close()
+                self._is_ours = True
 
     async def close(self) -> None:
         """Ends the clients after what is under way."""
@@ -154,11 +183,13 @@ class KafkaLog:
             await self._reading.call(lambda reader: reader.trimmed(place, before))
 
     async def streams(self) -> list[str]:
+        await self._ready()
         topics = await self._looking.call(lambda looker: looker.topics())
         return sorted(name for topic in topics if (name := stream_of(self._prefix, topic)) is not None)
 
     async def _count(self, stream: str, enough: int = 1, *, fresh: bool = False) -> int:
         """How many partitions a stream has; it is asked when fewer than `enough` are known."""
+        await self._ready()
         known = self._counts.get(stream, 0)
         if fresh or known < enough:
             topic = topic_of(self._prefix, stream)
@@ -167,6 +198,7 @@ class KafkaLog:
         return known
 
     async def _ends(self, streams: Sequence[str], discover: bool) -> Ends:
+        await self._ready()
         names = {topic_of(self._prefix, stream): stream for stream in streams}
         if discover:
             found = await self._looking.call(lambda looker: looker.partitions(list(names)))
@@ -199,9 +231,9 @@ class KafkaLogOptions(KafkaOptions):
     prefix: str = Field(PREFIX, max_length=100, pattern=r"^[A-Za-z0-9.-]*$")
 
 
-def build(options: KafkaLogOptions, clock: Clock) -> KafkaLog:
+def build(options: KafkaLogOptions, clock: Clock, fleet: str = "") -> KafkaLog:
     """A log for whoever trims it himself, such as the delay service."""
-    return KafkaLog(options, clock, prefix=options.prefix)
+    return KafkaLog(options, clock, prefix=options.prefix, fleet=fleet)
 
 
 ENGINE = LogEngine("kafka", KafkaLogOptions, build)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import ConfigError, InvalidRequest, NotConnected
+from ..redis.fleet import refuse_another_fleet
 from ..redis.server import RedisOptions, RedisServer
 from .batch import Batch, decode, rows, take
 from .engines import LogEngine
@@ -42,6 +43,7 @@ class RedisLog:
     """A Log. `open` looks at the server and `close` closes the connections; before `open` it may be used all the same.
 
     profile  what the server promises of a write that it answered; empty until it was asked
+    fleet    that of this process, empty where it has none: a log of another one is refused
     """
 
     batches = True
@@ -51,9 +53,12 @@ class RedisLog:
         options: RedisLogOptions,
         clock: Clock = SYSTEM_CLOCK,
         clients: Callable[[], tuple[Any, Any]] | None = None,
+        *,
+        fleet: str = "",
     ) -> None:
         self.profile = ""
         self._prefix = options.prefix
+        self._fleet = fleet
         self._server = RedisServer(options, HELD, clients)
         self._clock = clock
         self._catalogue = f"{options.prefix}:{{log}}"
@@ -80,6 +85,8 @@ class RedisLog:
                 f"{self._server.name} throws data away when it is full (maxmemory-policy {policy}): a log must lose "
                 "nothing. Run CONFIG SET maxmemory-policy noeviction, or give another server"
             )
+        meta = f"{self._catalogue}:meta"
+        await refuse_another_fleet(self._server, meta, f"the log {self._prefix!r}", self._fleet)
         fsync = ""
         if facts.get("aof_enabled") == "1":
             try:

@@ -25,7 +25,8 @@ class OpenQueue(Queue, Protocol):
         """Closes what it has open. Harmless when closed."""
 
 
-#: Made of its options, StoresConfig, a Clock, and `wait`: the lease of a source, seconds.
+#: Made of its options, StoresConfig, a Clock, `wait`: the lease of a source, seconds, and `fleet`: that of this process
+#: (empty where it has none), beside which a queue of another one is refused.
 QueueEngine = StoreEngine[OpenQueue]
 
 ENGINES = Engines[OpenQueue](

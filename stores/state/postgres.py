@@ -24,6 +24,7 @@ from ..drops.postgres import PostgresDrops
 from ..inventory.postgres import PostgresInventory
 from ..ledger.postgres import PostgresLedger
 from ..ownership.postgres import PostgresOwnership
+from ..postgres.fleet import refuse_another_fleet
 from ..postgres.hints import PostgresHints
 from ..postgres.migrations.migrate import require
 from ..postgres.schema import PostgresSchema
@@ -41,13 +42,17 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class PostgresGround:
-    """The server and what all kinds share of it. `wait`: the lease of a source, seconds."""
+    """The server and what all kinds share of it. `wait`: the lease of a source, seconds; `fleet`: that of this process,
+    empty where it has none."""
 
-    def __init__(self, options: PostgresOptions, config: StoresConfig, clock: Clock, wait: float) -> None:
+    def __init__(
+        self, options: PostgresOptions, config: StoresConfig, clock: Clock, wait: float, fleet: str = ""
+    ) -> None:
         durable = config.durability == "durable"
         self._server = PostgresServer(options, self._prepare)
         self._durable = durable
         self._wait = int(wait * 1e6)
+        self._fleet = fleet
         self._checked = False
         self._written = -1  # how far the server's log had come at the last look
         self.schema = PostgresSchema(self._server, relaxed=not durable)
@@ -69,6 +74,7 @@ class PostgresGround:
         await refuse_unsafe(connection, name, durable=self._durable)
         if not self._checked:
             await require(connection, schema, bound)
+            await refuse_another_fleet(connection, schema, f"the state on {name}", self._fleet)
             self._checked = True
         cursor = await connection.execute(
             f"SELECT moved, written FROM {schema}.arrive(%s::bigint, %s::bigint)".encode(), (self._wait, self._written)
@@ -116,11 +122,12 @@ def postgres_state(
     clock: Clock = SYSTEM_CLOCK,
     *,
     wait: float = 40.0,
+    fleet: str = "",
     store_time: Callable[[], int | None] = lambda: None,
 ) -> StateStores:
     """The state in a schema. `store_time` is for tests: µs instead of the server's clock, for the age of results."""
     config = config or StoresConfig()
-    return stores_on(PostgresGround(options, config, clock, wait), config, clock, store_time)
+    return stores_on(PostgresGround(options, config, clock, wait, fleet), config, clock, store_time)
 
 
 def stores_on(

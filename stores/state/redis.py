@@ -75,8 +75,11 @@ def state_on(server: StateServer, config: StoresConfig, clock: Clock) -> StateSt
     )
 
 
-def _build(options: RedisStateOptions, config: StoresConfig, clock: Clock, *, wait: float) -> StateStores:
-    return state_on(StateServer(options, durability=config.durability, wait=wait, clock=clock), config, clock)
+def _build(
+    options: RedisStateOptions, config: StoresConfig, clock: Clock, *, wait: float, fleet: str = ""
+) -> StateStores:
+    server = StateServer(options, durability=config.durability, wait=wait, fleet=fleet, clock=clock)
+    return state_on(server, config, clock)
 
 
 ENGINE = StateEngine("redis", RedisStateOptions, _build)

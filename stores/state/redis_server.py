@@ -13,6 +13,7 @@ from pydantic import Field
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import ConfigError, NotConnected, Unavailable
 from ..queue.redis.cluster import cluster_client
+from ..redis.fleet import refuse_another_fleet
 from ..redis.maxmemory import settles
 from ..redis.server import RedisOptions, RedisServer, Script
 from ..redis.trust import facts, profile
@@ -43,7 +44,7 @@ class RedisStateOptions(RedisOptions):
 
 class StateServer:
     """All keys have one hash tag, so that a script may have any of them, on a cluster too. `wait` is the lease of a
-    source, seconds.
+    source, seconds; `fleet` is that of this process, empty where it has none.
 
     profile      what the server promises of a write that it answered; empty: it is to be looked at
     seen         the highest version of ownership that this process saw
@@ -56,6 +57,7 @@ class StateServer:
         *,
         durability: Literal["durable", "relaxed"] = "durable",
         wait: float = 36.0,
+        fleet: str = "",
         clock: Clock = SYSTEM_CLOCK,
         clients: Callable[[], tuple[Any, Any]] | None = None,
     ) -> None:
@@ -73,6 +75,7 @@ class StateServer:
         self.quiet_until = -math.inf
         self._durability = durability
         self._wait = wait
+        self._fleet = fleet
         self._clock = clock
         self._told = ""
         self._run = ""
@@ -111,6 +114,7 @@ class StateServer:
     async def _look(self) -> None:
         info = facts(await self._server.call("INFO", "everything"))
         promised = await profile(self._server, info, self._durability, cluster=self._cluster, about="state")
+        await refuse_another_fleet(self._server, self.key("control"), f"the state {self._prefix!r}", self._fleet)
         keys, arguments = self._home()
         wait, moved, run = await self._server.run(_LOOK, keys, *arguments)
         if promised != self._told:

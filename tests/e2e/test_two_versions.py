@@ -1,8 +1,13 @@
 """Two versions side by side: parts of the last commit of the step before work with parts of this one, either way round,
-over stores that the older one made. The wire and the stores are read by both."""
+over stores that the older one made. The wire and the stores are read by both.
+
+On PostgreSQL the schema is the store server's alone: parts of the step before work over a new one. That nodes of two
+versions have one schema is tested in one process (tests/integration/test_postgres_nodes.py).
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,10 +32,14 @@ RUN = "import sys; from tailrace.cli import main; sys.exit(main())"
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which `tailrace` is the older one."""
-    folder = tmp_path_factory.mktemp("before")
-    archive = subprocess.run(["git", "archive", BEFORE], cwd=ROOT, capture_output=True, check=False)
+    return taken_out(tmp_path_factory.mktemp("before"), BEFORE)
+
+
+def taken_out(folder: Path, commit: str) -> Path:
+    """The folder, with the tree of a commit in it."""
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode != 0:
-        pytest.skip(f"the clone has no commit {BEFORE[:8]}")
+        pytest.skip(f"the clone has no commit {commit[:8]}")
     (folder / "tailrace").mkdir()
     subprocess.run(["tar", "-x", "-C", str(folder / "tailrace")], input=archive.stdout, check=True)
     return folder
@@ -39,15 +48,16 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Machine:
     """A machine on which parts of two versions run."""
 
-    def __init__(self, folder: Path, before: Path) -> None:
+    def __init__(self, folder: Path, before: Path, **stores: object) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         ports = free_ports(4)
         self.at = {name: f"127.0.0.1:{port}" for name, port in zip(("gateway", "scheduler", "delay", "store"), ports)}  # noqa: B905
         config = folder / "config"
         config.mkdir()
         for name in ("gateway", "scheduler", "delay"):
             (config / f"{name}.yaml").write_text(f"listen: {self.at[name]}\n")
-        (config / "stores.yaml").write_text(f"listen: {self.at['store']}\n")
+        (config / "stores.yaml").write_text(json.dumps({"listen": self.at["store"], **stores}))
         (config / "worker.yaml").write_text("executors: 1\n")
         self.common = ("--config", str(config))
         self.tailer = folder / "queue.yaml"
@@ -129,3 +139,19 @@ def test_parts_are_replaced_one_by_one_and_work_goes_on(tmp_path: Path, before: 
             assert greeted(client, "last") == "Hello, last!"
     finally:
         del os.environ["TAILRACE_RUN_DIR"]
+
+
+@pytest.mark.long(minutes=0.7)
+def test_parts_of_the_version_before_work_over_a_new_store_server_on_postgresql(
+    tmp_path: Path, before: Path, postgres_server: str, postgres_schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a store server of this version, whose schema no part of the version before knows
+    monkeypatch.setenv("TAILRACE_RUN_DIR", str(tmp_path / "run"))
+    there = {"engine": "postgres", "url": postgres_server, "schema": postgres_schema}
+    machine = Machine(tmp_path, before, durability="relaxed", queue=there, state=there)
+    # When all others are of that version, then work goes on; and likewise when the ends are replaced, or the middle
+    for new in ((), ("worker", "scheduler"), ("gateway", "tailer", "delay")):
+        parts = ("gateway", "delay", "scheduler", "tailer", "worker")
+        versions = {part: "new" if part in new else "old" for part in parts}
+        with machine.running(store="new", **versions), machine.client() as client:
+            assert greeted(client, "Ann") == "Hello, Ann!", versions

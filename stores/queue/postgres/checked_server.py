@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 
 from ....foundation.clock import Clock
 from ...config import StoresConfig
+from ...postgres.fleet import refuse_another_fleet
 from ...postgres.migrations.migrate import require
 from ...postgres.server import PostgresServer, refuse_unsafe
 from ..server_clock import ServerClock
@@ -20,7 +21,8 @@ from .options import PostgresQueueOptions
 
 
 class CheckedPostgres:
-    """A server that is looked at with each new connection. `time` is µs instead of the server's clock, or None."""
+    """A server that is looked at with each new connection. `time` is µs instead of the server's clock, or None; `fleet`
+    is that of this process, empty where it has none."""
 
     def __init__(
         self,
@@ -29,6 +31,7 @@ class CheckedPostgres:
         wait: float,
         clock: Clock,
         time: Callable[[], int | None],
+        fleet: str = "",
     ) -> None:
         self.server = PostgresServer(options, self._prepare)
         self.home = PostgresIdentity(options.db_schema, options.server, wait, clock)
@@ -37,6 +40,7 @@ class CheckedPostgres:
         self.time = time
         self._schema = options.db_schema
         self._relaxed = config.durability == "relaxed"
+        self._fleet = fleet
         self._checked = False
 
     async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
@@ -53,5 +57,6 @@ class CheckedPostgres:
         await refuse_unsafe(connection, self.server.name, durable=not self._relaxed)
         if not self._checked:
             await require(connection, self._schema, bound)
+            await refuse_another_fleet(connection, self._schema, f"the queue on {self.server.name}", self._fleet)
             self._checked = True
         await self.home.look(connection)

@@ -57,7 +57,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 class PostgresQueue:
     """A Queue in a schema of its own. `wait` is the lease of a source, seconds: for so long nothing is leased on a
-    server that was put back or promoted. `store_time` is for tests: µs instead of the server's clock."""
+    server that was put back or promoted. `fleet`: that of this process, empty where it has none. `store_time` is for
+    tests: µs instead of the server's clock."""
 
     def __init__(
         self,
@@ -66,12 +67,13 @@ class PostgresQueue:
         clock: Clock = SYSTEM_CLOCK,
         *,
         wait: float = 40.0,
+        fleet: str = "",
         store_time: Callable[[], int] | None = None,
     ) -> None:
         self._config = config or StoresConfig()
         self._clock = clock
         self._time: Callable[[], int | None] = store_time or (lambda: None)
-        self.ground = ground = CheckedPostgres(options, self._config, wait, clock, self._time)
+        self.ground = ground = CheckedPostgres(options, self._config, wait, clock, self._time, fleet)
         self._home, self._kinds, self._rows, self._read = ground.home, ground.kinds, ground.rows, ground.read
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._ids, self._out = Ids(0), ClaimsOut()

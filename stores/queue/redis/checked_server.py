@@ -10,6 +10,7 @@ from typing import Any
 from ....foundation.clock import Clock
 from ....model.errors import ConfigError, NotConnected
 from ...config import StoresConfig
+from ...redis.fleet import refuse_another_fleet
 from ...redis.server import RedisServer, Script
 from ..server_clock import ServerClock
 from .identity import RedisIdentity
@@ -23,7 +24,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 class CheckedRedis:
     """A server that is looked at before it is used. `base` begins the name of each key; `time` is µs instead of the
-    server's clock, or -1."""
+    server's clock, or -1; `fleet` is that of this process, empty where it has none."""
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class CheckedRedis:
         wait: float,
         clock: Clock,
         time: Callable[[], int],
+        fleet: str = "",
     ) -> None:
         self.server = server
         self.base = base
@@ -44,6 +46,7 @@ class CheckedRedis:
         self.time = time
         self.options = options
         self._durability = config.durability
+        self._fleet = fleet
         self._trusted = False  # it was looked at, and was good
 
     async def ready(self) -> None:
@@ -53,6 +56,9 @@ class CheckedRedis:
             return
         try:
             promised = await profile(self.server, self.base, durability=self._durability, cluster=self.options.cluster)
+            await refuse_another_fleet(
+                self.server, f"{self.base}meta", f"the queue {self.options.prefix!r}", self._fleet
+            )
         except ConfigError as error:
             if self._trusted:
                 raise NotConnected(str(error)) from None

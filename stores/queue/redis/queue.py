@@ -62,7 +62,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 class RedisQueue:
     """A Queue under a prefix. `wait` is the lease of a source, seconds: for so long nothing is leased on a server that
-    was promoted or put back. `clients` and `store_time` (µs instead of the server's clock) are for tests."""
+    was promoted or put back. `fleet`: that of this process, empty where it has none. `clients` and
+    `store_time` (µs instead of the server's clock) are for tests."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class RedisQueue:
         clock: Clock = SYSTEM_CLOCK,
         *,
         wait: float = 40.0,
+        fleet: str = "",
         clients: Callable[[], tuple[Any, Any]] | None = None,
         store_time: Callable[[], int] | None = None,
     ) -> None:
@@ -82,7 +84,7 @@ class RedisQueue:
             clients = clients or (lambda: (cluster_client(options, self.base), cluster_client(options, self.base)))
         self._server = RedisServer(options, 0.0, clients)
         self._time: Callable[[], int] = store_time or (lambda: -1)
-        self._ground = CheckedRedis(self._server, self.base, options, self._config, wait, clock, self._time)
+        self._ground = CheckedRedis(self._server, self.base, options, self._config, wait, clock, self._time, fleet)
         self._home, self._kinds = self._ground.home, self._ground.kinds
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._poller = Poller(options.poll_interval, RedisPollers(self._server, self.base))

@@ -249,7 +249,7 @@ async def test_a_store_of_another_fleet_is_refused(door: Door, tmp_path: Path, m
     other = Fleet(tmp_path / "other", monkeypatch, "f2")
     with (
         other.as_(other.issue("gateway")),
-        pytest.raises(ConfigError, match="the store is of fleet f1, and this gateway"),
+        pytest.raises(ConfigError, match="the store is of fleet f1, and this is fleet f2"),
     ):
         await door.stores.gateway().start()
     renewed = Fleet(tmp_path / "renewed", monkeypatch, "f1")  # another authority of the same fleet
