@@ -24,6 +24,7 @@ from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.units import duration_text
 from ..sdk.argument_schema import LONGEST
 from ..stores.control.control import Control
+from ..stores.control.rules.newer import stands
 from ..stores.spool.spool import RememberedFunctions
 from ..wire.convert import function_from_wire, function_to_wire
 from ..wire.gateway_messages import snapshot_to_wire
@@ -314,7 +315,8 @@ class ControlDesk:
 
     async def refresh(self) -> None:
         """After a write, so that whoever made it finds it in whatever they ask next."""
-        self._take(await self._control.snapshot())
+        before = self._snapshot.version
+        self._take(await self._control.snapshot(), before)
         await self._remember()
 
     async def _remember(self) -> None:
@@ -329,9 +331,9 @@ class ControlDesk:
         else:
             self._remembered = functions
 
-    def _take(self, snapshot: Snapshot) -> None:
-        """Versions only rise here: the follower may bring one that a write has overtaken."""
-        if snapshot.version <= self._snapshot.version and snapshot.version:
+    def _take(self, snapshot: Snapshot, before: int) -> None:
+        """`before`: the version that was known when it began to read. What the follower brings may be overtaken."""
+        if not stands(snapshot, before, self._snapshot):
             return
         self._snapshot = snapshot
         self._functions.replace(snapshot.functions)
@@ -347,7 +349,8 @@ class ControlDesk:
             try:
                 if self._until_end() <= 0:
                     await self._control.end_gates()
-                snapshot = await self._control.wait(self._snapshot.version, min(WAIT, max(PAUSE, self._until_end())))
+                before = self._snapshot.version
+                snapshot = await self._control.wait(before, min(WAIT, max(PAUSE, self._until_end())))
                 away = False
             except Unavailable as error:
                 if not away:
@@ -360,7 +363,7 @@ class ControlDesk:
                 await asyncio.sleep(PAUSE)
                 continue
             if snapshot is not None:
-                self._take(snapshot)
+                self._take(snapshot, before)
                 await self._remember()
 
     def _until_end(self) -> float:
