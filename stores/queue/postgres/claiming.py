@@ -250,6 +250,10 @@ class PostgresClaiming:
             self._tell()
         return True
 
+    async def end_over(self) -> None:
+        """Ends leases that are over though nobody claims: those of a worker that died may be all that there is."""
+        self._soonest = await self._end_leases()
+
     async def _end_leases(self) -> int:
         """Ends those that are over. Until when the next one runs (the server's time); BLOCKED: the next poll sees it.
         How late it is is heard first, so that a clock that was set forward ends none, and they end by that time."""
@@ -262,6 +266,8 @@ class PostgresClaiming:
             [(_, soonest, ended, troubles)] = await self._ground.rows(call.END_LEASES, (moment, True), about)
             if troubles:
                 _LOG.warning("%s: some leases could not be ended now: %s", self._ground.server.name, troubles)
+            if ended:
+                self.changed()
             if ended and soonest is not None:  # there may be more that are over
                 return int(soonest)
         # What somebody else holds, or what may not end yet, is over already.

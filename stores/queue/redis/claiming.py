@@ -66,15 +66,10 @@ class RedisClaiming:
             if not isinstance(found, float) or found >= 0:
                 return found
         while True:
-            asked = self._clock.monotonic()
-            why, *answer = await self._ground.run(LOOK, *self._home.words, about="a look at what is due")
-            if why in (MOVED, QUIET):
-                return await self._not_now(why, *answer)
-            moment, later, lease, due = answer
-            self._home.heard()
-            self._looked = asked
-            if self._ground.time() < 0:
-                self._server_clock.told(moment, asked)
+            asked, found = self._clock.monotonic(), await self._look_around()
+            if isinstance(found, float):
+                return found
+            moment, later, lease, due = found
             if not lease or float(lease) > moment or not await self.end_leases(moment):
                 break
         # What may not end yet is looked at with the next poll.
@@ -83,6 +78,30 @@ class RedisClaiming:
         pause = (min(float(later or math.inf), ending) - moment) / 1e6
         self._until = asked + min(pause, self._poller.own_interval)
         return await self._claim(demand, gates, seconds, pause)
+
+    async def _look_around(self) -> tuple[int, Any, Any, bytes] | float:
+        """The server's time, when something more is due, when the first lease ends, and which lanes have something due;
+        or seconds for which nothing may be asked."""
+        asked = self._clock.monotonic()
+        why, *answer = await self._ground.run(LOOK, *self._home.words, about="a look at what is due")
+        if why in (MOVED, QUIET):
+            return await self._not_now(why, *answer)
+        moment, later, lease, due = answer
+        self._home.heard()
+        self._looked = asked
+        if self._ground.time() < 0:
+            self._server_clock.told(moment, asked)
+        return moment, later, lease, due
+
+    async def end_over(self) -> None:
+        """Ends leases that are over though nobody claims: those of a worker that died may be all that there is."""
+        await self._ground.ready()
+        while not isinstance(found := await self._look_around(), float):
+            moment, _, lease, due = found
+            await self._told_due(due)
+            if not lease or float(lease) > moment or not await self.end_leases(moment):
+                break
+            self.changed()
 
     async def _claim(self, demand: Demand, gates: ShutLanes, seconds: float, pause: float) -> Found:
         for _ in range(TRIES):

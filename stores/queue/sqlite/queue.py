@@ -39,7 +39,7 @@ from ..making_way import MakingWay
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import kinds_of, span
 from .ageing import ages
-from .claims import renew
+from .claims import end_leases, renew
 from .clocks import close_clock, keep_time, note_wall, open_clock
 from .collect import SqliteCollecting
 from .find import COLUMNS, find
@@ -354,12 +354,14 @@ class SqliteQueue:
         return folded(memory.kinds.lanes, rows)
 
     async def sweep(self) -> int:
-        """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""
-        memory = self._opened()
+        """Ends leases that are over; forgets some of what ended beyond the retention, and returns how many."""
+        memory, asked = self._opened(), self._monotonic()
 
         def look_around(connection: sqlite3.Connection) -> None:
-            """What is to be done though nobody may lease."""
-            now, _ = self._keep_time(connection)
+            """What is to be done though nobody may lease. What renews comes before, or after the wait for this."""
+            now, monotonic = self._keep_time(connection)
+            if self.quiet_until <= self._clock.monotonic():
+                end_leases(connection, memory, now, monotonic, monotonic - asked)
             self._collect(connection, now=True)
             note_wall(connection, self._memory, now)
 
@@ -367,10 +369,8 @@ class SqliteQueue:
         ended = sum(memory.counts[state] for state in TERMINAL)
         (beside,) = await self._file.read(lambda connection: connection.execute("SELECT bytes FROM history").fetchone())
         excess = ended - kept(self._config.keep_ended, ended, ended * ROW + beside, self._config.history_bytes)
-        now = self._now()
-        oldest = now - int(self._config.retention * 1e6)
-        # An item ended after it was made, and its id says when (unless the clock was ahead then): younger ones need no
-        # look.
+        oldest = (now := self._now()) - int(self._config.retention * 1e6)
+        # An item ended after its id says that it was made (unless the clock was ahead then): younger ones need no look.
         told = memory.ids.last < first_id((now + STEP) // 1000)
         before = first_id(oldest // 1000) if excess <= 0 and told else (1 << 63) - 1
         gone: list[int] = []
