@@ -12,6 +12,7 @@ from ....model.claim import Leased, Settle, State
 from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
 from ..gates import ShutLanes
+from ..late_ends import LateEnds
 from ..poller import Found, LookResult, Poller
 from ..server_clock import JUMP
 from .checked_server import CheckedRedis
@@ -47,6 +48,7 @@ class RedisClaiming:
         self._turn = 0  # claims so far
         self.due: set[int] = set()  # lanes that have something due, as far as this process knows
         self._looked = -math.inf  # monotonic, of the last look at what others changed
+        self._late_ends = LateEnds()
         self._until = -math.inf  # monotonic; before it nothing that this process knows of is due outside of `due`
 
     def are_due(self, lanes: Iterable[int]) -> None:
@@ -96,12 +98,15 @@ class RedisClaiming:
     async def end_over(self) -> None:
         """Ends leases that are over though nobody claims: those of a worker that died may be all that there is."""
         await self._ground.ready()
-        while not isinstance(found := await self._look_around(), float):
-            moment, _, lease, due = found
-            await self._told_due(due)
-            if not lease or float(lease) > moment or not await self.end_leases(moment):
-                break
-            self.changed()
+        found = await self._look_around()
+        if isinstance(found, float):
+            return
+        moment, _, lease, due = found
+        await self._told_due(due)
+        behind = self._late_ends.behind(moment)
+        if lease and float(lease) <= moment - behind:
+            while await self.end_leases(moment, behind):
+                self.changed()
 
     async def _claim(self, demand: Demand, gates: ShutLanes, seconds: float, pause: float) -> Found:
         for _ in range(TRIES):
@@ -157,12 +162,12 @@ class RedisClaiming:
         await self._ground.look_again()
         return 0.01
 
-    async def end_leases(self, moment: int) -> int:
-        """Ends those that are over by the server's clock and by ours; how many."""
+    async def end_leases(self, moment: int, behind: int = 0) -> int:
+        """Ends those that were over so many µs ago by the server's clock and by ours; how many."""
         if self._ground.time() >= 0:
-            latest = moment
+            latest = moment - behind
         elif self._server_clock.leases_may_end:
-            latest = int(self._server_clock.about() + JUMP * 1e6)
+            latest = int(self._server_clock.about() + JUMP * 1e6) - behind
         else:
             return 0
         ended, troubles = await self._ground.run(END_LEASES, latest, CLAIMS, about="the end of leases")

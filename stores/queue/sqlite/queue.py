@@ -33,6 +33,7 @@ from ..ageing import folded
 from ..gates import ShutLanes
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
+from ..late_ends import LateEnds
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
 from ..making_way import MakingWay
@@ -80,7 +81,7 @@ class SqliteQueue:
         self._clock = clock
         self._memory = Memory(MakingWay(self._config.busy_share))
         self._keeps_time = False  # the file's lease clock is this run's
-        self._swept = 0
+        self._swept, self._late_ends = 0, LateEnds()
         self._tallying = asyncio.Lock()
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._outbox = SqliteCollecting(self._config.max_waiting, self._config.max_payload)
@@ -355,13 +356,13 @@ class SqliteQueue:
 
     async def sweep(self) -> int:
         """Ends leases that are over; forgets some of what ended beyond the retention, and returns how many."""
-        memory, asked = self._opened(), self._monotonic()
+        memory = self._opened()
 
         def look_around(connection: sqlite3.Connection) -> None:
-            """What is to be done though nobody may lease. What renews comes before, or after the wait for this."""
+            """What is to be done though nobody may lease."""
             now, monotonic = self._keep_time(connection)
             if self.quiet_until <= self._clock.monotonic():
-                end_leases(connection, memory, now, monotonic, monotonic - asked)
+                end_leases(connection, memory, now, monotonic, self._late_ends.behind(monotonic))
             self._collect(connection, now=True)
             note_wall(connection, self._memory, now)
 
