@@ -36,6 +36,7 @@ from .rules.confirmations import Confirmations
 from .rules.gate_to_resume import no_gate
 from .rules.highest import HighestPriorities
 from .rules.tokens import KnownTokens
+from .snapshot_size import check_functions, check_quotas_fit
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
@@ -180,6 +181,7 @@ class ControlDesk:
                 ) from None
             _check_name("function", spec.name)
             specs.append(self._followed(spec))
+        check_functions(self._snapshot, specs)
         await self._control.register(specs)
         await self.refresh()
         return pb.RegisterFunctionsReply()
@@ -239,6 +241,7 @@ class ControlDesk:
     async def apply_quotas(self, change: QuotaChange) -> int:
         """Replaces all quotas, as one version, with who and why."""
         check_quotas(change.quotas)
+        check_quotas_fit(self._snapshot, change.quotas)
         self._check_reserves(change.quotas)
         _check_texts(("who", change.who), ("why", change.why))
         change = replace(change, at=self._clock.wall())
@@ -260,6 +263,7 @@ class ControlDesk:
         for _ in range(TRIES):
             known = await self._control.snapshot()
             quotas = with_changes(known.quotas, changed)
+            check_quotas_fit(known, quotas)
             self._check_reserves(quotas)
             if sorted(known.quotas, key=lambda each: each.key) == quotas:
                 return known.version

@@ -68,10 +68,10 @@ class RedisClaiming:
             if not isinstance(found, float) or found >= 0:
                 return found
         while True:
-            asked, found = self._clock.monotonic(), await self._look_around()
-            if isinstance(found, float):
-                return found
-            moment, later, lease, due = found
+            asked, told = self._clock.monotonic(), await self._look_around()
+            if isinstance(told, float):
+                return told
+            moment, later, lease, due = told
             if not lease or float(lease) > moment or not await self.end_leases(moment):
                 break
         # What may not end yet is looked at with the next poll.
