@@ -34,7 +34,7 @@ def _check(known: Snapshot, wanted: Snapshot, what: str) -> None:
     if size > MOST and size > snapshot_to_wire(known).ByteSize():  # what makes it smaller is taken
         raise InvalidRequest(
             f"with {what} all that is in force would be {size / (1 << 20):.1f} MiB ({len(wanted.functions):,} "
-            f"functions with their arguments, {len(wanted.quotas):,} quotas), and at most {MOST >> 20} MiB reach the schedulers: "
-            "register fewer functions, with shorter descriptions of their arguments, or say more of each quota with "
-            "`per: tenant`"
+            f"functions with their arguments, {len(wanted.quotas):,} quotas), and at most {MOST >> 20} MiB reach the "
+            "schedulers: register fewer functions, with shorter descriptions of their arguments, or say more with each "
+            "quota (`per: tenant`)"
         )
