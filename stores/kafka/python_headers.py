@@ -12,19 +12,19 @@ from typing import Any
 from kafka.record.default_records import DefaultRecordBatch
 
 
-class _Slice(bytearray):
+class _LenientSlice(bytearray):
     """Bytes that are a text whatever they are."""
 
     def decode(self, encoding: str = "utf-8", errors: str = "backslashreplace") -> str:
         return super().decode(encoding, "backslashreplace")
 
 
-class _Batch(bytearray):
+class _LenientBatch(bytearray):
     """A batch whose slices are such bytes."""
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
-        return _Slice(found) if isinstance(key, slice) else found
+        return _LenientSlice(found) if isinstance(key, slice) else found
 
 
 def _reading_all(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,7 +32,7 @@ def _reading_all(read: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return read(batch, *arguments)
         except UnicodeDecodeError:  # before it moved on behind the record
-            plain, batch._buffer = batch._buffer, _Batch(batch._buffer)
+            plain, batch._buffer = batch._buffer, _LenientBatch(batch._buffer)
             try:
                 return read(batch, *arguments)
             finally:
