@@ -10,7 +10,7 @@ from typing import Any
 from ..foundation import loop, otel, telemetry
 from ..foundation.lifecycle import Part
 from ..model.errors import TailraceError, UserError
-from ..sdk.discovery import GATEWAY_VARIABLE
+from ..sdk.discovery import functions_clients_of
 from ..wire.threads import few_threads
 from .interpreter import loading, settle_in
 from .running import Signals, run, say_ready, watch_lifeline
@@ -41,8 +41,8 @@ def main() -> None:
         if name == "worker":  # before anything is loaded that a guard has no use for
             from ..runtime.guarding import under_guard
 
-            if gateway := told["settings"].get("gateway"):  # clients in functions are of this platform
-                os.environ.setdefault(GATEWAY_VARIABLE, gateway)
+            if gateway := told["settings"].get("gateway"):
+                functions_clients_of(gateway)
             guard = under_guard()
         with loading():  # of the part's own world only
             from .parts import from_data

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Seconds after which a part that is not ready has failed; of a worker, besides what its modules may take to load.
 READY_WITHIN, READY_BESIDES = 60.0, 30.0
+#: Seconds that a worker waits to be ready until the gateway knows its functions; one that is away is not waited for.
+REGISTERED_WITHIN = 2.0
 
 
 class PartSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", forbid_unknown_fields=True):
@@ -160,7 +162,8 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
         loaded, sizes = load_functions(self.modules), self.directory.lease_sizes(self.heartbeat)
 
         def make(before: Worker | None) -> Worker:
-            return Worker(config, loaded, self.schedulers, self.gateway, sizes, guard=guard)
+            within = REGISTERED_WITHIN
+            return Worker(config, loaded, self.schedulers, self.gateway, sizes, guard=guard, registered_within=within)
 
         return measured(Remade(make, _telling(self.gateway)), config.metrics_listen)
 

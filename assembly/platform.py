@@ -91,7 +91,12 @@ class Platform:
     def _ready(self, child: Child) -> None:
         for part, address in child.ready["addresses"].items():
             self._ports[part] = address  # a part that is started again keeps its address
-        self._on_event(child.name, "ready", f"pid {child.pid} {child.ready['address']}".rstrip())
+        later = "(functions: once the worker is ready)" if child.name == "node" and self._awaits_worker else ""
+        self._on_event(child.name, "ready", f"pid {child.pid} {child.ready['address']} {later}".rstrip())
+
+    @property
+    def _awaits_worker(self) -> bool:
+        return bool(self._functions) and self._worker.child is None
 
     def _died(self, name: str, why: str) -> None:
         self._on_event(name, "died", why)

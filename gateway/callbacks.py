@@ -21,7 +21,7 @@ from ..model.demand import Cell, Demand
 from ..model.errors import TailraceError
 from ..model.outcome import Outcome
 from ..model.plain_text import plain
-from ..model.priority import DEFAULT_PRIORITY
+from ..model.priority import Priority
 from ..model.tries import Try, added
 from ..model.workload import NO_EXTRA
 from ..stores.dead_letters.dead_letters import DeadLetters
@@ -124,7 +124,7 @@ class Callbacks:
         if len(self._out) >= MOST:
             await asyncio.wait(self._out, return_when=asyncio.FIRST_COMPLETED)
         free = MOST - len(self._out)
-        demand = Demand({Cell(CALLBACK, int(DEFAULT_PRIORITY)): free}, frozenset(), free)
+        demand = Demand({Cell(CALLBACK, int(level)): free for level in Priority}, frozenset(), free)
         try:
             leased = await self._queue.lease(demand, LEASE, WAIT)
         except TailraceError as error:

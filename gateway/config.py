@@ -106,7 +106,8 @@ class GatewayConfig(BaseModel):
                          beyond it Overloaded; 0: nothing is spooled
     spool_bytes          their payload bytes (512 MiB)
     act_retention        how long acts of operators are kept (a year, and never more than the last million)
-    spool_retention      how long it is known what became of a spooled id (7 days, as long as the queue knows its own)
+    spool_retention      how long it is known what became of a spooled id, from when it was brought over or is due (7
+                         days, as long as the queue knows its own)
     store_patience       seconds that a store apart gets to answer a submission before it counts as away (2 s: a healthy
                          one takes milliseconds, and a client waits 10 s)
     service_levels       what work of each priority may take before `tailrace alerts` says so. Here, as the gateway is

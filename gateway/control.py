@@ -24,6 +24,7 @@ from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.units import duration_text
 from ..sdk.argument_schema import LONGEST
 from ..stores.control.control import Control
+from ..stores.control.rules.newer import stands
 from ..stores.fleets import refuse_another
 from ..stores.spool.spool import RememberedFunctions
 from ..wire.convert import function_from_wire, function_to_wire
@@ -36,6 +37,7 @@ from .rules.confirmations import Confirmations
 from .rules.gate_to_resume import no_gate
 from .rules.highest import HighestPriorities
 from .rules.tokens import KnownTokens
+from .snapshot_size import check_functions, check_quotas_fit
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
@@ -174,6 +176,7 @@ class ControlDesk:
                 ) from None
             _check_name("function", spec.name)
             specs.append(self._followed(spec))
+        check_functions(self._snapshot, specs)
         await self._control.register(specs)
         await self.refresh()
         return pb.RegisterFunctionsReply()
@@ -233,6 +236,7 @@ class ControlDesk:
     async def apply_quotas(self, change: QuotaChange) -> int:
         """Replaces all quotas, as one version, with who and why."""
         check_quotas(change.quotas)
+        check_quotas_fit(self._snapshot, change.quotas)
         self._check_reserves(change.quotas)
         _check_texts(("who", change.who), ("why", change.why))
         change = replace(change, at=self._clock.wall())
@@ -254,6 +258,7 @@ class ControlDesk:
         for _ in range(TRIES):
             known = await self._control.snapshot()
             quotas = with_changes(known.quotas, changed)
+            check_quotas_fit(known, quotas)
             self._check_reserves(quotas)
             if sorted(known.quotas, key=lambda each: each.key) == quotas:
                 return known.version
@@ -309,7 +314,8 @@ class ControlDesk:
 
     async def refresh(self) -> None:
         """After a write, so that whoever made it finds it in whatever they ask next."""
-        self._take(await self._control.snapshot())
+        before = self._snapshot.version
+        self._take(await self._control.snapshot(), before)
         await self._remember()
 
     async def _remember(self) -> None:
@@ -324,9 +330,9 @@ class ControlDesk:
         else:
             self._remembered = functions
 
-    def _take(self, snapshot: Snapshot) -> None:
-        """Versions only rise here: the follower may bring one that a write has overtaken."""
-        if snapshot.version <= self._snapshot.version and snapshot.version:
+    def _take(self, snapshot: Snapshot, before: int) -> None:
+        """`before`: the version that was known when it began to read. What the follower brings may be overtaken."""
+        if not stands(snapshot, before, self._snapshot):
             return
         self._snapshot = snapshot
         self._functions.replace(snapshot.functions)
@@ -342,7 +348,8 @@ class ControlDesk:
             try:
                 if self._until_end() <= 0:
                     await self._control.end_gates()
-                snapshot = await self._control.wait(self._snapshot.version, min(WAIT, max(PAUSE, self._until_end())))
+                before = self._snapshot.version
+                snapshot = await self._control.wait(before, min(WAIT, max(PAUSE, self._until_end())))
                 away = False
             except Unavailable as error:
                 if not away:
@@ -355,7 +362,7 @@ class ControlDesk:
                 await asyncio.sleep(PAUSE)
                 continue
             if snapshot is not None:
-                self._take(snapshot)
+                self._take(snapshot, before)
                 await self._remember()
 
     def _until_end(self) -> float:

@@ -56,6 +56,7 @@ class Worker:
     `schedulers` are addresses; each gets a session and an even share of the capacity. `gateway`: where the functions
     are registered (None: nowhere). start raises UserError when functions cannot be loaded.
     `process` makes an executor; a simulation has its own. `guard` is the process's own, where it has one (`guarding`).
+    `registered_within`: seconds that the start waits for the gateway to know the functions.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Worker:
         *,
         process: Callable[..., ExecutorProcess] | None = None,
         guard: Guarding | None = None,
+        registered_within: float = 0.0,
     ) -> None:
         if not schedulers:
             raise ConfigError("a worker needs the address of at least one scheduler, such as 127.0.0.1:8785")
@@ -87,6 +89,7 @@ class Worker:
         self._addresses = list(schedulers)
         self._gateway = gateway
         self._registration: asyncio.Task[None] | None = None
+        self._registered_within = registered_within
         self._sizes = sizes
         self._clock = clock
         self._leases = Leases()
@@ -123,7 +126,8 @@ class Worker:
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Ready when every executor is; schedulers and gateway may come up later."""
+        """Ready when every executor is, and the functions are registered: whoever submits when it hears so is known.
+        Schedulers and gateway may come up later."""
         await self._supervisor.start()
         for address in self._addresses:
             self._attach(address)
@@ -131,6 +135,8 @@ class Worker:
         if self._gateway is not None:
             specs = [function.announced() for function in self._registered]
             self._registration = self.duties.begin(register(self._gateway, self.name, specs), "register")
+            if self._registered_within:
+                await asyncio.wait([self._registration], timeout=self._registered_within)
 
     async def drain(self, timeout: float) -> None:
         """Takes nothing new, hands back what has not started, and lets running functions end for `timeout` seconds;

@@ -13,7 +13,7 @@ from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .returns import HELD, Returns
 from .rules.charges import Charges
-from .rules.closing import MOST_CLOSED, closes, kept, opens
+from .rules.closing import MOST_CLOSED, MOST_UNCLOSED_BACK, closes, kept, opens
 from .rules.explain import SENTENCES, Reason, limit_hold, limit_reason
 from .rules.flow import SESSION, Flow, Item
 from .rules.limit import UNLIMITED
@@ -26,7 +26,8 @@ LONGEST_BACK = 30.0
 
 
 class Closings:
-    """Closed flows. Invariant: `closed` names exactly the flows that are marked so, at most MOST_CLOSED."""
+    """Closed flows. Invariants: `closed` names exactly the flows that are marked so, at most MOST_CLOSED; of those that
+    found no place in it no more than MOST_UNCLOSED_BACK items went back since the last review."""
 
     def __init__(self, sleep: Sleep, shares: Shares, returns: Returns, charges: Charges) -> None:
         self._sleep = sleep
@@ -35,6 +36,7 @@ class Closings:
         self._charges = charges
         self._closed: dict[Flow, Closed] = {}
         self._seen: dict[Flow, None] = {}  # had too much at the last look: only what still has is closed
+        self._unclosed_back = 0
 
     @property
     def closed(self) -> Mapping[Flow, Closed]:
@@ -44,6 +46,7 @@ class Closings:
     def review(self, now: float, wall: float) -> bool:
         """Closes and opens; whether anything changed."""
         parts = self._shares.parts
+        self._unclosed_back = 0
         opened = [flow for flow in self._closed if opens(flow, parts.get(flow) or kept(flow), now)]
         for flow in opened:
             flow.closed = 0.0
@@ -74,8 +77,12 @@ class Closings:
             if not flow.closed and len(self._closed) < MOST_CLOSED:
                 self._mark(flow, SENTENCES[Reason.TURN], now, wall)
                 changed = True
-            if len(flow.items) > most(part):
-                self._returns.end(_beyond(flow, most(part)), HELD[Reason.TURN])
+            back = len(flow.items) - most(part)
+            if not flow.closed:
+                back = min(back, MOST_UNCLOSED_BACK - self._unclosed_back)
+                self._unclosed_back += max(0, back)
+            if back > 0:
+                self._returns.end(_beyond(flow, len(flow.items) - back), HELD[Reason.TURN])
         return changed
 
     def _send_back(self, flow: Flow, reach: int, now: float) -> None:

@@ -232,6 +232,8 @@ class Limits:
         # Limits do not count what waits for other work, and it goes on under them.
         parents = [each.open[ref][FLOW] for each in self._workers.values() for ref in each.parents]
         self.charges.forget({limit for flow in (*flows, *parents) for limit in flow.charges}, now)
+        if self.charges.unshare():
+            self._anew(now)
         return len(flows)
 
     def adapt(

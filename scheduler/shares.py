@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from .limits import Limits
 from .roster import Able, Roster, RosterFunction
 from .rules.flow import Flow
-from .rules.share import FLOWS, LEAST, LOOK, FlowPace, choice, paced, part, worth
+from .rules.share import FEWEST, FLOWS, LEAST, LOOK, FlowPace, choice, crowds, paced, part, worth
 
 
 class Shares:
@@ -28,10 +28,13 @@ class Shares:
         self._paces: dict[Flow, FlowPace] = {}
         self._looked_at = 0.0
         self._look_at = 0.0
+        self._least = LEAST  # items of a flow that is looked at
 
     def due(self, now: float) -> bool:
-        """Whether it is time for a look: only where costs are counted does anybody's turn matter."""
-        return now >= self._look_at and (self._limits.metering or bool(self.parts))
+        """Whether it is time for a look: where costs are counted anybody's turn matters, and what limits keep waiting
+        holds credit that others need, also while slots are idle."""
+        limits = self._limits
+        return now >= self._look_at and (limits.metering or bool(self.parts) or bool(limits.sleep.blocked))
 
     def look(self, now: float) -> bool:
         """Looks at all that waits, and puts right what it was charged; whether a function needs other credit."""
@@ -44,6 +47,7 @@ class Shares:
             self._paces |= paces
             self._divide(paces, former, wanted)
         self._look_at = now + LOOK * max(1.0, seen / FLOWS)
+        self._least = FEWEST if crowds(sum(wanted.values()), self._bound) else LEAST
         changed = False
         for function in self._roster.functions.values():
             if function.choice or function in wanted:
@@ -70,17 +74,17 @@ class Shares:
         """Flows of which much waits, and those that were looked at before and ran since, by the pools that they compete
         for; and how many flows there are in all. Of the others, which may be very many, nothing is to be closed."""
         found: defaultdict[Able, dict[Flow, None]] = defaultdict(dict)
-        settle, seen = self._limits.settle, 0
+        settle, metering, seen = self._limits.settle, self._limits.metering, 0
         for flow in self._waiting():
             seen += 1
-            if flow.running or flow.ended > flow.counted:
+            if metering and (flow.running or flow.ended > flow.counted):
                 settle(flow, now)
-            if len(flow.items) < LEAST and flow not in former:
+            if len(flow.items) < self._least and flow not in former:
                 wanted[flow.function] += len(flow.items)
             elif flow.function.alone is not None and flow.function.able is not None:
                 found[flow.function.able][flow] = None
         for flow, pace in former.items():
-            if flow.function.able is not None and (flow.running or flow.ended > pace.ended):
+            if metering and flow.function.able is not None and (flow.running or flow.ended > pace.ended):
                 found[flow.function.able][flow] = None
         return seen, found
 

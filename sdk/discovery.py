@@ -75,6 +75,12 @@ def find_gateways(argument: str | Sequence[str] | None = None, environment: Mapp
     return look("gateway", environment)
 
 
+def functions_clients_of(gateway: str) -> None:
+    """Clients in functions of this process, and of those it starts, are of this gateway, unless the environment names
+    another one."""
+    os.environ.setdefault(GATEWAY_VARIABLE, gateway)
+
+
 def find_gateway(argument: str | None = None, environment: Mapping[str, str] | None = None) -> str:
     """The first of them, for what talks to one gateway."""
     return find_gateways(argument, environment).addresses[0]

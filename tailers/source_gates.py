@@ -12,6 +12,7 @@ from ..foundation.logger import Logger
 from ..model.errors import TailraceError
 from ..model.limits import Snapshot
 from ..stores.control.control import Control
+from ..stores.control.rules.newer import stands
 
 log = Logger("tailrace.tailers")
 
@@ -26,36 +27,39 @@ class SourceGates:
     def __init__(self, control: Control | None, changed: Callable[[], None]) -> None:
         self._control = control
         self._changed = changed
-        self._version = -1
+        self._known = Snapshot(version=-1)
         self._paused: frozenset[str] = frozenset()
 
     def paused(self, source: str) -> bool:
         """Whether the tailer of a source reads nothing now."""
-        return source in self._paused or (self._control is not None and self._version < 0)
+        return source in self._paused or (self._control is not None and self._known.version < 0)
 
     async def look(self) -> None:
         """Reads them now. Raises what the store raises."""
         if self._control is not None:
-            self._take(await self._control.snapshot())
+            before = self._known.version
+            self._take(await self._control.snapshot(), before)
 
     async def follow(self) -> None:
         """Hears of every change, until cancelled."""
         while self._control is not None:
+            before = self._known.version
             try:
-                snapshot = await self._control.wait(self._version, WAIT)
+                snapshot = await self._control.wait(before, WAIT)
             except TailraceError as error:
                 log.warning("the gates of sources are not known, asking again", why=str(error))
                 await asyncio.sleep(PAUSE)
                 continue
             if snapshot is not None:
-                self._take(snapshot)
+                self._take(snapshot, before)
 
-    def _take(self, snapshot: Snapshot) -> None:
-        """Versions only rise here: whoever waits may bring one that a look has overtaken."""
-        if snapshot.version <= self._version:
+    def _take(self, snapshot: Snapshot, known_before: int) -> None:
+        """`known_before`: the version that was known when it began to read. Whoever waits may bring what a look has
+        overtaken."""
+        if not stands(snapshot, known_before, self._known):
             return
-        before, first = self._paused, self._version < 0
-        self._version = snapshot.version
+        before, first = self._paused, self._known.version < 0
+        self._known = snapshot
         self._paused = frozenset(gate.source for gate in snapshot.gates if gate.source and gate.action == "pause")
         if first or self._paused != before:
             self._changed()

@@ -11,7 +11,7 @@ import typer
 from ...foundation import terminal
 from ...foundation.clock import SYSTEM_CLOCK
 from ...foundation.terminal import GatewayAddress, Json, Why
-from ...model.errors import InvalidRequest
+from ...model.errors import InvalidRequest, Unavailable
 from ...model.job import TreePage
 from ...sdk import found_gateway
 from ..rules.job_outlook import outlook
@@ -174,13 +174,26 @@ def resume(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json 
 
 
 @job.command()
-def retry(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Make another job of the items that failed in one that is over. Prints its id."""
+def retry(
+    id: Id,
+    made: Annotated[
+        str, typer.Option("--as", metavar="ID", help="The other job's id: said again, it makes no further one.")
+    ] = "",
+    why: Why = "",
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Make another job of the items that failed in one that is over. Prints its id. Where the answer is lost it says by
+    which --as to ask again: that goes on with the same job, also if it is over by then."""
     from ...foundation.identity import whoami
     from ...sdk.job_calls import new_id
 
-    new = new_id()
-    found = found_gateway.ask(gateway, lambda client: client.retry_job(id, new, whoami(), why))
+    new = made or new_id()
+    try:
+        found = found_gateway.ask(gateway, lambda client: client.retry_job(id, new, whoami(), why))
+    except Unavailable:
+        terminal.complain(f"it may have been made all the same: `tailrace job retry {id} --as {new}` makes no other")
+        raise
     if as_json:
         terminal.show_json({**_row(found), "gathers_anew": found.anew})
         return

@@ -52,10 +52,10 @@ class _OfFunction(NamedTuple):
 class Charges:
     """The limits there are, and the reserves. Invariants: a quota that limits nothing has no limit here; a tenant pays
     the same limit of a quota for as long as it is remembered; of one quota at most `max_values` tenants have their own.
-    Of those that share one as many are remembered in `_sharing`, and go on to until nobody pays it; where that is full,
-    all do. `crowded` are the quotas of which no further tenant gets its own until one that nobody uses is forgotten.
-    What was worked out for a function or a tenant is remembered until quotas change or tenants are forgotten, so that a
-    kind that was never seen costs two look-ups."""
+    Of those that share one as many are remembered in `_sharing`, and go on to until nobody pays it or there are places
+    again (`unshare`); where that is full, all do. `crowded` are the quotas of which no further tenant gets its own
+    until one that nobody uses is forgotten. What was worked out for a function or a tenant is remembered until quotas
+    change or tenants are forgotten, so that a kind that was never seen costs two look-ups."""
 
     def __init__(self) -> None:
         self._quotas: dict[QuotaKey, Quota] = {}
@@ -279,10 +279,21 @@ class Charges:
         """Drops the limits of tenants that nobody uses and that are as good as new."""
         self._tenants.clear()
         self._functions.clear()
-        self.crowded.clear()
+        self.crowded = {key for key, sharing in self._sharing.items() if sharing}
         for values in self._per.values():
             for tenant in [tenant for tenant, limit in values.items() if limit not in used and limit.idle(now)]:
                 del values[tenant]
+
+    def unshare(self) -> bool:
+        """Whether there are places again for tenants that share a limit. All kinds are to be resolved anew then, and
+        what is out is counted anew: nobody has its own limit beside what it has of the shared one."""
+        found = [key for key, sharing in self._sharing.items() if sharing and self._has_places(key)]
+        for key in found:
+            self._sharing[key].clear()
+        return bool(found)
+
+    def _has_places(self, key: QuotaKey) -> bool:
+        return len(self._per.get(key, {})) < (self._quotas[key].max_values or USUAL_VALUES)
 
     def _of_function(self, function: str, now: float) -> _OfFunction:
         calls = self.downstreams(function)

@@ -18,8 +18,11 @@ LEAST = 16
 CONCURRENCY_AHEAD, RATE_AHEAD = 4, 2.0
 #: Seconds after which a closed flow is opened to see whether closing it is still right.
 LOOK_AGAIN = 10.0
-#: Closed flows at once, at most; what does not fit stays open.
+#: Closed flows at once, at most; what does not fit stays open. A tailer brings more of that as fast as it goes back, so
+#: between two looks no more than so many items do: enough that others find credit, and not a write for each of a
+#: backlog of millions.
 MOST_CLOSED = 1_000
+MOST_UNCLOSED_BACK = 128
 
 
 def kept(flow: Flow) -> int:

@@ -23,6 +23,8 @@ AHEAD, LEAST, EVEN = 1.0, 8, 0.25
 #: Multiples of that at which a flow is closed to the tailers, and those for which there is credit: more, so that one
 #: that has nearly all that starts leaves room for the first item of another.
 CLOSES, CREDIT = 2.0, 2.5
+#: One with fewer than so many is never looked at, however many flows there are: its part would be no less.
+FEWEST = 3
 #: Items beyond what workers hold, while nobody knows how many start.
 FIRST_CHOICE = 16
 #: Seconds between two looks, where at most so many flows wait; with more they are rarer, so that they cost the same.
@@ -58,6 +60,12 @@ def choice(worths: float, known: int, bound: int) -> int:
     """Items of a cell beyond what workers hold, when its flows are worth so many together; `known` is what it has."""
     wanted = min(bound, math.ceil(CREDIT * worths))
     return known if STEADY * known < wanted <= known else min(bound, steady(wanted))
+
+
+def crowds(worths: float, bound: int) -> bool:
+    """Whether there are so many flows that credit does not suffice for what each may have waiting here, little as that
+    is: then those that have little are looked at, too."""
+    return CREDIT * worths > bound
 
 
 def part(worth: float, worths: float, bound: int) -> int:

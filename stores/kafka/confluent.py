@@ -16,7 +16,7 @@ from confluent_kafka import admin as _admin
 from ..log.log import Bounds, Records
 from .client import MAX_MESSAGE, Append, Fetch, GroupMember, Place
 from .options import KafkaOptions
-from .records import headers_of, text_of, to_kafka, told
+from .records import UNREADABLE, headers_of, text_of, to_kafka, told
 
 T = TypeVar("T")
 #: Milliseconds that the broker keeps a request for records that are not there yet.
@@ -87,9 +87,18 @@ def columns_of(messages: Sequence[Any]) -> Records:
         [message.offset() for message in messages],
         [message.timestamp()[1] / 1000 for message in messages],
         [text_of(message.key()) for message in messages],
-        [told(headers_of(message.headers(), cache), message.value()) for message in messages],
+        [told(headers_of(_headers(message), cache), message.value()) for message in messages],
         [message.value() or b"" for message in messages],
     )
+
+
+def _headers(message: Any) -> Any:
+    """Those of a message. librdkafka's Python face gives none of them where a name is not UTF-8: then a header that
+    says so stands for all, since a record that cannot be read would stop its partition."""
+    try:
+        return message.headers()
+    except UnicodeDecodeError:
+        return [(UNREADABLE, b"1")]
 
 
 class ConfluentWriter:

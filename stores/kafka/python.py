@@ -18,6 +18,7 @@ from ..log.log import Records
 from .client import MAX_MESSAGE, Append, Fetch, Place
 from .client_log import listening
 from .options import KafkaOptions
+from .python_headers import read_all_names
 from .records import headers_of, text_of, to_kafka, told
 
 #: Partitions that a reader keeps open at once; those read longest ago are closed first.
@@ -27,6 +28,8 @@ POLL = 4096
 #: Milliseconds that the broker keeps a request for records that are not there yet.
 FETCH_WAIT = 100
 BATCH_BYTES = 1 << 19
+
+read_all_names()
 
 
 def made(make: Callable[..., Any], **settings: Any) -> Any:

@@ -8,6 +8,8 @@ from ...model.workload import Headers
 
 #: The header that says that a record had no value: on a compacted topic, that its key was deleted.
 TOMBSTONE = "kafka.tombstone"
+#: The header that stands for all of a record's where the client cannot read the name of one.
+UNREADABLE = "kafka.unreadable-headers"
 #: A name with a zero byte, which librdkafka would cut there, is written so, in hexadecimal.
 HEX = "tailrace.hex:"
 

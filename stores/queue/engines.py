@@ -18,8 +18,8 @@ class OpenQueue(Queue, Protocol):
         be reached now is tried again at each use. Harmless when open."""
 
     async def sweep(self) -> int:
-        """Forgets some of what is past its retention; how many items. Called now and then, and again while it forgets
-        some."""
+        """Ends leases that are over, and forgets some of what is past its retention; how many items. Called now and
+        then, and again while it forgets some."""
 
     async def close(self) -> None:
         """Closes what it has open. Harmless when closed."""

@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS left_spool (
     became TEXT NOT NULL,
     reason TEXT NOT NULL,
     cancelled INTEGER NOT NULL,
-    time REAL NOT NULL,
+    time REAL NOT NULL, -- when it left, or is due where that is later
     function TEXT NOT NULL,
     priority INTEGER NOT NULL,
     collection TEXT NOT NULL,
@@ -72,7 +72,8 @@ class SqliteSpool:
     """A Spool in one SQLite file, which its owner opens and closes; `open` comes after the file's.
 
     room       called in the writer before something is added; may refuse (Overloaded)
-    retention  seconds for which it is known what became of an id; most_kept: of so many at most
+    retention  seconds for which it is known what became of an id, from when it left or is due; most_kept: of so many at
+               most
     """
 
     def __init__(
@@ -202,19 +203,21 @@ class SqliteSpool:
         return await self._file.write(mark)
 
     def _leave(self, connection: sqlite3.Connection, pairs: Sequence[tuple[int, str]], reason: str) -> None:
-        """Moves rows out of what waits, in one step for all."""
-        text = json.dumps(pairs)
+        """Moves rows out of what waits, in one step for all. What is not due yet is known for the retention from then
+        on: it waits in the queue until that, which knows it as long."""
+        text, now = json.dumps(pairs), self._clock.wall()
         count, size = connection.execute(
             "SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled"
             " WHERE id IN (SELECT value ->> 0 FROM json_each(?))",
             (text,),
         ).fetchone()
         connection.execute(
-            "INSERT OR REPLACE INTO left_spool SELECT s.id, j.value ->> 1, ?, c.id IS NOT NULL, ?, s.function,"
+            "INSERT OR REPLACE INTO left_spool SELECT s.id, j.value ->> 1, ?, c.id IS NOT NULL,"
+            " iif(c.id IS NULL, max(?, s.due), ?), s.function,"
             " s.priority, s.collection, s.tenant, CASE WHEN ? <> '' AND c.id IS NULL THEN s.payload END"
             " FROM json_each(?) AS j JOIN spooled AS s ON s.id = j.value ->> 0"
             " LEFT JOIN cancelled_spool AS c ON c.id = s.id",
-            (reason, self._clock.wall(), reason, text),
+            (reason, now, now, reason, text),
         )
         for table in ("spooled", "moved_spool", "cancelled_spool"):
             connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT value ->> 0 FROM json_each(?))", (text,))

@@ -17,7 +17,7 @@ import sqlite3
 
 from ...model.ledger import LedgerPlace
 from ..ledger.text import entry_of, entry_text
-from ..ownership.epochs import next_epoch
+from ..ownership.epochs import EPOCHS_FROM, next_epoch
 from ..sqlite.identity import note_height
 
 #: Checkpoints and heads of ledgers that belong to an owner's row; a source's own counts have no epochs to rise.
@@ -34,6 +34,9 @@ def supersede(connection: sqlite3.Connection, wall: float, version: int = 0) -> 
     if version:
         note_height(connection, version)
         wall = max(wall, version / 1e6 + 1)
+    # Who knows a version of control that is not there any more hears of what is.
+    lifted = (int(wall) - EPOCHS_FROM,)
+    connection.execute("UPDATE control_version SET version = max(version + 1, ?)", lifted)
     (highest,) = connection.execute(
         "SELECT max(e) FROM (SELECT max(epoch) AS e FROM ownership"
         f" UNION ALL SELECT max(epoch) FROM checkpoint_sources WHERE {_CHECKPOINTS}"

@@ -19,6 +19,7 @@ from tailrace.testing.conformance.queue_callbacks import CallbackLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
+from tailrace.testing.conformance.queue_sweeps import SweepLaws
 
 ANY = Demand({Cell("f", 2): 1 << 20}, frozenset(), 1 << 20, 1 << 30)
 
@@ -31,7 +32,7 @@ class Engine(ServedQueue):
         super().__init__(PostgresQueue, options, durability="relaxed")
 
 
-class TestPostgresQueue(QueueLaws, CallbackLaws, RaceLaws, SearchLaws):
+class TestPostgresQueue(QueueLaws, CallbackLaws, RaceLaws, SearchLaws, SweepLaws):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

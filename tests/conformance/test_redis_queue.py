@@ -14,6 +14,7 @@ from tailrace.testing.conformance.queue_callbacks import NoCallbackLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
+from tailrace.testing.conformance.queue_sweeps import SweepLaws
 
 
 class Engine(ServedQueue):
@@ -30,7 +31,7 @@ class Engine(ServedQueue):
             await client.connection_pool.disconnect()
 
 
-class TestRedisQueue(QueueLaws, NoCallbackLaws, RaceLaws, SearchLaws):
+class TestRedisQueue(QueueLaws, NoCallbackLaws, RaceLaws, SearchLaws, SweepLaws):
     @pytest.fixture
     async def engine(self, redis_server: str) -> AsyncIterator[Engine]:
         engine = Engine(redis_server)

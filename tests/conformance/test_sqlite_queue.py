@@ -18,6 +18,7 @@ from tailrace.testing.conformance.queue_callbacks import CallbackLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
+from tailrace.testing.conformance.queue_sweeps import SweepLaws
 from tailrace.testing.conformance.queue_turns import DEPTH
 
 
@@ -53,7 +54,7 @@ class Engine:
         await self.open()
 
 
-class TestSqliteQueue(QueueLaws, CallbackLaws, RaceLaws, SearchLaws):
+class TestSqliteQueue(QueueLaws, CallbackLaws, RaceLaws, SearchLaws, SweepLaws):
     behind = DEPTH
 
     @pytest.fixture

@@ -16,6 +16,7 @@ from ..claims_beside import BesideSubmissions
 from ..gates import ShutLanes
 from ..hand_over import Taker
 from ..ids import id_text
+from ..late_ends import LateEnds
 from ..poller import Found, LookResult, Poller
 from . import statements as call
 from .bounds import LookBounds
@@ -66,6 +67,7 @@ class PostgresClaiming:
         self._takes_turns = False  # the index that turns need is there
         self._asked_turns = -math.inf  # monotonic, when that was asked last
         self._looked = -math.inf  # monotonic, of the last look at what others changed
+        self._late_ends = LateEnds()
         self._changes = 1  # times that something may have been stored in lanes that are not known
         self._seen = 0  # … when they were looked for last
         self._soonest = 0  # µs, when a lease may end that this process knows of
@@ -250,7 +252,11 @@ class PostgresClaiming:
             self._tell()
         return True
 
-    async def _end_leases(self) -> int:
+    async def end_over(self) -> None:
+        """Ends leases that are over though nobody claims: those of a worker that died may be all that there is."""
+        self._soonest = await self._end_leases(self._late_ends)
+
+    async def _end_leases(self, late: LateEnds | None = None) -> int:
         """Ends those that are over. Until when the next one runs (the server's time); BLOCKED: the next poll sees it.
         How late it is is heard first, so that a clock that was set forward ends none, and they end by that time."""
         asked, about = self._clock.monotonic(), "the end of leases"
@@ -258,10 +264,13 @@ class PostgresClaiming:
         [(moment, soonest, _, _)] = await self._ground.rows(call.END_LEASES, (given, False), about)
         if given is None:
             self._server_clock.told(moment, asked)
-        if soonest is not None and soonest <= moment and self._server_clock.leases_may_end:
-            [(_, soonest, ended, troubles)] = await self._ground.rows(call.END_LEASES, (moment, True), about)
+        latest = moment if late is None else moment - late.behind(moment)
+        if soonest is not None and soonest <= latest and self._server_clock.leases_may_end:
+            [(_, soonest, ended, troubles)] = await self._ground.rows(call.END_LEASES, (latest, True), about)
             if troubles:
                 _LOG.warning("%s: some leases could not be ended now: %s", self._ground.server.name, troubles)
+            if ended:
+                self.changed()
             if ended and soonest is not None:  # there may be more that are over
                 return int(soonest)
         # What somebody else holds, or what may not end yet, is over already.

@@ -301,9 +301,11 @@ class PostgresQueue:
         return ages(await self._read(call.AGEING, (self._time(),), "a look at how old what waits is"))
 
     async def sweep(self) -> int:
-        """Folds the counts and forgets what is past its retention; returns how many items. The owner calls it now and
-        then, and again while it forgets some."""
+        """Ends leases that are over, folds the counts and forgets what is past its retention; returns how many items.
+        The owner calls it now and then, and again while it forgets some."""
         try:
+            if self._quiet() <= 0:
+                await self._claiming.end_over()
             if await self._outbox.collect():
                 self._claiming.collected()
                 self._wake(anything=True)

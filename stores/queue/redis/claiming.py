@@ -12,6 +12,7 @@ from ....model.claim import Leased, Settle, State
 from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
 from ..gates import ShutLanes
+from ..late_ends import LateEnds
 from ..poller import Found, LookResult, Poller
 from ..server_clock import JUMP
 from .checked_server import CheckedRedis
@@ -47,6 +48,7 @@ class RedisClaiming:
         self._turn = 0  # claims so far
         self.due: set[int] = set()  # lanes that have something due, as far as this process knows
         self._looked = -math.inf  # monotonic, of the last look at what others changed
+        self._late_ends = LateEnds()
         self._until = -math.inf  # monotonic; before it nothing that this process knows of is due outside of `due`
 
     def are_due(self, lanes: Iterable[int]) -> None:
@@ -66,15 +68,10 @@ class RedisClaiming:
             if not isinstance(found, float) or found >= 0:
                 return found
         while True:
-            asked = self._clock.monotonic()
-            why, *answer = await self._ground.run(LOOK, *self._home.words, about="a look at what is due")
-            if why in (MOVED, QUIET):
-                return await self._not_now(why, *answer)
-            moment, later, lease, due = answer
-            self._home.heard()
-            self._looked = asked
-            if self._ground.time() < 0:
-                self._server_clock.told(moment, asked)
+            asked, told = self._clock.monotonic(), await self._look_around()
+            if isinstance(told, float):
+                return told
+            moment, later, lease, due = told
             if not lease or float(lease) > moment or not await self.end_leases(moment):
                 break
         # What may not end yet is looked at with the next poll.
@@ -83,6 +80,33 @@ class RedisClaiming:
         pause = (min(float(later or math.inf), ending) - moment) / 1e6
         self._until = asked + min(pause, self._poller.own_interval)
         return await self._claim(demand, gates, seconds, pause)
+
+    async def _look_around(self) -> tuple[int, Any, Any, bytes] | float:
+        """The server's time, when something more is due, when the first lease ends, and which lanes have something due;
+        or seconds for which nothing may be asked."""
+        asked = self._clock.monotonic()
+        why, *answer = await self._ground.run(LOOK, *self._home.words, about="a look at what is due")
+        if why in (MOVED, QUIET):
+            return await self._not_now(why, *answer)
+        moment, later, lease, due = answer
+        self._home.heard()
+        self._looked = asked
+        if self._ground.time() < 0:
+            self._server_clock.told(moment, asked)
+        return moment, later, lease, due
+
+    async def end_over(self) -> None:
+        """Ends leases that are over though nobody claims: those of a worker that died may be all that there is."""
+        await self._ground.ready()
+        found = await self._look_around()
+        if isinstance(found, float):
+            return
+        moment, _, lease, due = found
+        await self._told_due(due)
+        behind = self._late_ends.behind(moment)
+        if lease and float(lease) <= moment - behind:
+            while await self.end_leases(moment, behind):
+                self.changed()
 
     async def _claim(self, demand: Demand, gates: ShutLanes, seconds: float, pause: float) -> Found:
         for _ in range(TRIES):
@@ -138,12 +162,12 @@ class RedisClaiming:
         await self._ground.look_again()
         return 0.01
 
-    async def end_leases(self, moment: int) -> int:
-        """Ends those that are over by the server's clock and by ours; how many."""
+    async def end_leases(self, moment: int, behind: int = 0) -> int:
+        """Ends those that were over so many µs ago by the server's clock and by ours; how many."""
         if self._ground.time() >= 0:
-            latest = moment
+            latest = moment - behind
         elif self._server_clock.leases_may_end:
-            latest = int(self._server_clock.about() + JUMP * 1e6)
+            latest = int(self._server_clock.about() + JUMP * 1e6) - behind
         else:
             return 0
         ended, troubles = await self._ground.run(END_LEASES, latest, CLAIMS, about="the end of leases")

@@ -266,10 +266,12 @@ class RedisQueue:
         return await reports.ageing(self._server, self.base, self._kinds, self._time())
 
     async def sweep(self) -> int:
-        """Forgets what is past its retention, a bounded number at each call; returns how many."""
+        """Ends leases that are over; forgets what is past its retention, a bounded number, and returns how many."""
         keep = min(self._config.keep_ended, self._config.history_bytes // ROW)
         bounds = (int(self._config.retention * 1e6), keep, SWEEP_ITEMS)
         try:
+            if self._quiet() <= 0:
+                await self._claiming.end_over()
             gone = int(await self._ground.run(SWEEP, *bounds, about="a sweep"))
             if not gone:
                 await self._mender.look(self._time())

@@ -32,6 +32,7 @@ from ..ageing import folded
 from ..gates import ShutLanes
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
+from ..late_ends import LateEnds
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
 from ..making_way import MakingWay
@@ -39,7 +40,7 @@ from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Subm
 from ..search_bounds import kinds_of, span
 from . import reports
 from .ageing import ages
-from .claims import renew
+from .claims import end_leases, renew
 from .clocks import close_clock, keep_time, note_wall, open_clock
 from .collect import SqliteCollecting
 from .find import COLUMNS, find
@@ -80,7 +81,7 @@ class SqliteQueue:
         self._clock = clock
         self._memory = Memory(MakingWay(self._config.busy_share))
         self._keeps_time = False  # the file's lease clock is this run's
-        self._swept = 0
+        self._swept, self._late_ends = 0, LateEnds()
         self._tallying = asyncio.Lock()
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._outbox = SqliteCollecting(self._config.max_waiting, self._config.max_payload)
@@ -349,12 +350,14 @@ class SqliteQueue:
         return folded(memory.kinds.lanes, rows)
 
     async def sweep(self) -> int:
-        """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""
+        """Ends leases that are over; forgets some of what ended beyond the retention, and returns how many."""
         memory = self._opened()
 
         def look_around(connection: sqlite3.Connection) -> None:
             """What is to be done though nobody may lease."""
-            now, _ = self._keep_time(connection)
+            now, monotonic = self._keep_time(connection)
+            if self.quiet_until <= self._clock.monotonic():
+                end_leases(connection, memory, now, monotonic, self._late_ends.behind(monotonic))
             self._collect(connection, now=True)
             note_wall(connection, self._memory, now)
 
@@ -362,10 +365,8 @@ class SqliteQueue:
         ended = sum(memory.counts[state] for state in TERMINAL)
         (beside,) = await self._file.read(lambda connection: connection.execute("SELECT bytes FROM history").fetchone())
         excess = ended - kept(self._config.keep_ended, ended, ended * ROW + beside, self._config.history_bytes)
-        now = self._now()
-        oldest = now - int(self._config.retention * 1e6)
-        # An item ended after it was made, and its id says when (unless the clock was ahead then): younger ones need no
-        # look.
+        oldest = (now := self._now()) - int(self._config.retention * 1e6)
+        # An item ended after its id says that it was made (unless the clock was ahead then): younger ones need no look.
         told = memory.ids.last < first_id((now + STEP) // 1000)
         before = first_id(oldest // 1000) if excess <= 0 and told else (1 << 63) - 1
         gone: list[int] = []

@@ -66,6 +66,32 @@ async def test_executors_do_not_outlive_their_worker(start: Any) -> None:
             os.kill(pid, 0)
 
 
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_worker_is_ready_once_the_gateway_knows_its_functions_or_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, answers: bool
+) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def register(*_: Any) -> None:
+        asked.set()
+        await answer.wait()
+
+    monkeypatch.setattr("tailrace.runtime.worker.register", register)
+    source = tmp_path / "one.py"
+    source.write_text("from tailrace.sdk.function import function\n@function\nasync def work(): ...\n")
+    within = 60.0 if answers else 0.01
+    worker = Worker(
+        WorkerConfig(executors=1), [str(source)], ["127.0.0.1:1"], "g", LeaseSizes(), registered_within=within
+    )
+    starting = asyncio.create_task(worker.start())
+    await asked.wait()
+    if answers:  # and until then it is not ready
+        assert not starting.done()
+        answer.set()
+    await starting
+    await worker.stop()
+
+
 async def test_functions_that_cannot_be_loaded_in_an_executor_fail_the_start(tmp_path: Path) -> None:
     source = tmp_path / "only_here.py"
     source.write_text(

@@ -16,6 +16,8 @@ from tailrace.gateway.callbacks import Callbacks
 from tailrace.gateway.rules import callback
 from tailrace.model.claim import Leased, Settle, State
 from tailrace.model.dead_letter import DeadLetter
+from tailrace.model.demand import Cell, Demand
+from tailrace.model.priority import Priority
 from tailrace.model.tries import Try
 from tailrace.model.workload import Kind
 from tailrace.stores.jobs.rules.callback import CALLBACK
@@ -32,9 +34,11 @@ class OneItem:
         self.leased: Leased | None = Leased(7, 30.0, [Kind(CALLBACK)], ["a"], [payload], [attempt])
         self.letters: list[DeadLetter] = []
         self.ends: list[Settle] = []
+        self.demand = Demand({}, frozenset(), 0)
         self.settled = asyncio.Event()
 
-    async def lease(self, *_: Any) -> Leased | None:
+    async def lease(self, demand: Demand, *_: Any) -> Leased | None:
+        self.demand = demand
         leased, self.leased = self.leased, None
         if leased is None:
             await asyncio.Event().wait()
@@ -76,6 +80,12 @@ async def test_one_that_is_tried_again_keeps_its_try_as_any_item_does(nobody: by
     (end,) = stores.ends
     assert (end.state, end.outcome) == (State.RETRIABLE_FAILURE, "retry")
     assert stores.letters == []
+
+
+async def test_one_of_whatever_priority_is_sent(nobody: bytes) -> None:
+    # An operator may have given it another one than they are made with, and priorities may be named anew
+    stores = await send(nobody, 1)
+    assert {*stores.demand.cells} == {Cell(CALLBACK, int(level)) for level in Priority}
 
 
 async def test_the_letter_of_one_that_was_given_up_tells_of_all_its_tries(nobody: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tailrace.model.limits import Quota
 from tailrace.model.workload import Kind, Outcomes
 from tailrace.scheduler import intake
 from tailrace.scheduler.core import Core
+from tailrace.scheduler.rules.flow import KIND
 from tailrace.scheduler.sessions import WorkerSession
 from tailrace.scheduler.view import explain_kind
 
@@ -122,6 +124,18 @@ def test_tenants_that_came_too_many_have_a_limit_of_their_own_once_there_is_plac
     place.pass_time(30.0)
     # Then those who shared have each its own
     assert len(place.push("x", "y")) == 2
+
+
+def test_tenants_that_share_a_limit_without_a_pause_have_their_own_once_there_is_place() -> None:
+    # Given more tenants than are counted apart, of which those that share one limit have always something that waits
+    place = Place(EACH)
+    first = place.push("t", "u", "v")
+    assert len(place.push("x", "y", "x", "y")) == 1
+    # When the others are gone
+    place.end(*first)
+    place.pass_time(30.0)
+    # Then those two have each its own, and neither has more than that
+    assert Counter(item[KIND].tenant for item in place.worker.open.values()) == {"x": 1, "y": 1}
 
 
 def test_a_tenant_that_runs_or_waits_keeps_its_limit_and_the_bound_holds() -> None:

@@ -17,6 +17,7 @@ from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota
 from tailrace.model.workload import Kind, Outcomes
 from tailrace.model.workload import ref as item_ref
+from tailrace.scheduler.rules.closing import MOST_CLOSED, MOST_UNCLOSED_BACK
 from tailrace.scheduler.rules.share import CLOSES, CREDIT, LEAST, FlowPace, choice, paced, part, worth
 from tailrace.tailers.rules.credit import Credit
 
@@ -210,6 +211,44 @@ def test_what_waits_for_a_full_downstream_takes_no_credit_from_others_whatever_l
     # And what the downstream keeps waiting rests in the source
     assert world.tailer.held.items < world.credit.total // 2
     assert world.went_back < 1_000
+
+
+def test_what_limits_keep_waiting_takes_no_slot_from_others_however_little_each_has() -> None:
+    # Given tenants of which each may run one, and the source has a few more of each than that
+    kinds = tenants(*[f"t{number}" for number in range(80)])
+    world = Sourced(64, dict.fromkeys(kinds, 0), runs=dict.fromkeys(kinds, 3600.0))
+    world.core.apply([], [Quota(per="tenant", concurrency=1)], [], 1, 0.0)
+    # When they come one after the other
+    for kind in kinds:
+        world.rest[kind] = 6
+        world.run(0.3)
+    # Then each of the first starts one, and no slot is idle
+    assert world.started.total() == 64
+    world.idle = 0.0
+    world.run(1.0)
+    assert world.idle == 0
+
+
+def test_beyond_as_many_closed_flows_as_there_may_be_little_goes_round_and_others_start() -> None:
+    # Given more tenants than can be closed, each of which has much more than its rate lets start
+    kinds, free = tenants(*[f"t{number}" for number in range(1_200)]), Kind("a", 1, "", "free")
+    world = Sourced(64, dict.fromkeys(kinds, 50) | {free: 0}, runs=dict.fromkeys([*kinds, free], 0.02))
+    quotas = [Quota(per="tenant", rate=0.01, burst=1.0, max_values=2_000), Quota(tenant="free", rate=1000.0)]
+    world.core.apply([], quotas, [], 1, 0.0)
+    world.run(3.0)
+    assert len(world.core.closings.closed) == MOST_CLOSED
+    # When a while passes
+    world.went_back = 0
+    world.run(1.0)
+    # Then what goes back is a bounded number with each look
+    assert 0 < world.went_back <= 5 * MOST_UNCLOSED_BACK
+    # And an item of another starts with one of the next claims that have its turn
+    world.rest[free] = 1
+    for _ in range(10):
+        world.turns.remove(free)
+        world.turns.appendleft(free)
+        world.run(0.05)
+    assert world.started[free] == 1
 
 
 def test_weights_hold_among_more_tenants_than_slots() -> None:

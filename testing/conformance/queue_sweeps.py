@@ -1,0 +1,35 @@
+"""The laws of what the owner of a queue sees to now and then, whoever claims."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ...model.claim import State
+from ...stores.queue.engines import OpenQueue
+from ...stores.queue.late_ends import LATE
+from ...stores.queue.lifecycle import WAITING
+from ...stores.queue.queue import NewItem
+from .queue_engine import LEASE, MAIL, QueueEngine, put, state, take
+
+
+class SweepLaws:
+    """The laws of sweeps: of queues that are in the process."""
+
+    async def test_leases_that_are_over_end_though_nobody_claims(self, engine: QueueEngine) -> None:
+        queue = cast(OpenQueue, engine.queue)
+        kept, given_up = await put(engine, NewItem(MAIL, b""), NewItem(MAIL, b""))
+        leased = await take(engine)
+        assert await queue.cancel([given_up]) == ["requested"]
+        await queue.sweep()
+        # When the store stood still with whoever has them, then the first sweep takes nothing from who goes on
+        await engine.pass_time(2 * LEASE)
+        await queue.sweep()
+        assert (await queue.renew(leased.ids, leased.fence, LEASE, State.PROCESSING)).lost == []
+        # When whoever has them is gone, and nobody runs anything
+        for _ in range(2):
+            await engine.pass_time(LEASE + LATE / 1e6)
+            await queue.sweep()
+        # Then one waits again, and the other one has ended
+        assert await state(engine, kept) in WAITING
+        assert await state(engine, given_up) is State.CANCELLED
+        assert (await take(engine)).ids == [kept]
