@@ -363,7 +363,7 @@ class Tailers:
 
     async def _find_due(self) -> None:
         while True:
-            with contextlib.suppress(TailraceError):  # a store server of an older version has no schedules
+            with contextlib.suppress(TailraceError):  # they are looked for again
                 known = self._schedules is None or SCHEDULES["name"] in self._tailers
                 if not known and self._schedules is not None and await self._schedules.list(1):
                     await self._add(TailerConfig.model_validate(SCHEDULES))

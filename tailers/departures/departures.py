@@ -232,7 +232,7 @@ class Departures:
         before which it must not start, outlive this tailer. Then it may run again."""
         row, home = item.row, self._home(item)
         due = self._seen.wall + not_before - self._seen.monotonic if not_before else 0.0
-        after: LedgerEntry | None = None  # parked by an older version: it has no row
+        after: LedgerEntry | None = None  # a copy that has no row
         if item.former is None:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
             tries = () if throttled_only else item.tries(item.ended.reason, self._seen.wall)

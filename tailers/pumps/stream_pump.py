@@ -106,7 +106,7 @@ class StreamPump(Pump):
         seen, session = self._core.seen, self.session
         seen.monotonic, seen.wall = self.clock.monotonic(), self.clock.wall()
         seen.credit = session.credit
-        seen.may_push, seen.reads_parts = self._succession.may_push, session.reads_parts
+        seen.may_push = self._succession.may_push
         seen.idle = self.paused or self.draining or not seen.may_push
         seen.active = session.connected and not seen.idle
         return self._core

@@ -16,7 +16,6 @@ from .identity import RedisIdentity
 from .kinds import RedisKinds
 from .options import RedisQueueOptions
 from .profile import profile
-from .upgrade import upgrade
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -59,8 +58,6 @@ class CheckedRedis:
             raise
         self._trusted = True
         await self.home.look(self.time)
-        if moved := await upgrade(self.server, self.base):
-            _LOG.info("%s: %d workloads that wait were put where tenants take turns", self.server.name, moved)
         await self.kinds.relearn()
         self.profile = promised
         (_LOG.info if self._durability == "durable" else _LOG.warning)("%s: %s", self.server.name, promised)
