@@ -154,7 +154,7 @@ class SchedulerServer:
         return inspect(self.core, self.id, self._clock.monotonic(), self._clock.wall())
 
     async def samples(self) -> list[Sample]:
-        """Its numbers now."""
+        """The scheduler's numbers now."""
         self.look_at_usage()
         return sorted_samples([*samples(await self.inspect()), *self.delays.samples(), *self.core.usage.samples()])
 

@@ -180,7 +180,7 @@ class SchedulerSession:
         return await asyncio.shield(future)
 
     def cancel(self, refs: Iterable[int]) -> None:
-        """These are to be cancelled by whoever has them."""
+        """Asks that items be cancelled by the process that has them."""
         self._cancel.extend(refs)
         self._dialer.notify()
 

@@ -193,7 +193,7 @@ class Tailers:
         await self.expect(*{item.kind.function for item in items})
 
     async def expect(self, *functions: str) -> None:
-        """These may have due items from now on."""
+        """Expects due items of these functions from now on."""
         if self._look is not None:
             if DUE not in self._tailers:
                 await self._add(TailerConfig.model_validate({"name": DUE, "source": {"kind": "due"}}))
@@ -230,12 +230,12 @@ class Tailers:
         return self._named(name)
 
     def movable(self) -> list[str]:
-        """Those of files that any process with the same file could run, if it had their source."""
+        """Tailers of files that any process with the same file could run, if it had their source."""
         return [name for name in self._configs if name in self._tailers and self._tailers[name].movable]
 
     def placed(self, elsewhere: Mapping[str, BetterPlace]) -> None:
-        """These belong to other members of the fleet. Sources that are free are left to them; of those that run here
-        one at a time is drained and handed over."""
+        """Hears which tailers belong to other members of the fleet. Sources that are free are left to them; of those
+        that run here one at a time is drained and handed over."""
         self._resources.elsewhere.clear()
         self._resources.elsewhere.update({name: each.place for name, each in elsewhere.items()})
         if not self._open or (self._moving is not None and not self._moving.done()):

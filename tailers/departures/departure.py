@@ -55,12 +55,12 @@ class EndedItem(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Its id, as people know it."""
+        """The item's id, as people know it."""
         return self.items.mapped.ids[self.index]
 
     @property
     def kind(self) -> Kind:
-        """Its kind, by its own priority."""
+        """The item's kind, by its own priority."""
         return self.items.mapped.kind(self.index)
 
     @property
@@ -70,7 +70,7 @@ class EndedItem(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> Headers:
-        """Those that the mapping did not use."""
+        """Headers that the mapping did not use."""
         return self.items.mapped.headers[self.index]
 
     @property

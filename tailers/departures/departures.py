@@ -129,8 +129,8 @@ class Departures:
         self._add(going, row.due - self._seen.wall)
 
     def detach(self, item: EndedItem, before: LedgerEntry | None, row: LedgerEntry | None, *, runs: bool) -> None:
-        """Its row, then its guard; `row` None: its row `before` says so already. `runs`: below this owner; else where
-        nobody hears of it, and only its guard is wanted."""
+        """Writes the item's row, then its guard; `row` None: its row `before` says so already. `runs`: below this
+        owner; else where nobody hears of it, and only its guard is wanted."""
         wanted = before if row is None else row
         assert wanted is not None
         leg = resume(Way.DETACH, wanted) if row is None else begin(Way.DETACH, before, row)
@@ -169,7 +169,7 @@ class Departures:
         self._end(Way.DROP, item, LedgerPlace.DONE, Fate.DROPPED, note)
 
     def end(self, item: EndedItem, fate: Fate) -> None:
-        """It is over. Of a copy first its row says so, then it is settled."""
+        """Ends an item that is over. Of a copy first its row says so, then it is settled."""
         self._end(Way.END, item, LedgerPlace.DONE, fate, None)
 
     def _end(self, way: Way, item: EndedItem, place: LedgerPlace, fate: Fate, load: Any) -> None:

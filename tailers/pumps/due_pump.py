@@ -65,7 +65,7 @@ class DuePump(StreamPump):
         Pump.may_seek(self)
 
     async def expect(self, *functions: str) -> None:
-        """These may have due items from now on."""
+        """Expects due items of these functions from now on."""
         await self._due.expect(*functions)
 
     async def _read_each(self) -> None:

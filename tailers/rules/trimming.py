@@ -60,7 +60,7 @@ class Trimming:
         return self.untold(checkpoints)
 
     def heard(self, positions: Mapping[str, int]) -> None:
-        """It was told."""
+        """Notes what the source was told."""
         self._told.update(positions)
 
 

@@ -63,7 +63,7 @@ class CheckedRedis:
         (_LOG.info if self._durability == "durable" else _LOG.warning)("%s: %s", self.server.name, promised)
 
     async def look_again(self) -> None:
-        """It is another server, or not what it was."""
+        """Looks at the server again, which is another one, or not what it was."""
         self.profile = ""
         await self.ready()
 

@@ -70,7 +70,7 @@ def note_wall(connection: sqlite3.Connection, memory: Memory, wall: int) -> None
 
 
 def close_clock(connection: sqlite3.Connection, wall: int, ahead: int) -> None:
-    """This run closes the store; `ahead` as in the memory."""
+    """Notes that this run closes the store; `ahead` as in the memory."""
     connection.execute("UPDATE lease_clock SET wall = ?, ahead = ?, closed = 1", (wall, ahead))
 
 
