@@ -147,7 +147,7 @@ class Core:
             self._reroster(now)
 
     def break_worker(self, worker: WorkerSession, now: float) -> None:
-        """A worker's session cannot go on, but what it runs may: it is forgotten when that is over. Its name is free."""
+        """A worker's session cannot go on, but what it runs may: it is forgotten when that ends. Its name is free."""
         if self.workers.get(worker.session) is worker:
             del self.workers[worker.session]
             self._groups += 1

@@ -21,10 +21,9 @@ from ..model.seek import Move, Seek
 from ..stores.replays.replays import Replays
 from ..stores.schedules.schedules import Schedules
 from .config import TailerConfig
-from .departures.parking import Parking
 from .registry import Environment
 from .replay.replaying import Replaying
-from .resources import Resources
+from .resources import Parking, Resources
 from .rules.belonging import BetterPlace
 from .rules.stock import tell_apart
 from .rules.witnesses import PartitionFacts, after_delay, confront

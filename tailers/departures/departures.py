@@ -25,8 +25,7 @@ from ..rules.detached import guard_due
 from ..rules.ledger import Find, found, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement
 from ..surroundings import Decisions, Surroundings
-from .copies import copy_of
-from .departure import Departure, EndedItem, departure, ended_item, settle
+from .departure import Departure, EndedItem, copy_of, departure, ended_item, settle
 from .letters import letter_of
 
 #: How an item ended that was not run.
