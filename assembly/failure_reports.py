@@ -29,7 +29,7 @@ _LOG = logging.getLogger("tailrace.parts")
 
 
 async def tell_failure(gateway: str, part: str, why: str, times: int) -> None:
-    """Tries until the gateway is told, or refuses to be: an earlier version knows no such call."""
+    """Tries until the gateway is told, or refuses to be."""
     backoff = Backoff(*CALL, random.random)
     async with GatewayClient(gateway) as client:
         while True:
@@ -46,7 +46,7 @@ async def tell_failure(gateway: str, part: str, why: str, times: int) -> None:
 
 class TellingStartDelays:
     """A Part: tells a gateway how many items of a scheduler started after which delay, by `rows`, while that says
-    something. A gateway that is away hears it the next time; an earlier version knows no such call."""
+    something. A gateway that is away hears it the next time."""
 
     def __init__(self, gateway: str, name: Callable[[], str], rows: Callable[[], list[StartDelays]]) -> None:
         self._gateway = gateway
@@ -76,7 +76,7 @@ class TellingStartDelays:
 
 class TellingTroubles:
     """A Part: tells a store server what ails this process, by `found`, for as long as something does, and once when
-    all is well again. A server that cannot be told hears it when it can; an earlier version knows no such call."""
+    all is well again. A server that cannot be told hears it when it can."""
 
     def __init__(self, server: Troubles, found: Callable[[], Iterable[Trouble]]) -> None:
         self._server = server
@@ -114,7 +114,7 @@ class TellingTroubles:
 
 
 async def told(server: Troubles) -> list[Trouble]:
-    """What a store server knows, if it says so: one that is away, hangs or is of an earlier version does not."""
+    """What a store server knows, if it says so: one that is away or hangs does not."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN):
             return await server.all()

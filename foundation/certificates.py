@@ -163,7 +163,7 @@ def certificates_in(folder: Path) -> Certificates:
 
 @functools.lru_cache(maxsize=32)
 def _in(folder: str) -> Certificates:
-    """Those of a folder, once for all that a process dials and serves."""
+    """The certificates of a folder, once for all that a process dials and serves."""
     return Certificates(Path(folder))
 
 

@@ -31,8 +31,8 @@ class Run(Protocol):
     """A run, as its executor has it."""
 
     def wait(self, *, blocking: bool) -> Wait | None:
-        """It waits from now on; `blocking`: so does its thread. None: that run is over. Raises InvalidRequest for one
-        that cannot wait, Throttled where too many do."""
+        """Notes that the run waits from now on; `blocking`: so does its thread. None: that run is over. Raises
+        InvalidRequest for one that cannot wait, Throttled where too many do."""
 
 
 RUN: ContextVar[Run | None] = ContextVar("tailrace_run", default=None)

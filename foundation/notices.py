@@ -128,8 +128,8 @@ def _network() -> int:
 
 
 def notices(part: str, environment: Mapping[str, str] | None = None) -> list[Notice]:
-    """Who of these listens, in the run directories that this process may read and its own network; by address. What was
-    left behind there is removed."""
+    """The notices of processes of that part that listen, in the run directories that this process may read and its own
+    network; by address. What was left behind there is removed."""
     found: dict[str, Notice] = {}
     network = _network()
     for _, folder in directories(environment):

@@ -43,7 +43,7 @@ class Secrets(NamedTuple):
 
 
 def secrets_of(place: Place, environment: Mapping[str, str] = os.environ) -> Secrets | None:
-    """Those of the file, else of the environment; None: there are none to be read."""
+    """The secrets of the file, else of the environment; None: there are none to be read."""
     told = {name: value.get_secret_value() for name, value in place.credentials.items()}
     if "access_key_id" not in told:
         told = {name: environment.get(f"AWS_{name.upper()}", "") for name in ("access_key_id", "secret_access_key")}

@@ -61,8 +61,8 @@ class Credentials:
 
     @classmethod
     def given(cls, tls: str | Path | None, token: str | None) -> Credentials | None:
-        """Those of the folder and the token that somebody gives; None: of the process. Raises ConfigError for what
-        cannot be shown."""
+        """The certificates of the folder and the token that somebody gives; None: of the process. Raises ConfigError
+        for what cannot be shown."""
         if tls is None and token is None:
             return None
         found = certificates() if tls is None else certificates_in(Path(tls))

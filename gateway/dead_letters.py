@@ -66,7 +66,7 @@ class DeadLetterDesk:
         self._finisher: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Finishes what an earlier gateway left in the middle, now or when its stores answer."""
+        """Finishes what the gateway before it left in the middle, now or when its stores answer."""
         self._finisher = self._duties.begin(self._finish(), "finish-redrives")
 
     async def stop(self) -> None:

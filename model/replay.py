@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple
@@ -156,6 +156,19 @@ class Replay:
         """How many there are to run; -1: nobody counted."""
         counted = [stretch.items for stretch in self.stretches]
         return -1 if -1 in counted else sum(counted)
+
+
+def moved(before: Replay, state: ReplayState, at: float, counts: Mapping[str, int]) -> Replay:
+    """A replay once it is put into another state, the same one where it is there already: THE rule for each store. One
+    that is over keeps `at` and `counts`, and its spans go. Raises InvalidRequest for a move that there is not."""
+    if not may_move(before.state, state):
+        raise InvalidRequest(f"the replay {before.number} is {before.state}: it cannot become {state}")
+    if before.state is state:
+        return before
+    if state not in OVER:
+        return replace(before, state=state)
+    stretches = tuple(stretch._replace(spans=()) for stretch in before.stretches)
+    return replace(before, state=state, ended_at=at, counts=dict(counts), stretches=stretches)
 
 
 def tailer_of(name: str) -> str:

@@ -70,7 +70,7 @@ class Assign(msgspec.Struct, array_like=True, tag="assign"):
     fences: list[int]
     extras: dict[int, ExtraRow]
     wants_result: bool
-    dated: bool = True  # some of them may expire before they start; an older supervisor does not say
+    dated: bool  # some of them may expire before they start
 
 
 class StopItems(msgspec.Struct, array_like=True, tag="stop"):

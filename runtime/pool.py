@@ -29,8 +29,8 @@ from .rules.suspicion import ProcessDeath, by_deadline, cause, explained, verdic
 from .run_times import take
 
 LOG = logging.getLogger("tailrace.runtime")
-#: Seconds that a process of suspects stays when it has nothing to do: the next one may be on its way.
-LINGER = 5.0
+#: Seconds for which a process of suspects is kept when it has nothing to do: the next one may be on its way.
+KEPT_IDLE = 5.0
 #: One in so many processes of suspects starts at a time, two at least (by default one per processor). Starting keeps a
 #: processor busy: if more did, all of them would be ready later, and so would the one that runs everything else.
 STARTING = 4
@@ -283,7 +283,7 @@ class Pool:
                 self._changed.set()
                 self.fill()
                 if self._fresh and not executor.live:
-                    self._loop.call_later(LINGER, self._retire_idle, executor, executor.runs)
+                    self._loop.call_later(KEPT_IDLE, self._retire_idle, executor, executor.runs)
             case Failed():
                 self.failure = frame.message
                 LOG.error("pool %s: %s", self.name, frame.message)
@@ -313,7 +313,7 @@ class Pool:
             self._reports.limits()
         if self.one_at_a_time and not live and not executor.retiring:
             if self._fresh:
-                self._loop.call_later(LINGER, self._retire_idle, executor, executor.runs)
+                self._loop.call_later(KEPT_IDLE, self._retire_idle, executor, executor.runs)
             elif executor.runs >= self._max_runs:
                 self._retire(executor)
         if len(self.waiting):

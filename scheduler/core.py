@@ -93,7 +93,7 @@ class Core:
         self.speaking.add(tailer)
 
     def tailer_away(self, tailer: TailerSession, now: float) -> None:
-        """Its connection is gone; it may come back until its leases are over."""
+        """Notes that a tailer's connection is gone; it may come back until its leases are over."""
         tailer.connected = False
         tailer.away_since = now
 
@@ -133,21 +133,21 @@ class Core:
         self._reroster(now)
 
     def worker_away(self, worker: WorkerSession, now: float) -> None:
-        """Its connection is gone. What was not sent yet waits again; what was sent waits for it, or for its lease."""
+        """A worker's connection is gone: what was not sent waits again; what was sent waits for it, or its lease."""
         worker.connected = False
         worker.away_since = now
         self._recall.take_back(worker)
         self._reroster(now)
 
     def worker_draining(self, worker: WorkerSession, now: float) -> None:
-        """It takes nothing new; what it has it finishes or hands back."""
+        """Drains a worker: it takes nothing new; what it has it finishes or hands back."""
         if not worker.draining:
             worker.draining = True
             self._recall.take_back(worker)
             self._reroster(now)
 
     def break_worker(self, worker: WorkerSession, now: float) -> None:
-        """Its session cannot go on, but what it runs may: it is forgotten when that is over. Its name is free again."""
+        """A worker's session cannot go on, but what it runs may: it is forgotten when that ends. Its name is free."""
         if self.workers.get(worker.session) is worker:
             del self.workers[worker.session]
             self._groups += 1
@@ -197,7 +197,7 @@ class Core:
         self._recall.abandon(tailer, tailer.held.renew(0.0 if sent_at is None else sent_at + lease, flights))
 
     def tailer_draining(self, tailer: TailerSession) -> None:
-        """It waits for what it has out: what has not started goes back."""
+        """Drains a tailer, which waits for what it has out: what has not started goes back."""
         tailer.draining = True
         self.returns.end(self._recall.remove(lambda item: item[SESSION] is tailer), HELD[Reason.DRAINING])
 

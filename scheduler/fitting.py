@@ -33,7 +33,7 @@ class Attached:
         return sum(slots for _, slots in self.pools)
 
     def slots_of(self, function: str) -> int:
-        """Those that run a function."""
+        """The number of slots that run a function."""
         return sum(slots for functions, slots in self.pools if function in functions)
 
 

@@ -93,7 +93,7 @@ def _flow(core: Core, function: RosterFunction, kind: Kind, now: float) -> Flow:
 
 
 def _no_worker(core: Core, name: str) -> str:
-    """That nobody runs it, and what is known of it all the same."""
+    """The hold that nobody runs it, and what is known of it all the same."""
     known = core.roster.specs.get(name)
     if known is None:
         return f"{SENTENCES[Reason.NO_WORKER]}; nobody ever registered {name!r}"
@@ -122,7 +122,7 @@ def _pays(flow: Flow, limit: Limit) -> bool:
 
 
 def _held_by(kinds: Iterable[Kind]) -> str:
-    """Who has it, the most first."""
+    """The functions whose runs have it, the most first."""
     most = Counter((kind.function, kind.tenant) for kind in kinds).most_common(NAMED)
     named = [f"{count} of {function}{f' for {tenant}' if tenant else ''}" for (function, tenant), count in most]
     return f"; running: {', '.join(named)}" if named else ""
@@ -135,7 +135,7 @@ def _ends(flow: Flow, limit: Limit, now: float, wall: float) -> float:
 
 
 def _neighbours(core: Core, function: RosterFunction) -> str:
-    """Who else waits for the same workers."""
+    """The others that wait for the same workers."""
     waiting = [
         (each.waiting, name)
         for name, each in core.roster.functions.items()

@@ -187,7 +187,7 @@ class Returns:
         self._recount(worker, fresh, [worker.open[ref] for ref in fresh], waiting=True)
 
     def go_on(self, worker: WorkerSession, refs: Iterable[int]) -> None:
-        """They go on, at once, beyond every limit if need be."""
+        """Lets parents go on, at once, beyond every limit if need be."""
         gone_on = [ref for ref in dict.fromkeys(refs) if ref in worker.parents]
         worker.parents.difference_update(gone_on)
         worker.gone_on.update(dict.fromkeys(gone_on, self._limits.now))

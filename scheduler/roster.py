@@ -53,7 +53,7 @@ class RosterFunction(Metered):
 
     @property
     def all_flows(self) -> list[Flow]:
-        """Its flows, and those of what must run alone."""
+        """The function's flows, and those of what must run alone."""
         return [*self.flows.values(), *(self.alone.flows.values() if self.alone is not None else ())]
 
     @property
@@ -80,7 +80,7 @@ class RosterFunction(Metered):
             self.alone.limit(quota)
 
     def ready(self, able: Able | None) -> None:
-        """These pools can run it from now on; what waits is looked at."""
+        """Notes that these pools can run it from now on; what waits is looked at."""
         before = self.able
         if able is before:
             return

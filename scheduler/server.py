@@ -154,7 +154,7 @@ class SchedulerServer:
         return inspect(self.core, self.id, self._clock.monotonic(), self._clock.wall())
 
     async def samples(self) -> list[Sample]:
-        """Its numbers now."""
+        """The scheduler's numbers now."""
         self.look_at_usage()
         return sorted_samples([*samples(await self.inspect()), *self.delays.samples(), *self.core.usage.samples()])
 
@@ -254,9 +254,10 @@ class SchedulerServer:
             scheduler=self.id,
             resumed=served is not None,
             heartbeat=self._sizes.heartbeat,
+            session=hello.session,
+            # Goes with 0.3.0: tailers of 0.1 push and ask otherwise where a scheduler does not say these.
             reads_parts=True,
             remembers=True,
-            session=hello.session,
         )
 
     async def _serve(

@@ -143,7 +143,7 @@ class SchedulerUsage:
             one.seconds += times[ref >> INDEX_BITS] * scale
 
     def paused(self, worker: WorkerSession, refs: Iterable[int], now: float) -> None:
-        """These take no room there from now on."""
+        """Counts no room for these from now on."""
         for ref in refs:
             since = worker.gone_on.pop(ref, worker.flights[ref >> INDEX_BITS].at)
             self._add(worker.open[ref][KIND], 0, now - max(self._cut_at, since))

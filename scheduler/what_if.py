@@ -296,7 +296,7 @@ class _Play:
         return found
 
     def _sample(self, seconds: float) -> None:
-        """Who waits now, and behind a limit or for a place."""
+        """Notes which items wait now, and behind a limit or for a place."""
         limited: set[Kind] = set()
         for function in self._core.roster.functions.values():
             for flow in function.all_flows:

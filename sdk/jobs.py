@@ -47,7 +47,7 @@ class Followed:
         return Stage(self._drawn(), self._root).gather(function, **said)
 
     def _known(self, talk: Conversation) -> Steps[None]:
-        """It is made, or found by the item of a run."""
+        """Makes the tree, or finds it by the item of a run."""
         if self._within is not None:
             yield from self._find(talk)
         yield from self._created(talk)
@@ -199,7 +199,7 @@ class Job(Followed):
         return self._client._run(self._change(self._client._talk, "pause", why))
 
     def resume(self, *, why: str = "") -> str:
-        """It goes on."""
+        """Lets the tree go on."""
         return self._client._run(self._change(self._client._talk, "resume", why))
 
     def retry(self, *, why: str = "") -> Job:
@@ -276,7 +276,7 @@ class AsyncJob(Followed):
         return await self._client._run(self._change(self._client._talk, "pause", why))
 
     async def resume(self, *, why: str = "") -> str:
-        """It goes on."""
+        """Lets the tree go on."""
         return await self._client._run(self._change(self._client._talk, "resume", why))
 
     async def retry(self, *, why: str = "") -> AsyncJob:

@@ -9,22 +9,23 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from ..foundation.clock import Clock
 from ..model.errors import Unavailable
+from ..model.linger import Linger
 from ..sdk.source import StreamSource, Trimmed, TrimmedTogether
 from .partition import Partition
 from .rules.trimming import Trimming, apart
 from .stream_policy import COMMIT_EVERY
 from .takeover.epoch import Epoch
 
-#: Checkpoint writes begin at least this far behind one that moved nothing, seconds.
-HELD_UP_EVERY = 0.1
+#: From the beginning of a checkpoint write that moved nothing to that of the next one.
+HELD_UP_EVERY = Linger(0.1)
 #: A stream behind the checkpoint is trimmed at most this often, seconds.
 TRIM_EVERY = 1.0
 
 
 class Checkpoint:
     """Writes what the frontiers say. `partitions` is the core's own, and grows; `wake` is set whenever a frontier may
-    have moved; `moved` is called when a new checkpoint is durable. Commits begin at least `every` seconds apart, and
-    `of_each` for each partition of the last one."""
+    have moved; `moved` is called when a new checkpoint is durable. Commits begin at least `every` apart, and
+    `of_each` seconds for each partition of the last one."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class Checkpoint:
         clock: Clock,
         wake: asyncio.Event,
         moved: Callable[[], None],
-        every: float = COMMIT_EVERY,
+        every: Linger = COMMIT_EVERY,
         of_each: float = 0.0,
     ) -> None:
         self._trimmed = source if isinstance(source, Trimmed) else None
@@ -59,10 +60,10 @@ class Checkpoint:
             self._wake.clear()
             began = self._clock.monotonic()
             many = await self.commit()
-            until = began + apart(self._every, self._of_each, HELD_UP_EVERY, many, passed=self._passed)
+            linger = apart(self._every, self._of_each, HELD_UP_EVERY, many, passed=self._passed)
             if self._trimmed is not None and self._trimming.is_time(self._clock.monotonic()):
                 await self.tell(asked=many > 0)
-            await asyncio.sleep(max(0.0, until - self._clock.monotonic()))
+            await asyncio.sleep(linger.rest(began, self._clock.monotonic()))
 
     @property
     def _positions(self) -> dict[str, int]:

@@ -26,7 +26,6 @@ from .hand_out import HandOut
 from .holding import Holding
 from .items import Items, joined
 from .ledger.rows import RowChange, RowHome, home_of
-from .partition import Partition
 from .rules.credit import Credit
 from .rules.ledger import is_suspect
 from .surroundings import Decisions, Push, Surroundings
@@ -166,22 +165,9 @@ class CopyStarts:
             going = Counter(items.mapped.cells)
             credit.give(counts - going)
             counts = going
-        for flight in self._flights(items) if items else ():
-            those = counts if flight.mapped is items.mapped else Counter(flight.mapped.cells)
-            self._ageing.started(flight.mapped.ids)
-            yield Push(flight, those, step.fence)
-
-    def _flights(self, items: Items) -> Iterator[Items]:
-        """As few as may be: one, but for a scheduler that knows only flights of one partition."""
-        parts = items.parts
-        if parts is None or (self._seen.reads_parts and any(part is not parts[0] for part in parts)):
-            yield items
-            return
-        places: dict[Partition, list[int]] = {}
-        for index, part in enumerate(parts):
-            places.setdefault(part, []).append(index)
-        for part, mine in places.items():
-            yield items.chosen(mine).within(part)
+        if items:
+            self._ageing.started(items.mapped.ids)
+            yield Push(items.narrowed(), counts, step.fence)
 
     def _hold(self, starting: Starting, indexes: Iterable[int], not_before: float = 0.0) -> None:
         for index in indexes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from ..model.errors import InvalidRequest, TailraceError
+from ..model.errors import TailraceError
 from ..model.height import Height
 from ..stores.heights import Heights
 from .departures.durable import until_available
@@ -39,7 +39,7 @@ class Greeting:
         self.failing = ""
 
     def opened(self, session: Greeted) -> bool:
-        """A connection is up, to a scheduler that remembers. Whether it will be told when it may push."""
+        """A connection is up. Whether it will be told when it may push."""
         self._session, self._opened, self._answer = session, True, None
         self._wake.set()
         return self._heights is not None
@@ -62,10 +62,7 @@ class Greeting:
                 await self._compare(self._heights, self._answer)
 
     async def _ask(self, heights: Heights) -> None:
-        try:
-            name = await until_available(lambda: heights.name(self._store), self._fails)
-        except InvalidRequest:  # an older server of stores, which knows no heights
-            name = ""
+        name = await until_available(lambda: heights.name(self._store), self._fails)
         if self._opened or self._session is None:
             return
         if name:

@@ -80,7 +80,7 @@ class Holding:
         part.holders = self._holders
 
     def _holding(self) -> list[Partition]:
-        """Those that hold something: seldom any, of however many there are."""
+        """Partitions that hold something: seldom any, of however many there are."""
         for part in [part for part in self._holders if not part.held]:
             del self._holders[part]
         return list(self._holders)
@@ -254,7 +254,7 @@ class Holding:
                 yield part, batch, missing
 
     def _take_kept(self, part: Partition, positions: list[int]) -> tuple[StreamBatch, list[int]]:
-        """Those whose payload is still here, and the positions of the others."""
+        """The items whose payload is still here, and the positions of the others."""
         batch, missing = part.take_kept(positions)
         self._kept_items -= len(batch.positions)
         self._kept_bytes -= sum(map(len, batch.payloads))
@@ -304,7 +304,8 @@ class Holding:
         ]
 
     def reread(self, part: Partition, positions: list[int]) -> None:
-        """These are here again, or gone: their credit is given back, and is taken anew by those that are pushed."""
+        """Takes items that are here again, or gone: their credit is given back, and is taken anew by those that are
+        pushed."""
         for entry, count in Counter([self._entries.pop((part, position)) for position in positions]).items():
             if entry.credit is not None and entry.cell is not None:
                 entry.credit.give({entry.cell: count})

@@ -18,7 +18,7 @@ class Hurry:
         self._event = asyncio.Event()
 
     def say(self) -> None:
-        """Whoever rests goes on at once."""
+        """Wakes all that rest: they go on at once."""
         self.said += 1
         event, self._event = self._event, asyncio.Event()
         event.set()

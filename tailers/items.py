@@ -66,9 +66,12 @@ class Items(msgspec.Struct, frozen=True):
         """Some of them, by rising index."""
         return self if len(indexes) == len(self.batch.positions) else self._copied(indexes)
 
-    def within(self, part: Partition) -> Items:
-        """The same, all of which are of this partition."""
-        return Items(part, self.batch, self.mapped)
+    def narrowed(self) -> Items:
+        """The same; where all of several partitions' are of one, as items of that."""
+        parts = self.parts
+        if parts is None or any(part is not parts[0] for part in parts):
+            return self
+        return Items(parts[0], self.batch, self.mapped)
 
     def one(self, index: int) -> Items:
         """One of them, in columns of its own: what becomes of the others does not touch it."""

@@ -45,10 +45,10 @@ class TailersHere(Protocol):
     """The tailers of this process."""
 
     def movable(self) -> list[str]:
-        """Those that any process with the same file could run, if it had their source."""
+        """Tailers that any process with the same file could run, if it had their source."""
 
     def placed(self, elsewhere: Mapping[str, BetterPlace]) -> None:
-        """These belong to other members: their sources are left to them."""
+        """Hears which tailers belong to other members: their sources are left to them."""
 
     def overviews(self) -> list[TailerOverview]: ...
 

@@ -123,7 +123,7 @@ class Ordering:
         return (extra.key or None) if extra is not None else None
 
     def handed_out(self, items: Items) -> None:
-        """These were pushed."""
+        """Notes what was pushed."""
         if (order := items.partition.order) is not None:
             order.handed_out(items.batch.positions, self._seen.monotonic)
 

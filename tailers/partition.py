@@ -137,7 +137,7 @@ class Partition:
             self.book.skip(stop, fate)
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
-        """These are done or durably elsewhere: how, is `fate`. `positions` rise, as `runs` asks."""
+        """Settles what is done or durably elsewhere: how, is `fate`. `positions` rise, as `runs` asks."""
         if not positions:
             return
         self._changes += 1
@@ -179,7 +179,7 @@ class Partition:
         return row is not None and row.is_detached
 
     def hand_out(self, positions: Sequence[int]) -> None:
-        """These are handed out."""
+        """Notes what is handed out."""
         if positions[-1] >= self.handed_out:
             self.handed_out = positions[-1] + 1
             self._changes += 1

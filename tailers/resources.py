@@ -1,18 +1,27 @@
-"""Resources that all tailers of a process work with, and the setup of each pump."""
+"""Resources that all tailers of a process work with, among them the port to the delay service; and the setup of each
+pump."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..foundation.clock import Clock
 from ..foundation.duties import Duties
 from ..model.lease import LeaseSizes
+from ..model.parked import Parked
 from ..sdk.source import SourceKind
 from .config import TailerConfig
-from .departures.parking import Parking
 from .ledger.remembered import Remembered
 from .registry import Environment
+
+
+class Parking(Protocol):
+    """A place where stream items that failed for now wait until they are due."""
+
+    async def park(self, items: Sequence[Parked]) -> None:
+        """Durable when it returns; safe to repeat. Raises Unavailable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,12 +151,6 @@ class SchedulerSession:
         """The id of the scheduler that this session is with; empty before the first connection."""
         return self._dialer.peer
 
-    @property
-    def reads_parts(self) -> bool:
-        """Whether a flight may have items of several parts of a source: an older scheduler could not tell whoever
-        adopts it which are which."""
-        return self._dialer.reads_parts
-
     def push(self, flight: Flight) -> None:
         """Hands out a flight. Its credit must have been taken."""
         self._unsent.append(flight)
@@ -186,7 +180,7 @@ class SchedulerSession:
         return await asyncio.shield(future)
 
     def cancel(self, refs: Iterable[int]) -> None:
-        """These are to be cancelled by whoever has them."""
+        """Asks that items be cancelled by the process that has them."""
         self._cancel.extend(refs)
         self._dialer.notify()
 
@@ -216,7 +210,7 @@ class SchedulerSession:
     def opened(self, resumed: bool) -> None:
         self.unreachable = self._store = ""
         greeting = self._greeting
-        self._held_back = greeting is not None and self._dialer.remembers and greeting.opened(self)
+        self._held_back = greeting is not None and greeting.opened(self)
         if not resumed:
             self._kinds = KindWriter()
             self._request = 0

@@ -124,7 +124,7 @@ class StreamCore:
         return Partition(name, mark, window, self._sparse)
 
     def given(self, part: Partition) -> None:
-        """It is this tailer's from now on."""
+        """Takes a partition, which is this tailer's from now on."""
         self.partitions[part.name] = part
         self.holding.watch(part)
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..model.audit import Fate
+from ..model.linger import Linger
 
-#: Checkpoint writes begin at least this far apart, seconds.
-COMMIT_EVERY = 0.02
+#: From the beginning of a checkpoint write to that of the next one.
+COMMIT_EVERY = Linger(0.02)
 
 
 class StreamPolicy(NamedTuple):
@@ -20,12 +21,13 @@ class StreamPolicy(NamedTuple):
     jump      how far what comes next lies behind what was read, by the ends of the partitions: further than the window
               is wide, it is read when all before it is settled, and takes no memory; None: it never is
     detaches  what runs long is passed while it runs, where the configuration says after how long
-    commit_every  seconds between two checkpoints, at least, and `commit_of_each` for each partition of the last one
+    commit_every  the linger between two checkpoints, and `commit_of_each` seconds for each partition of the last one,
+                  where that is longer
     """
 
     gap: Fate | None = None
     copies: bool = False
     jump: Callable[[Mapping[str, int]], int] | None = None
     detaches: bool = True
-    commit_every: float = COMMIT_EVERY
+    commit_every: Linger = COMMIT_EVERY
     commit_of_each: float = 0.0

@@ -21,10 +21,9 @@ from ..model.seek import Move, Seek
 from ..stores.replays.replays import Replays
 from ..stores.schedules.schedules import Schedules
 from .config import TailerConfig
-from .departures.parking import Parking
 from .registry import Environment
 from .replay.replaying import Replaying
-from .resources import Resources
+from .resources import Parking, Resources
 from .rules.belonging import BetterPlace
 from .rules.stock import tell_apart
 from .rules.witnesses import PartitionFacts, after_delay, confront
@@ -193,7 +192,7 @@ class Tailers:
         await self.expect(*{item.kind.function for item in items})
 
     async def expect(self, *functions: str) -> None:
-        """These may have due items from now on."""
+        """Expects due items of these functions from now on."""
         if self._look is not None:
             if DUE not in self._tailers:
                 await self._add(TailerConfig.model_validate({"name": DUE, "source": {"kind": "due"}}))
@@ -230,12 +229,12 @@ class Tailers:
         return self._named(name)
 
     def movable(self) -> list[str]:
-        """Those of files that any process with the same file could run, if it had their source."""
+        """Tailers of files that any process with the same file could run, if it had their source."""
         return [name for name in self._configs if name in self._tailers and self._tailers[name].movable]
 
     def placed(self, elsewhere: Mapping[str, BetterPlace]) -> None:
-        """These belong to other members of the fleet. Sources that are free are left to them; of those that run here
-        one at a time is drained and handed over."""
+        """Hears which tailers belong to other members of the fleet. Sources that are free are left to them; of those
+        that run here one at a time is drained and handed over."""
         self._resources.elsewhere.clear()
         self._resources.elsewhere.update({name: each.place for name, each in elsewhere.items()})
         if not self._open or (self._moving is not None and not self._moving.done()):
@@ -363,7 +362,7 @@ class Tailers:
 
     async def _find_due(self) -> None:
         while True:
-            with contextlib.suppress(TailraceError):  # a store server of an older version has no schedules
+            with contextlib.suppress(TailraceError):  # they are looked for again
                 known = self._schedules is None or SCHEDULES["name"] in self._tailers
                 if not known and self._schedules is not None and await self._schedules.list(1):
                     await self._add(TailerConfig.model_validate(SCHEDULES))

@@ -20,8 +20,7 @@ class Surroundings:
     credit  of the session that is up, or was last
     idle    nothing is pushed: paused, draining, or the row does not name the scheduler yet
     active  items are read and offered, as far as there is credit
-    may_push     the row names the scheduler of the session
-    reads_parts  that one knows flights of several partitions
+    may_push  the row names the scheduler of the session
     """
 
     monotonic: float = 0.0
@@ -30,7 +29,6 @@ class Surroundings:
     idle: bool = True
     active: bool = False
     may_push: bool = False
-    reads_parts: bool = False
 
 
 class Push(NamedTuple):

@@ -162,8 +162,8 @@ class Tailer:
         return moves
 
     async def expect(self, *functions: str) -> None:
-        """These may have due items from now on; for the tailer of what is due. What cannot be looked at now is found
-        later."""
+        """Expects due items of these functions from now on; for the tailer of what is due. What cannot be looked at now
+        is found later."""
         if self._pump is not None:
             with contextlib.suppress(TailraceError):
                 await self._pump.expect(*functions)

@@ -68,7 +68,7 @@ class TailerTracing:
         return found
 
     def _decide(self, flight: Flight, items: Items | None) -> dict[int, TraceContext]:
-        """Those that are sampled here: of which nobody else has said anything."""
+        """Items that are sampled here: of which nobody else has said anything."""
         fresh = {}
         for index in sampled_by_id(flight.ids, self._ratio):
             extra = flight.extras.get(index)

@@ -256,7 +256,8 @@ async def _confirm(stub: Any, scheduler: str, version: int) -> None:
     try:
         await stub.Confirm(pb.ConfirmRequest(scheduler=scheduler, quotas_version=version), timeout=CONFIRM_WITHIN)
     except grpc.aio.AioRpcError as error:
-        if error.code() is not grpc.StatusCode.UNIMPLEMENTED:  # a gateway of an older version asks for nothing
+        # Goes with 0.3.0: a gateway of 0.1 asks for nothing.
+        if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
             raise
 
 

@@ -179,8 +179,6 @@ class Dialer:
         self._task: asyncio.Task[None] | None = None
         self.session = uuid.uuid4().hex
         self.peer = ""  # the other process's id, as its last welcome said
-        self.reads_parts = False  # … and whether a flight may have items of several parts of a source
-        self.remembers = False  # … and whether it tells how high it saw a store
         self.connected = asyncio.Event()
         self._known = False  # the other side has welcomed this session
 
@@ -283,8 +281,6 @@ class Dialer:
         if self.peer != reply.welcome.scheduler:
             self._compare(reply.welcome)
         self.peer = reply.welcome.scheduler
-        self.reads_parts = reply.welcome.reads_parts
-        self.remembers = reply.welcome.remembers
         self._link.acknowledged(reply.link.ack)
         self._endpoint.opened(resumed)
         return self._link.unacknowledged()

@@ -46,7 +46,7 @@ def gathers(wait: float, streams: int) -> float:
 
 def behind(said: float, ago: float, wall: float) -> float:
     """By how much the clock that dates what enters a rung is behind ours, which says `wall`: what it `said` so many
-    seconds ago, with what was read then (0: nothing, as a store of an older version)."""
+    seconds ago, with what was read then (0: nothing)."""
     return wall - said - ago if said else 0.0
 
 

@@ -164,7 +164,7 @@ class AdaptiveLimit(Limit):
             self._open(now)
 
     def told(self, why: str, after: float | None, started_at: float, now: float) -> None:
-        """It throttled an item that started then. `after`: seconds that it asked to wait."""
+        """Notes that it throttled an item that started then. `after`: seconds that it asked to wait."""
         self.throttled += 1
         self._throttled_at = now
         self.why = why
@@ -195,13 +195,13 @@ class AdaptiveLimit(Limit):
             self._await_probe(now)
 
     def ramp(self, now: float) -> None:
-        """Its share rises from little: something that calls it came back."""
+        """Lets its share rise from little: something that calls it came back."""
         if self.state is DownstreamState.OPEN:
             self._ramp_at, self._ramp = now, self._numbers.slow_start
             self._apply(now)
 
     def begin(self, now: float) -> None:
-        """It opens although it was never throttled: what calls it came back, so that its share rises from little."""
+        """Opens it although it was never throttled: what calls it came back, so that its share rises from little."""
         self._open(now)
 
     def recounted(self, before: int) -> None:

@@ -83,14 +83,14 @@ class WorkerHealth:
         return min(LONGEST_PAUSE, self._pause * 2.0 ** max(0, self._times - 1)) if self._times else 0.0
 
     def eject(self, now: float) -> None:
-        """It gets nothing for its pause: twice as long as the last one, unless that is long ago."""
+        """Ejects it: it gets nothing for its pause, twice as long as the last one, unless that is long ago."""
         if now - self._back_at > FORGIVEN * self._last_pause and self.state is WorkerState.IN:
             self._times = 0
         self._times += 1
         self.state, self.until = WorkerState.OUT, now + self._last_pause
 
     def probe(self) -> None:
-        """Its pause is over: it gets one item at a time."""
+        """Probes it, whose pause is over: it gets one item at a time."""
         self.state, self.passed = WorkerState.PROBING, 0
 
 

@@ -33,7 +33,7 @@ class FirstAttempts(Limit):
         return self.ended + self.running - self._found
 
     def recounted(self, before: int) -> None:
-        """Those that are out were counted anew: who is found so did not start now."""
+        """Takes those that are out as they were counted anew: one that is found so did not start now."""
         self._found += self.running - before
 
 

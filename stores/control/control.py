@@ -48,10 +48,10 @@ class MemberStore(Protocol):
         """Keeps what a member tells of itself for so many seconds; answers what was asked of it and has no answer."""
 
     async def members(self) -> list[FleetMember]:
-        """Those whose time is not over, by id."""
+        """The members whose time is not over, by id."""
 
     async def forget_member(self, id: str) -> None:
-        """It has ended. Harmless where it is not known."""
+        """Forgets a member that has ended. Harmless where it is not known."""
 
     async def put_order(self, order: MemberOrder) -> None:
         """Asks something of a member, once under this id. Orders are forgotten after ten minutes."""

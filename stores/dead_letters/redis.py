@@ -69,7 +69,7 @@ class RedisDeadLetters:
         return found
 
     async def _find(self, which: LetterFilter, after: int, limit: int) -> AsyncIterator[DeadLetter]:
-        """Those that a filter means, by number; each page one script."""
+        """The letters that a filter means, by number; each page one script."""
         how, *more = _way(which)
         alone = which in (EVERY, LetterFilter(function=which.function))
         step = min(STEP, limit) if alone else STEP

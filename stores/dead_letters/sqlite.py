@@ -1,7 +1,7 @@
 """Dead letters in SQLite: one row each, in the order in which they died.
 
-What few letters have (a position, a past, a redrive under way) is in tables of its own, so that a file of an older
-version needs no change.
+What few letters have (a position, a past, a redrive under way) is in tables of its own, so that
+the row of most stays small.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class RedisDrops:
         await self._server.run(_REPLACE, [self._key(source)], len(old), *(member for member, _ in old), *few)
 
     async def _members(self, source: str, begin: bytes) -> AsyncIterator[bytes]:
-        """Those that begin so, in their order."""
+        """Members of the set that begin so, in their order."""
         low = b"[" + begin
         while True:
             page = await self._server.call("ZRANGEBYLEX", self._key(source), low, b"(" + begin + LAST, "LIMIT", 0, STEP)

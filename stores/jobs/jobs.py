@@ -98,4 +98,4 @@ class JobOutbox(Protocol):
         """The oldest events that nobody else has taken; they are the caller's for so many seconds."""
 
     async def forget_events(self, numbers: Sequence[int]) -> None:
-        """These are in their streams."""
+        """Forgets events that are in their streams."""

@@ -75,7 +75,7 @@ class Looker(Protocol):
         """How many partitions each topic has; one that does not exist is left out."""
 
     def members(self, group: str) -> list[GroupMember]:
-        """Who is in a consumer group; nobody, too, where the brokers do not say."""
+        """The members of a consumer group; none, too, where the brokers do not say."""
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         """Makes a topic, or adds partitions; returns when they can be used."""

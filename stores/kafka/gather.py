@@ -67,7 +67,7 @@ class KafkaThread(Generic[T]):
 
 
 def _heard(answer: asyncio.Future[Any]) -> None:
-    """Whoever asked may be gone by now: then an error is nobody's, and no event for the log."""
+    """Hears an error that is nobody's where the one who asked is gone by now, so that the log has no event of it."""
     if not answer.cancelled():
         answer.exception()
 

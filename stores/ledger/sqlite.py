@@ -1,8 +1,8 @@
 """The ledger in SQLite: a row per item, and one per partition with the epoch and the checkpoint that are noted.
 
 A row's fields are one text, so that floats survive exactly. A batch is compared with the texts as they were read in one
-statement and written in another. When one of them differs, the rows are read and compared field by field: the text of
-an older version has other blanks, and is the same row all the same.
+statement and written in another. When one of them differs, the rows are read and compared field by field: texts that
+are otherwise written are the same row all the same.
 """
 
 from __future__ import annotations

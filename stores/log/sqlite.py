@@ -222,7 +222,7 @@ class SqliteLog:
         self._tell(appended.stream)
 
     def _tell(self, stream: str) -> None:
-        """Whoever waits for more of a stream looks now."""
+        """Wakes all that wait for more of a stream."""
         if (event := self._appended.pop(stream, None)) is not None:
             event.set()
         for call in self._told.pop(stream, ()):

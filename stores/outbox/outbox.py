@@ -38,7 +38,7 @@ class Outbox(Protocol):
         functions, and without rows of a key that has an older one of those. Changes nothing."""
 
     async def remove(self, places: Sequence[int]) -> None:
-        """These are safe elsewhere."""
+        """Removes rows that are safe elsewhere."""
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
         """By place: why a row is not taken any more. Raises NotConnected, too, when the table refuses to have that

@@ -143,4 +143,4 @@ def _text(told: object) -> str:
 
 
 async def _any_server(connection: AsyncConnection[tuple[Any, ...]], bound: asyncio.Timeout) -> None:
-    """It is not ours to refuse."""
+    """Refuses no server: it is somebody else's."""

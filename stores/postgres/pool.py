@@ -87,7 +87,7 @@ class PostgresConnections(Generic[C]):
         return found
 
     def give_back(self, connection: C) -> None:
-        """It may be used again."""
+        """Takes back a connection that may be used again."""
         if connection.closed:
             self.drop(connection)
             return
@@ -102,7 +102,7 @@ class PostgresConnections(Generic[C]):
             self._idle[connection] = None
 
     def drop(self, connection: C) -> None:
-        """It is of no use any more."""
+        """Drops a connection that is of no use any more."""
         self._open -= 1
         self._forget(connection)
         _run(connection.close(), self._closing)

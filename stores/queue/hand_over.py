@@ -39,13 +39,13 @@ class Taker:
         self.looking: asyncio.Future[None] | None = None
 
     def looks(self) -> None:
-        """It looks by itself now, or before anything else."""
+        """Notes that a claim looks by itself now, or before anything else."""
         self.open = False
         if self.looking is None:
             self.looking = asyncio.get_running_loop().create_future()
 
     def looked(self, *, found: bool) -> None:
-        """It did, and waits on where it found nothing."""
+        """Notes that it did, and waits on where it found nothing."""
         self.open = not found
         if self.looking is not None:
             self.looking.set_result(None)
@@ -116,11 +116,11 @@ class Takers:
             await asyncio.sleep(0)
 
     def add(self, taker: Taker) -> None:
-        """It waits."""
+        """Adds a claim that waits."""
         self._takers.append(taker)
 
     def remove(self, taker: Taker) -> None:
-        """It waits no more."""
+        """Removes a claim that waits no more."""
         self._takers.remove(taker)
         if taker.coming is not None:
             taker.coming.add_done_callback(self._nobody)

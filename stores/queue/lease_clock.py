@@ -18,10 +18,8 @@ from typing import Final, NamedTuple
 STEP: Final = 1_000_000
 #: … beside what two clocks of one machine may part by in the time between two looks, a share of it.
 DRIFT: Final = 100
-#: A store that noted no longest lease, because an earlier version wrote it: what is out in it lasts at least so long,
-#: and at most a day, whatever its rows say.
-UNKNOWN_LEAST: Final = 60_000_000
-UNKNOWN_MOST: Final = 86_400_000_000
+#: The longest lease that a new store notes: a minute, though it granted none.
+NEW_LONGEST: Final = 60_000_000
 #: No delay is so long: what is due that far behind a clock that was set back was counted by the wrong clock. A year.
 LONGEST_DELAY: Final = 366 * 86_400_000_000
 
@@ -51,11 +49,6 @@ def lease_end(until: int, noted: Noted, boot: str, monotonic: int) -> int:
     """When a lease ends that is in the store as it is opened; `until` by the monotonic clock of the boot noted."""
     latest = monotonic + noted.longest
     return min(until, latest) if same_run(noted, boot) else latest
-
-
-def longest_unknown(latest: int, wall: int) -> int:
-    """The longest lease of a store that noted none, whose latest one ends at `latest` by the wall clock."""
-    return max(UNKNOWN_LEAST, min(latest - wall, UNKNOWN_MOST))
 
 
 def everything_waits(noted: Noted, boot: str, *, durable: bool) -> bool:

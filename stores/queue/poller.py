@@ -51,7 +51,7 @@ class Pollers(Protocol):
         """How many pollers told within SEEN seconds that they are there; `here`: and so does this one."""
 
     async def leave(self, me: str) -> None:
-        """This one is not there any more."""
+        """Tells the others that this one is not there any more."""
 
 
 async def nothing() -> None:

@@ -33,7 +33,8 @@ class ServerClock:
         return self._clock.monotonic() >= self._no_end_before
 
     def told(self, moment: int, asked: float) -> None:
-        """It said that it is so late (µs), some time after we asked (monotonic). A slow answer is no jump."""
+        """Notes that the server said that it is so late (µs), some time after we asked (monotonic). A slow answer is no
+        jump."""
         answered = self._clock.monotonic()
         least, most = moment / 1e6 - answered, moment / 1e6 - asked
         if self._ahead is not None and least - self._ahead > JUMP:

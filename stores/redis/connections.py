@@ -55,7 +55,7 @@ class RedisConnections(ConnectionPool):
         return connection
 
     async def release(self, connection: Any) -> None:
-        """It is idle again."""
+        """Takes back a connection that is idle again."""
         try:
             if connection in self._former:
                 self._former.discard(connection)
@@ -64,8 +64,8 @@ class RedisConnections(ConnectionPool):
             self._give(connection)
 
     async def dial_anew(self) -> None:
-        """Who comes next dials, and looks up the name of the server: idle connections are let go of now, those in use
-        when they are free."""
+        """Lets the next one dial, which looks up the name of the server: idle connections are let go of now, those in
+        use when they are free."""
         idle, self._idle = self._idle, []
         let_go = set(idle)
         self._all = [each for each in self._all if each not in let_go]

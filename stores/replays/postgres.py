@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from ...model.errors import InvalidRequest, NotConnected
-from ...model.replay import OVER, Replay, ReplayState, may_move
+from ...model.replay import OVER, Replay, ReplayState, moved
 from ..postgres.arrays import shown
 from ..postgres.schema import PostgresSchema
 from .replays import KEPT
@@ -69,14 +69,9 @@ class PostgresReplays:
             if found is None:
                 raise _unknown(number)
             text, before = found
-            if not may_move(before.state, state):
-                raise InvalidRequest(f"the replay {number} is {before.state}: it cannot become {state}")
-            if before.state is state:
+            after = moved(before, state, at, counts)
+            if after is before:
                 return before
-            after = replace(before, state=state)
-            if state in OVER:
-                stretches = tuple(stretch._replace(spans=()) for stretch in before.stretches)
-                after = replace(after, ended_at=at, counts=dict(counts), stretches=stretches)
             if await self._put(text, after):
                 return after
         raise _busy(number)

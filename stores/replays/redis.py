@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from ...model.errors import InvalidRequest
-from ...model.replay import OVER, Replay, ReplayState, may_move
+from ...model.replay import OVER, Replay, ReplayState, moved
 from ..redis.maxmemory import grows, reads, settles
 from ..state.redis_server import StateServer
 from .replays import KEPT
@@ -86,14 +86,9 @@ class RedisReplays:
     async def move(self, number: int, state: ReplayState, at: float, counts: Mapping[str, int]) -> Replay:
         while True:
             before = await self._known(number)
-            if not may_move(before.state, state):
-                raise InvalidRequest(f"the replay {number} is {before.state}: it cannot become {state}")
-            if before.state is state:
+            after = moved(before, state, at, counts)
+            if after is before:
                 return before
-            after = replace(before, state=state)
-            if state in OVER:
-                stretches = tuple(stretch._replace(spans=()) for stretch in before.stretches)
-                after = replace(after, ended_at=at, counts=dict(counts), stretches=stretches)
             if await self._put(before, after):
                 return after
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from ...model.errors import InvalidRequest
-from ...model.replay import OVER, Replay, ReplayState, may_move
+from ...model.replay import OVER, Replay, ReplayState, moved
 from ..sqlite.file import SqliteFile
 from .replays import KEPT
 
@@ -73,14 +73,9 @@ class SqliteReplays:
     async def move(self, number: int, state: ReplayState, at: float, counts: Mapping[str, int]) -> Replay:
         def put(connection: sqlite3.Connection) -> Replay:
             before = _known(connection, number)
-            if not may_move(before.state, state):
-                raise InvalidRequest(f"the replay {number} is {before.state}: it cannot become {state}")
-            if before.state is state:
+            after = moved(before, state, at, counts)
+            if after is before:
                 return before
-            after = replace(before, state=state)
-            if state in OVER:
-                stretches = tuple(stretch._replace(spans=()) for stretch in before.stretches)
-                after = replace(after, ended_at=at, counts=dict(counts), stretches=stretches)
             _write(connection, after)
             return after
 

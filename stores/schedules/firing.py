@@ -71,12 +71,12 @@ def upcoming(row: ScheduleRow, now: float, count: int = 10) -> list[float]:
 
 
 def paused(row: ScheduleRow) -> ScheduleRow:
-    """It fires no more."""
+    """A schedule that fires no more."""
     return row._replace(paused=True, next_at=0.0)
 
 
 def resumed(row: ScheduleRow, now: float) -> ScheduleRow:
-    """It fires again, but for what fell into the pause: that is passed over (counted up to LOOK_AT)."""
+    """A schedule that fires again, but for what fell into the pause: that is passed over (counted up to LOOK_AT)."""
     fell = takewhile(lambda instant: instant <= now, instants_after(row.schedule, row.decided))
     passed = sum(1 for _ in islice(fell, LOOK_AT))
     after = row._replace(paused=False, decided=_decided(row, now), passed_over=row.passed_over + passed)

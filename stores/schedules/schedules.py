@@ -50,7 +50,7 @@ class ScheduleKeeping(Protocol):
         """By name."""
 
     async def due(self, now: float, limit: int) -> DueSchedules:
-        """Those whose time has come by `now`, the earliest first; for the rest when to look again."""
+        """The schedules whose time has come by `now`, the earliest first; for the rest when to look again."""
 
     async def fire(self, name: str, version: int, decided: float, firing: Firing, at: float) -> bool:
         """Does what `firing` says, in one step, when the schedule is still of this version and decided up to there.

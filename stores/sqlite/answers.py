@@ -34,8 +34,8 @@ Answer = tuple[Write, Any, Exception | None]
 
 
 def resolve(answers: list[Answer]) -> None:
-    """Those of standing writes first, since what was leased is on its way to its function; a submitter, who only hears
-    that its item is safe, is told when that way had its turns."""
+    """Resolves answers: those of standing writes first, since what was leased is on its way to its function; a
+    submitter, who only hears that its item is safe, is told when that way had its turns."""
     for write, value, error in answers:
         if write.committed is not None and error is None and value is not SKIPPED:
             write.committed(value)

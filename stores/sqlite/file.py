@@ -223,7 +223,8 @@ class SqliteFile:
                 self._loop.call_soon_threadsafe(self._tell_death, threading.current_thread(), error)
 
     def _tell_death(self, writer: threading.Thread, error: BaseException) -> None:
-        """Whoever closed the file meanwhile hears nothing: it would close what was opened since."""
+        """Tells of the death of the thread, but not where the file was closed meanwhile: it would close what was opened
+        since."""
         if self._on_death is not None and self._wanted and self._thread in (writer, None):
             self._on_death(error)
 

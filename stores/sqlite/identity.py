@@ -39,5 +39,5 @@ def log_height(connection: sqlite3.Connection) -> Height:
 
 
 def note_height(connection: sqlite3.Connection, highest: int) -> None:
-    """It has come so high, whatever is removed from its other tables."""
+    """Notes that the store has come so high, whatever is removed from its other tables."""
     connection.execute("UPDATE identity SET highest = ? WHERE highest < ?", (highest, highest))

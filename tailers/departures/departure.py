@@ -23,7 +23,7 @@ from ..ledger.rows import RowHome
 from ..partition import Partition
 from ..rules import ledger
 from ..rules.departure_steps import Leg
-from ..rules.settlement import History
+from ..rules.settlement import History, Settlement
 
 #: What outcomes are called where people read of them.
 OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
@@ -55,12 +55,12 @@ class EndedItem(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Its id, as people know it."""
+        """The item's id, as people know it."""
         return self.items.mapped.ids[self.index]
 
     @property
     def kind(self) -> Kind:
-        """Its kind, by its own priority."""
+        """The item's kind, by its own priority."""
         return self.items.mapped.kind(self.index)
 
     @property
@@ -70,7 +70,7 @@ class EndedItem(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> Headers:
-        """Those that the mapping did not use."""
+        """Headers that the mapping did not use."""
         return self.items.mapped.headers[self.index]
 
     @property
@@ -190,3 +190,54 @@ def settle(gone: Iterable[Departure]) -> None:
                 part.rows.pop(position, None)
         if positions:
             part.settle(positions, fate)
+
+
+# The copy of an item that is appended to the delay service.
+
+
+def copy_of(
+    item: EndedItem,
+    tailer: str,
+    home: RowHome | None,
+    settlement: Settlement,
+    due: float,
+    first_seen: float,
+    row: LedgerEntry | None,
+) -> Parked:
+    """The copy of an item that first came from `tailer`; `home` is where its row is, which shall be `row`."""
+    extra = item.extra
+    return Parked(
+        tailer=tailer,
+        id=item.id,
+        kind=item.kind,
+        payload=item.payload,
+        due=due,
+        first_seen=first_seen,
+        attempt=settlement.failed + 1,
+        crashes=settlement.crashes,
+        throttles=settlement.throttles,
+        fence=item.fence if row is None or item.fence > row.fence else row.fence,
+        reason=settlement.reason,
+        key=extra.key,
+        headers=item.headers,
+        expires_at=extra.expires_at,
+        progress=item.progress,
+        partition="" if home is None else home.partition,
+        position=0 if home is None else home.position,
+        n=0 if row is None else row.n,
+    )
+
+
+def as_row_says(parked: Parked, row: LedgerEntry | None) -> Parked:
+    """The same copy as a row of the ledger says; None: it has no row."""
+    if row is None:
+        return parked
+    return replace(
+        parked,
+        n=row.n,
+        due=row.due,
+        attempt=row.attempts + 1,
+        crashes=row.crashes,
+        throttles=row.throttles,
+        fence=max(parked.fence, row.fence),
+    )

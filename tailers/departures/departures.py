@@ -25,8 +25,7 @@ from ..rules.detached import guard_due
 from ..rules.ledger import Find, found, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement
 from ..surroundings import Decisions, Surroundings
-from .copies import copy_of
-from .departure import Departure, EndedItem, departure, ended_item, settle
+from .departure import Departure, EndedItem, copy_of, departure, ended_item, settle
 from .letters import letter_of
 
 #: How an item ended that was not run.
@@ -129,8 +128,8 @@ class Departures:
         self._add(going, row.due - self._seen.wall)
 
     def detach(self, item: EndedItem, before: LedgerEntry | None, row: LedgerEntry | None, *, runs: bool) -> None:
-        """Its row, then its guard; `row` None: its row `before` says so already. `runs`: below this owner; else where
-        nobody hears of it, and only its guard is wanted."""
+        """Writes the item's row, then its guard; `row` None: its row `before` says so already. `runs`: below this
+        owner; else where nobody hears of it, and only its guard is wanted."""
         wanted = before if row is None else row
         assert wanted is not None
         leg = resume(Way.DETACH, wanted) if row is None else begin(Way.DETACH, before, row)
@@ -169,7 +168,7 @@ class Departures:
         self._end(Way.DROP, item, LedgerPlace.DONE, Fate.DROPPED, note)
 
     def end(self, item: EndedItem, fate: Fate) -> None:
-        """It is over. Of a copy first its row says so, then it is settled."""
+        """Ends an item that is over. Of a copy first its row says so, then it is settled."""
         self._end(Way.END, item, LedgerPlace.DONE, fate, None)
 
     def _end(self, way: Way, item: EndedItem, place: LedgerPlace, fate: Fate, load: Any) -> None:
@@ -232,7 +231,7 @@ class Departures:
         before which it must not start, outlive this tailer. Then it may run again."""
         row, home = item.row, self._home(item)
         due = self._seen.wall + not_before - self._seen.monotonic if not_before else 0.0
-        after: LedgerEntry | None = None  # parked by an older version: it has no row
+        after: LedgerEntry | None = None  # a copy that has no row
         if item.former is None:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
             tries = () if throttled_only else item.tries(item.ended.reason, self._seen.wall)

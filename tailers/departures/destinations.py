@@ -26,8 +26,7 @@ from ..resources import Setup
 from ..rules.departure_steps import DepartureEvent, Step, Way, follow
 from ..rules.detached import FIRST_LOOK
 from ..tracing import tracing_of
-from .copies import as_row_says
-from .departure import Departure
+from .departure import Departure, as_row_says
 from .durable import DurableWriter
 from .letters import unparkable
 

@@ -127,7 +127,7 @@ class DurableWriter(Generic[T]):
         loop = asyncio.get_running_loop()
         began = loop.time()
         while len(self._items) < BATCH_ITEMS and not self._awaited:
-            rest = began + gathers(written, self._soonest) - loop.time()
+            rest = gathers(written, self._soonest).rest(began, loop.time())
             if rest <= 0:
                 return
             self._hurry.clear()

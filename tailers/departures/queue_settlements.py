@@ -81,7 +81,7 @@ class _Line:
         self.under_way, self.pending = self.pending, {}
 
     def end(self) -> tuple[int, int]:
-        """It is durable: items and bytes of the window."""
+        """Ends the write, which is durable: its items and bytes of the window."""
         batches, self.under_way = self.under_way.values(), {}
         return sum(batch.items for batch in batches), sum(batch.size for batch in batches)
 

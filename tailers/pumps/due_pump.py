@@ -12,6 +12,7 @@ from typing import Any
 
 from ...model.demand import Closed
 from ...model.errors import StaleFence
+from ...model.linger import Linger
 from ...model.workload import FLIGHT_ITEMS
 from ..copy_starts import CopyStarts
 from ..counts import TailerCounts
@@ -22,9 +23,9 @@ from .pump import Pump
 from .starting import Starter
 from .stream_pump import StreamPump
 
-#: Seconds between two checkpoints. Copies have their rows from the start, by which a restart skips those that it reads
+#: From one checkpoint to the next. Copies have their rows from the start, by which a restart skips those that it reads
 #: again, so checkpoints may wait for each other, and longer after one of many functions: 10 s for 200 of them.
-COMMIT_EVERY = 1.0
+COMMIT_EVERY = Linger(1.0)
 POLICY = StreamPolicy(copies=True, detaches=False, commit_every=COMMIT_EVERY, commit_of_each=0.05)
 #: Batches of copies that start together.
 START_TOGETHER = 256
@@ -64,7 +65,7 @@ class DuePump(StreamPump):
         Pump.may_seek(self)
 
     async def expect(self, *functions: str) -> None:
-        """These may have due items from now on."""
+        """Expects due items of these functions from now on."""
         await self._due.expect(*functions)
 
     async def _read_each(self) -> None:

@@ -44,5 +44,5 @@ class TailerPump(Protocol):
         """Raises InvalidRequest where there is no checkpoint to move by hand."""
 
     async def expect(self, *functions: str) -> None:
-        """These may have due items from now on; who does not read what is due does nothing. Raises what its source
-        raises."""
+        """Expects due items of these functions from now on; a pump that does not read what is due does nothing. Raises
+        what its source raises."""

@@ -111,7 +111,7 @@ class Pump(ABC):
         )
 
     async def expect(self, *functions: str) -> None:  # noqa: B027 - nothing that most read comes due
-        """These may have due items from now on."""
+        """Expects due items of these functions from now on."""
 
     # How it is.
 
@@ -256,11 +256,11 @@ class Pump(ABC):
 
     @abstractmethod
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
-        """These items ended well and have nothing to say."""
+        """Takes the items that ended well and have nothing to say."""
 
     @abstractmethod
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
-        """These items, by their index, ended otherwise."""
+        """Takes the items, by their index, that ended otherwise."""
 
     # The shared steps.
 

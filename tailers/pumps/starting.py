@@ -95,7 +95,7 @@ class Starter:
 
 
 def _copies(together: Sequence[Starting]) -> tuple[list[Copy], list[list[int]]]:
-    """Those that have a row; and, of each batch, the indexes of those that have none."""
+    """The copies that have a row; and, of each batch, the indexes of those that have none."""
     copies: list[Copy] = []
     without: list[list[int]] = []
     for number, starting in enumerate(together):

@@ -106,7 +106,7 @@ class StreamPump(Pump):
         seen, session = self._core.seen, self.session
         seen.monotonic, seen.wall = self.clock.monotonic(), self.clock.wall()
         seen.credit = session.credit
-        seen.may_push, seen.reads_parts = self._succession.may_push, session.reads_parts
+        seen.may_push = self._succession.may_push
         seen.idle = self.paused or self.draining or not seen.may_push
         seen.active = session.connected and not seen.idle
         return self._core
@@ -289,7 +289,7 @@ class StreamPump(Pump):
         self._see().adopted_lost(record, not_before)
 
     def _arrived(self, batch: list[Departure]) -> None:
-        """These are durable where they were to go."""
+        """Lets departures go on that are durable where they were to go."""
         self._see().departures.arrived(batch)
         self.wake()
 
@@ -340,7 +340,7 @@ class StreamPump(Pump):
     # What people see.
 
     def may_seek(self) -> None:
-        """It has a checkpoint."""
+        """A stream's pump has a checkpoint, so it may."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         return self._see().audits(self._core.leaving(iter(self._destinations)), partition, span)

@@ -105,7 +105,7 @@ class Replaying:
         return live.model_copy(update={"name": name, "expires": None}) if known is None else replay_config(live, known)
 
     def tailer(self, name: str) -> ReplayTailer | None:
-        """That of a replay, by its name, while it reads."""
+        """The tailer of a replay, by its name, while it reads."""
         return next((tailer for tailer in self._tailers() if tailer.config.name == name), None)
 
     def overviews(self) -> list[TailerOverview]:
@@ -274,7 +274,8 @@ class Replaying:
             log.info("replay over", replay=run.replay.name, state=state.value, **counts)
 
     async def _over(self, run: RunningReplay) -> None:
-        """It is over, here or elsewhere: its counts are kept with it, and its checkpoint is of no use any more."""
+        """Ends a replay that is over, here or elsewhere: its counts are kept with it, and its checkpoint is of no use
+        any more."""
         await self._end_tailer(run)
         await self._environment.checkpoints.forget(run.replay.name)
         self._cancelling.over(run.replay.number)

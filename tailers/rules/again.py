@@ -48,7 +48,7 @@ class Again:
         self._began, self._waits = now, False
 
     def ended(self, error: Exception, now: float) -> AfterEnd:
-        """It ended with this."""
+        """Notes how it ended."""
         if now - self._began > HEALTHY_AFTER:
             self._pauses, self._kind = 0, ""
         reason = str(error) or type(error).__name__

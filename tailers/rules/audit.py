@@ -112,7 +112,7 @@ class Book:
         self._end = stop
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
-        """These ended so; positions rise. What is long is better told as ranges."""
+        """Counts positions that ended so; they rise. What is long is better told as ranges."""
         if positions:
             self._cover(positions[-1] + 1)
         fates, base = self._fates, self.position

@@ -30,7 +30,7 @@ class Deadlines:
             self._prune()
 
     def forget(self, positions: Iterable[int]) -> None:
-        """These are held no longer."""
+        """Forgets what is held no longer."""
         for position in positions:
             self._at.pop(position, None)
         self._prune()

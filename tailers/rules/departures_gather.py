@@ -7,14 +7,17 @@ having gathered.
 
 from __future__ import annotations
 
-#: Seconds behind a write in which more gather.
-SHORT = 0.05
+from ...model.linger import Linger
+
+#: Behind a write of few.
+SHORT = Linger(0.05)
 #: Behind a write of so many it is longer, as many come again: so long, …
-MANY, LONGER = 8, 0.2
+MANY = 8
+LONGER = Linger(0.2)
 #: … and up to so long where nothing that gathers is due sooner than twice that.
-LONGEST = 0.5
+LONGEST = Linger(0.5)
 
 
-def gathers(written: int, soonest: float) -> float:
-    """Seconds behind a write of so many items, of which the first of those that gather is due in `soonest` seconds."""
-    return SHORT if written < MANY else max(LONGER, min(LONGEST, soonest / 2))
+def gathers(written: int, soonest: float) -> Linger:
+    """The linger behind a write of so many items, where the first of those that gather is due in `soonest` seconds."""
+    return SHORT if written < MANY else max(LONGER, min(LONGEST, Linger(soonest / 2)))

@@ -52,5 +52,5 @@ class Ages:
 
 
 def holding_up(positions: Iterable[int], newest_settled: int) -> Iterator[int]:
-    """Those of the positions of old items behind which something is settled: only they are in anybody's way."""
+    """The positions of old items behind which something is settled: only they are in anybody's way."""
     return (position for position in positions if position < newest_settled)

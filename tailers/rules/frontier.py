@@ -104,7 +104,7 @@ class Frontier:
             self.position = self.end  # however far that is, it takes no memory
 
     def settle(self, positions: Iterable[int]) -> None:
-        """These are done or durably elsewhere. Repeats and positions never read are ignored."""
+        """Passes positions that are done or durably elsewhere. Repeats and positions never read are ignored."""
         bits, base, size = self._bits, self.position, len(self._bits)
         for position in positions:
             if 0 <= position - base < size:

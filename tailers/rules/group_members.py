@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: What our clients without a membership call themselves, and members of earlier versions.
+#: The name of our clients without a membership.
 OURS = "tailrace"
 
 

@@ -57,7 +57,7 @@ class HandBacks(dict[K, tuple[int, float]]):
         return times, pause
 
     def over(self, items: Collection[K]) -> None:
-        """These ended in another way."""
+        """Forgets items that ended in another way."""
         if self and not self.keys().isdisjoint(items):
             for item in items:
                 self.pop(item, None)

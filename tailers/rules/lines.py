@@ -101,7 +101,7 @@ class Lines:
 
 
 def items(lines: list[bytes]) -> list[bytes]:
-    """Those lines that are items."""
+    """The lines that are items."""
     if b"" in lines or b"\r" in lines:
         return [line for line in lines if line and line != b"\r"]
     return lines

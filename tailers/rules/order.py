@@ -182,7 +182,7 @@ class Order:
         return [] if self.ranks is None else self.ranks.risen()
 
     def stuck(self, positions: Iterable[int]) -> None:
-        """These may not run for a while: they failed, or their cell is closed."""
+        """Notes positions that may not run for a while: they failed, or their cell is closed."""
         for position in positions:
             key = self._heads.get(position)
             if key is not None:
@@ -194,7 +194,7 @@ class Order:
             self._stuck_waiting += len(self._lines[key] or ())
 
     def handed_out(self, positions: list[int], now: float) -> None:
-        """These are in flight from `now` on, a time that never goes back."""
+        """Notes positions that are in flight from `now` on, a time that never goes back."""
         self._out.append((now, positions))
 
     def grow_patient(self, now: float) -> None:
@@ -211,7 +211,7 @@ class Order:
                 line[index] = line[index]._replace(kind=new_kind(line[index].kind))
 
     def positions(self) -> Iterator[int]:
-        """Those of all that wait."""
+        """The positions of all that wait."""
         for barred in self._barred.values():
             yield barred.position
         for line in self._lines.values():

@@ -39,7 +39,7 @@ class Reconnect:
         self._said: set[str] = set()
 
     def lost(self, reason: str, now: float) -> Lost:
-        """It is not connected, or not any more."""
+        """Notes that it is not connected, or not any more."""
         if self._is_steady(now):
             self._backoff.reset()
             self._flaps = False
@@ -55,7 +55,7 @@ class Reconnect:
         return Lost(self._backoff.pause(), news)
 
     def reached(self, now: float) -> bool:
-        """It is connected. Whether that is news: something was said of it, and it does not come and go."""
+        """Notes that it is connected. Whether that is news: something was said of it, and it does not come and go."""
         fresh, self._since = self._since is None, now if self._since is None else self._since
         return fresh and bool(self._said) and not self._flaps
 

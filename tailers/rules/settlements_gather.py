@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import math
 
-#: Seconds from the beginning of a write to that of the next one, where the next item ended within SOON of it: whoever
-#: submits one at a time and waits for its end is slower than that, and not made slower.
-GATHER, SOON = 0.02, 0.01
+from ...model.linger import Linger
+
+#: From the beginning of a write to that of the next one, …
+GATHER = Linger(0.02)
+#: … where the next item ended within so many seconds of it: a caller that submits one at a time and waits for its end
+#: is slower than that, and not made slower.
+SOON = 0.01
 #: Items that are a batch worth its write; and what gathers is at most such a part of a window.
 ENOUGH, PART = 64, 8
 
@@ -38,7 +42,7 @@ class Gathering:
 
     def rest(self, now: float) -> float:
         """For how many seconds more may come before the write; 0: none."""
-        return 0.0 if self._hurry else max(0.0, min(GATHER, self._began + GATHER - now))
+        return 0.0 if self._hurry else GATHER.rest(self._began, now)
 
     def written(self, now: float) -> None:
         """All that waited is being written."""

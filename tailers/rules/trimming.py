@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...model.linger import Linger
+
 
 class Trimming:
     """The checkpoints of its partitions of which one source has heard. It is told at most each `every` seconds; times
@@ -58,12 +60,12 @@ class Trimming:
         return self.untold(checkpoints)
 
     def heard(self, positions: Mapping[str, int]) -> None:
-        """It was told."""
+        """Notes what the source was told."""
         self._told.update(positions)
 
 
-def apart(every: float, of_each: float, held_up: float, many: int, *, passed: bool) -> float:
-    """Seconds between two commits: `every`, `of_each` for each of the `many` partitions of the last one, and at least
-    `held_up` behind one that moved nothing. An item on its way into a store holds the frontier for that long, and what
-    settles above it meanwhile would be written again and again."""
-    return max(every, of_each * many, 0.0 if passed or not many else held_up)
+def apart(every: Linger, of_each: float, held_up: Linger, many: int, *, passed: bool) -> Linger:
+    """The linger between two commits: `every`, `of_each` seconds for each of the `many` partitions of the last one, and
+    at least `held_up` behind one that moved nothing. An item on its way into a store holds the frontier for that long,
+    and what settles above it meanwhile would be written again and again."""
+    return max(every, Linger(of_each * many), every if passed or not many else held_up)

@@ -39,13 +39,13 @@ class Unreadable:
         self.read_last = ""
 
     def answered(self, key: str) -> None:
-        """It was read."""
+        """Notes that it was read."""
         self._turn += 1
         self._answered, self.read_last = self._turn, key
         self._failing.pop(key, None)
 
     def failed(self, key: str, refused: bool, now: float) -> ReadVerdict:
-        """It could not be read at `now`, in monotonic seconds."""
+        """Notes that it could not be read at `now`, in monotonic seconds."""
         self._turn += 1
         before = self._failing.pop(key, None) or _Failing(now, self._turn)
         proven = before.first < self._answered

@@ -107,7 +107,7 @@ class DueSource:
             self._has_more(name)
 
     async def expect(self, *functions: str) -> None:
-        """These may have due items from now on."""
+        """Expects due items of these functions from now on."""
         for function in functions:
             if not self._open or function in self._streams:
                 continue

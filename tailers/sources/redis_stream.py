@@ -45,7 +45,7 @@ class _Stream:
         self._since = had.next
 
     def took(self, positions: list[int]) -> None:
-        """These were handed out."""
+        """Notes what was handed out."""
         had = self.had
         count = had.entries
         if count >= 0:

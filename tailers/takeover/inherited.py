@@ -83,8 +83,8 @@ class Inherited:
         self._lost.update({key: until for key, until in elsewhere.items() if key not in self._unread})
 
     def add(self, flights: Iterable[Inheritance]) -> None:
-        """These are adopted as well, by the numbers that they have here, before anything is read. How those end that
-        ran elsewhere will be heard."""
+        """Adds items that are adopted as well, by the numbers that they have here, before anything is read. How those
+        end that ran elsewhere will be heard."""
         for number, fence, part, positions in flights:
             self._fences[number] = fence
             for index, position in positions.items():
@@ -130,7 +130,7 @@ class Inherited:
         return self._lost.pop(key, None)
 
     def records(self) -> Iterable[InheritedItem]:
-        """Those that were read and have no outcome."""
+        """Items that were read and have no outcome."""
         return self._records.values()
 
     # Records.

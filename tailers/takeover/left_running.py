@@ -65,7 +65,7 @@ class LeftRunning:
             self._carry_out()
 
     async def _records(self, some: Some) -> StreamBatch:
-        """Those that the source has still."""
+        """The records that the source has still."""
         if self._reread is None:
             return without_payload(some.part, [])
         return await self._reread(some.part, [each.row.position for each in some.orphans])

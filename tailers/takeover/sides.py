@@ -82,7 +82,7 @@ class Side:
             self._session.show(self._source, self._epoch.row, self._epoch.number, self._epoch.version)
 
     def cancel(self, refs: Iterable[int]) -> None:
-        """Those of these items that are its own are to be stopped."""
+        """Asks that items be stopped, of these its own."""
         if mine := refs_of(self.number, refs):
             self._session.cancel(mine)
 
@@ -145,7 +145,7 @@ class Side:
             self._epoch.joined(self.scheduler, self.number)
 
     def credit_changed(self) -> None:
-        """It has no use for credit."""
+        """Does nothing: a side has no use for credit."""
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
         """What runs there may run for so many seconds more."""
@@ -187,7 +187,7 @@ class Sides:
             side.show()
 
     def cancel(self, refs: Sequence[int]) -> None:
-        """These items are to be stopped."""
+        """Asks that items be stopped."""
         for side in self._sides:
             side.cancel(refs)
 

@@ -148,7 +148,7 @@ class Succession:
         return flights_of(OWN, self.inherited.running)
 
     def _cancel(self, refs: Sequence[int]) -> None:
-        """These of what was adopted are to be stopped, wherever they run."""
+        """Asks that adopted items be stopped, wherever they run."""
         if mine := refs_of(OWN, refs):
             self._session.cancel(mine)
         self._sides.cancel(refs)

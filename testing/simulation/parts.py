@@ -36,8 +36,8 @@ from ...stores.data_dir import DataDir
 from ...stores.restored import NO_MARKS, Stamp
 from ...stores.server import StoreServer
 from ...tailers.config import TailerConfig
-from ...tailers.departures.parking import Parking
 from ...tailers.registry import Environment
+from ...tailers.resources import Parking
 from ...tailers.supervisor import SCHEDULES, Tailers
 from ...wire.delay import DelayClient
 from .branches import branch

@@ -48,6 +48,9 @@ NAMELESS = re.compile(
     r")\b",
     re.IGNORECASE,
 )
+#: Pronouns, with which no docstring of a function begins either in these rooms.
+PRONOUN = re.compile(r"(?:Those|These|They|It|Its|Whoever|Who|That|This)\b")
+ROOMS_OF_NOUNS = ("tailers/", "stores/", "scheduler/", "sdk/", "foundation/")
 #: Methods of one protocol that a part is given.
 MOST_METHODS = 9
 
@@ -72,20 +75,25 @@ class Facts(NamedTuple):
     imports: list[str]
     silent: list[tuple[int, str]]
     nameless: list[tuple[int, str]]
+    pronouns: list[tuple[int, str]]
     ports: dict[str, int]
 
 
 @functools.cache
 def facts(path: Path) -> Facts:
     """Of a file: whether it says what it is, the calls and imports in it, its public parts without a word, those whose
-    docstring does not name them, and how many methods each protocol has."""
+    docstring does not name them or begins with a pronoun, and how many methods each protocol has."""
     tree = ast.parse(path.read_text())
-    found = Facts(ast.get_docstring(tree) is not None, [], [], [], [], {})
+    found = Facts(ast.get_docstring(tree) is not None, [], [], [], [], [], {})
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef):
             text = ast.get_docstring(node) or ""
             if nameless(text, of_a_class=isinstance(node, ast.ClassDef)):
                 found.nameless.append((getattr(node, "lineno", 1), " ".join(text.split())[:60]))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node) or ""
+            if PRONOUN.match(text):
+                found.pronouns.append((node.lineno, " ".join(text.split())[:60]))
         if isinstance(node, ast.Call):
             found.calls.append((node.lineno, dotted(node.func)))
         elif isinstance(node, ast.Import):
@@ -209,6 +217,16 @@ def test_public_classes_and_functions_are_documented() -> None:
 
 def test_docstrings_of_modules_and_classes_name_the_thing_first() -> None:
     wrong = [f"{name_of(path)}:{line}: {text}" for path in written() for line, text in facts(path).nameless]
+    assert not wrong, "begin with the thing, as a noun, or with what it does ('Records …'):\n" + "\n".join(wrong)
+
+
+def test_docstrings_of_functions_begin_with_no_pronoun() -> None:
+    wrong = [
+        f"{name_of(path)}:{line}: {text}"
+        for path in written()
+        if name_of(path).startswith(ROOMS_OF_NOUNS)
+        for line, text in facts(path).pronouns
+    ]
     assert not wrong, "begin with the thing, as a noun, or with what it does ('Records …'):\n" + "\n".join(wrong)
 
 

@@ -3,17 +3,14 @@ opened."""
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import pytest
 from servers.queues import ServedQueue
 
-from tailrace.model.workload import Kind
 from tailrace.stores.postgres.migrations import migrate
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
@@ -63,7 +60,7 @@ class FileQueue:
 
 
 async def test_a_file_gets_its_index_when_a_flood_is_met(tmp_path: Path) -> None:
-    # Given a file as an older version leaves it, and as any does in which nobody took turns
+    # Given a file in which nobody took turns
     engine = FileQueue(tmp_path / "queue.db")
     await engine.file.open()
     await engine.queue.open()
@@ -95,49 +92,3 @@ async def test_a_schema_takes_the_step(
     await engine.open()
     await takes_turns(engine)
     await engine.close()
-
-
-#: What an older version wrote: one zset of each lane, no turns.
-_OLDER = """
-local base = KEYS[1]
-for _, key in ipairs(redis.call('KEYS', base .. 'kind:*')) do
-  local found = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  for i = 1, #found, 2 do
-    local lane = string.sub(redis.call('HGET', base .. 'tasks', found[i]), 3, 6)
-    redis.call('ZADD', base .. 'lane:' .. lane, found[i + 1], found[i])
-  end
-  redis.call('DEL', key)
-end
-for _, name in ipairs({'firsts:', 'ring:', 'soon:'}) do
-  for _, key in ipairs(redis.call('KEYS', base .. name .. '*')) do redis.call('DEL', key) end
-end
-redis.call('HDEL', base .. 'meta', 'layout', 'turn')
-"""
-
-
-async def test_a_prefix_is_moved_over_when_it_is_opened(redis_server: str) -> None:
-    # Given a queue as an older version leaves it, with more than one step moves
-    options = RedisQueueOptions(url=redis_server, prefix=f"t-{uuid.uuid4()}", notify=False)
-    engine = ServedQueue(RedisQueue, options)
-    await engine.open()
-    await fill(engine)
-    await put(engine, *(NewItem(Kind("letter", 2, f"c{n % 3}", f"t{n % 7}"), b"") for n in range(2500)))
-    base = engine.queue.base
-    await engine.queue._server.call("EVAL", _OLDER, 1, base)
-    assert await engine.queue._server.call("EXISTS", f"{base}firsts:\0\0\0\1") == 0
-    # When it is opened, Then tenants take turns, and nothing is lost
-    await engine.reopen()
-    await takes_turns(engine)
-    left = 2500
-    while left:
-        left -= len((await take(engine, wanting(Kind("letter", 2)))).ids)
-    assert left == 0 and await nothing(engine, wanting(Kind("letter", 2)))
-    assert not await engine.queue._server.call("KEYS", f"{base}lane:*")
-    # And its indexes add up
-    while await engine.queue.sweep():
-        pass
-    await engine.close()
-    async with options.client() as client:
-        if keys := [key async for key in client.scan_iter(f"{base}*")]:
-            await client.delete(*keys)
-        await client.connection_pool.disconnect()

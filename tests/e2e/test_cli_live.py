@@ -1,95 +1,20 @@
 """The command line against a platform that `tailrace up` started: what an operator does in a day."""
 
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from scenes.live_platform import TAILRACE, Up, start
 
 from tailrace.assembly.free_port import free_port
 from tailrace.foundation.notices import Posted
 from tailrace.foundation.run_dir import RunDir
-
-TAILRACE = [sys.executable, "-m", "tailrace.cli"]
-
-FUNCTIONS = '''
-import tailrace
-
-@tailrace.function(priority="interactive")
-async def greet(name: str) -> str:
-    """Says hello."""
-    return f"Hello {name}"
-
-@tailrace.function
-async def wait(seconds: float) -> None:
-    import asyncio
-    await asyncio.sleep(seconds)
-
-@tailrace.function
-def fail(reason: str) -> None:
-    raise tailrace.Fatal(reason)
-
-@tailrace.function
-def where() -> str:
-    return tailrace.Client().gateway
-
-@tailrace.function(retry=tailrace.Retry(max_crashes=2))
-def crash(ctx: tailrace.Context) -> None:
-    import os, signal
-    ctx.progress("page 7")
-    os.kill(os.getpid(), signal.SIGKILL)
-'''
-
-
-@dataclass
-class Up:
-    process: subprocess.Popen[str]
-    folder: Path
-    environment: dict[str, str]
-    said: list[dict[str, str]]
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*TAILRACE, *arguments], env=self.environment, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    def json(self, *arguments: str) -> object:
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-
-def start(folder: Path) -> Up:
-    """`tailrace up` on free ports; returns when it says that it is ready."""
-    config = folder / "configs"
-    config.mkdir(exist_ok=True)
-    for name in ("gateway", "scheduler", "delay", "stores"):
-        (config / f"{name}.yaml").write_text("listen: 127.0.0.1:0\n")
-    (folder / "tasks.py").write_text(FUNCTIONS)
-    process = subprocess.Popen(
-        [*TAILRACE, "up", "--json", "--functions", "tasks.py", "--config", "configs", "--data", "data"],
-        cwd=folder,
-        env={**os.environ, "TAILRACE_LOG": "json"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    said: list[dict[str, str]] = []
-    for line in process.stderr:
-        said.append(json.loads(line))
-        if said[-1].get("part") == "tailrace" and said[-1].get("event") == "ready":
-            break
-    gateway, scheduler = (word.split()[1] for word in said[-1]["detail"].split(", "))
-    environment = {**os.environ, "TAILRACE_GATEWAY": gateway, "TAILRACE_SCHEDULER": scheduler}
-    return Up(process, folder, environment, said)
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,7 @@ async def test_a_tailer_that_gets_nowhere_is_seen_with_what_to_do(
 
 
 class Server:
-    """A store server of an earlier version, one that is away, or one that answers nothing."""
+    """A store server that refuses, one that is away, or one that answers nothing."""
 
     def __init__(self, error: Exception | None) -> None:
         self.error = error

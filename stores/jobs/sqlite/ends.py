@@ -72,7 +72,7 @@ def results_of(
 
 
 def _of(connection: sqlite3.Connection, items: Iterable[int]) -> list[tuple[int, int]]:
-    """Those that are items and have not ended, with their jobs."""
+    """The workloads that are items and have not ended, with their jobs."""
     (text,) = connection.execute(
         f"SELECT json_group_array(json_array(item, job)) FROM job_items WHERE item IN {IDS}"
         f" AND state = {ItemState.PENDING}",

@@ -57,5 +57,5 @@ def take(connection: sqlite3.Connection, memory: Memory, limit: int) -> list[Job
 
 
 def forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """These are in their streams."""
+    """Forgets events that are in their streams."""
     connection.execute(f"DELETE FROM job_events WHERE number IN {IDS}", (json_text([*numbers]),))

@@ -110,7 +110,7 @@ class JobMemory:
         return self.jobs(connection, [job])[job] if known is None else known
 
     def jobs(self, connection: sqlite3.Connection, jobs: Collection[int]) -> Mapping[int, KnownJob]:
-        """These jobs and others; those that are not known are read together."""
+        """The jobs that are asked for, and others; those that are not known are read together."""
         unknown = [job for job in jobs if job not in self._known]
         if unknown:
             if len(self._known) + len(unknown) > KNOWN:

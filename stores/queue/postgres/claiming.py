@@ -90,12 +90,12 @@ class PostgresClaiming:
         self._looked = -math.inf
 
     def submitted(self, priorities: Iterable[int]) -> None:
-        """This process is asked to store something of these priorities."""
+        """Notes that this process is asked to store something of these priorities."""
         self._beside.submitted(priorities, self._clock.monotonic())
 
     def put(self, moments: Sequence[tuple[int, int]], due: dict[int, int]) -> None:
-        """This process stored items that wait: of each the lane and when it is due (µs); `due`: those that are due,
-        id → lane."""
+        """Notes items that this process stored and that wait: of each the lane and when it is due (µs); `due`: those
+        that are due, id → lane."""
         self._stocked.put(lane for lane, _ in moments)
         self._bounds.sooner(moments)
         self._dry.put(due)
@@ -201,7 +201,7 @@ class PostgresClaiming:
         return (self._ground.time(), *plan, int(seconds * 1e6), self._home.timeline)
 
     def arguments_of(self, taker: Taker, lanes: Iterable[int]) -> tuple[Any, ...]:
-        """Those of a claim that a submission to these lanes takes along."""
+        """The arguments of a claim that a submission to these lanes takes along."""
         return self.arguments(
             taker.demand, *open_lanes(self._kinds, lanes, taker.demand, taker.gates)[:2], taker.seconds
         )

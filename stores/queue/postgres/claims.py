@@ -21,7 +21,7 @@ class ClaimsOut:
         self._claim_of: dict[int, int] = {}
 
     def claimed(self, number: int, fence: int, ids: Iterable[int]) -> None:
-        """These are out by this claim (now, where they were by another)."""
+        """Notes what is out by this claim (now, where they were by another)."""
         ids = set(ids)
         self._drop(ids)
         self._ids[number], self._fences[number] = ids, fence
@@ -39,12 +39,12 @@ class ClaimsOut:
         return [number for number, count in settled.items() if count == len(self._ids[number])]
 
     def renewed(self, number: int, fence: int, ids: Sequence[int]) -> None:
-        """These are out by this claim; when that is a new one, they were renewed apart from the rest of theirs."""
+        """Notes what is out by this claim; when that is a new one, they were renewed apart from the rest of theirs."""
         if number not in self._ids and any(each in self._claim_of for each in ids):
             self.claimed(number, fence, ids)
 
     def ended(self, fence: int, ids: Iterable[int]) -> None:
-        """These are not out under the fence any more."""
+        """Notes what is not out under the fence any more."""
         self._drop([each for each in ids if self._fences.get(self._claim_of.get(each, -1)) == fence])
 
     def _drop(self, ids: Iterable[int]) -> None:

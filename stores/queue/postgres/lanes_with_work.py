@@ -33,11 +33,11 @@ class LanesWithWork:
         return self._stores
 
     def empty(self, lane: int, look: int) -> None:
-        """That look found nothing in the lane."""
+        """Notes that a look found nothing in the lane."""
         if self._lanes.get(lane, look + 1) <= look:
             del self._lanes[lane]
 
     def found(self, lanes: Iterable[int], look: int) -> None:
-        """That look found something in these, and in no others."""
+        """Notes that a look found something in these lanes, and in no others."""
         later = {lane: put for lane, put in self._lanes.items() if put > look}
         self._lanes = dict.fromkeys(lanes, look) | later

@@ -37,7 +37,7 @@ class NothingDue:
         self.forget()
 
     def found(self, scope: Scope, until: float) -> None:
-        """It found nothing due, and until then nothing will be."""
+        """Notes that a claim found nothing due, and until then nothing will be."""
         self._scope, self._until = scope, until
 
     def forget(self) -> None:
@@ -45,7 +45,7 @@ class NothingDue:
         self._until = -math.inf
 
     def put(self, lanes: Mapping[int, int]) -> None:
-        """These were stored (id → lane), and are due."""
+        """Notes items that were stored (id → lane), and are due."""
         for number, lane in lanes.items():
             if number in self._early:
                 self._early.remove(number)
@@ -55,7 +55,7 @@ class NothingDue:
             self.looking()
 
     def claimed(self, ids: Iterable[int]) -> None:
-        """These are out."""
+        """Forgets items that are out."""
         for each in ids:
             if self._fresh.pop(each, None) is None:
                 self._early.add(each)

@@ -17,7 +17,6 @@ from .identity import RedisIdentity
 from .kinds import RedisKinds
 from .options import RedisQueueOptions
 from .profile import profile
-from .upgrade import upgrade
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -65,14 +64,12 @@ class CheckedRedis:
             raise
         self._trusted = True
         await self.home.look(self.time)
-        if moved := await upgrade(self.server, self.base):
-            _LOG.info("%s: %d workloads that wait were put where tenants take turns", self.server.name, moved)
         await self.kinds.relearn()
         self.profile = promised
         (_LOG.info if self._durability == "durable" else _LOG.warning)("%s: %s", self.server.name, promised)
 
     async def look_again(self) -> None:
-        """It is another server, or not what it was."""
+        """Looks at the server again, which is another one, or not what it was."""
         self.profile = ""
         await self.ready()
 

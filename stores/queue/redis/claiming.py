@@ -52,7 +52,7 @@ class RedisClaiming:
         self._until = -math.inf  # monotonic; before it nothing that this process knows of is due outside of `due`
 
     def are_due(self, lanes: Iterable[int]) -> None:
-        """This process made something due in these."""
+        """Notes lanes in which this process made something due."""
         self.due.update(lanes)
 
     def changed(self) -> None:

@@ -40,7 +40,7 @@ class OneSlot:
         await self._cluster.aclose()
 
     async def disconnect(self) -> None:
-        """They are closed."""
+        """Closes the connections."""
 
     async def dial_anew(self) -> None:
         """Nothing: the client goes where the slot is by itself."""

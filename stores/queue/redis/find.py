@@ -72,7 +72,7 @@ def _within(number: int, ids: IdSpan) -> bool:
 
 
 def _fits(status: Status, search: Search) -> bool:
-    """It may have moved since it was scanned."""
+    """Whether an item fits still: it may have moved since it was scanned."""
     kind = status.kind
     return (
         (not search.states or status.state in search.states)

@@ -69,7 +69,7 @@ class RedisIdentity:
         return self.known, self.position
 
     def heard(self, position: int = 0) -> None:
-        """It is at home and has written so much, as it says just now."""
+        """Notes that the server is at home and has written so much, as it says just now."""
         self.position = max(self.position, position)
         self._heard = self._clock.monotonic()
 

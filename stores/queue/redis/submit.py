@@ -141,7 +141,7 @@ def new_rows(kinds: Kinds, items: Sequence[NewItem]) -> list[Any]:
 
 
 def _tags(item: NewItem) -> tuple[int, tuple[bytes, bytes, bytes]]:
-    """Its flags, and its extra, key and dedupe name as they are stored."""
+    """The flags of an item, and its extra, key and dedupe name as they are stored."""
     flags, extra, name = 0, b"", b""
     if item.key or item.headers or item.expires_at:
         flags = EXTRA | (KEYED if item.key else 0)

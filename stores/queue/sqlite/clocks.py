@@ -6,11 +6,11 @@ import logging
 import sqlite3
 
 from ..lease_clock import (
+    NEW_LONGEST,
     Noted,
     due_after,
     everything_waits,
     lease_end,
-    longest_unknown,
     same_run,
     set_back_by,
     was_set,
@@ -28,8 +28,7 @@ def open_clock(
     may be handed out."""
     row = connection.execute("SELECT boot, ahead, wall, longest, closed FROM lease_clock").fetchone()
     parts = [part for parts in memory.claims.values() for part in parts]
-    latest = max((part.until for part in parts), default=wall)
-    noted = Noted("", 0, wall, longest_unknown(latest, wall), True) if row is None else Noted(*row)
+    noted = Noted("", 0, wall, NEW_LONGEST, True) if row is None else Noted(*row)
     for part in parts:
         until = lease_end(part.until, noted, boot, monotonic)
         if until != part.until:
@@ -71,7 +70,7 @@ def note_wall(connection: sqlite3.Connection, memory: Memory, wall: int) -> None
 
 
 def close_clock(connection: sqlite3.Connection, wall: int, ahead: int) -> None:
-    """This run closes the store; `ahead` as in the memory."""
+    """Notes that this run closes the store; `ahead` as in the memory."""
     connection.execute("UPDATE lease_clock SET wall = ?, ahead = ?, closed = 1", (wall, ahead))
 
 

@@ -119,13 +119,13 @@ class Heads:
         return taken
 
     def keep(self, kind: int) -> None:
-        """It had no turn after all and is the next."""
+        """Keeps a kind that had no turn after all as the next one."""
         due = self._turns(kind).due
         due[kind] = None
         due.move_to_end(kind, last=False)
 
     def left(self, kind: int, bound: int) -> None:
-        """It had its turn; more is due, from this moment on."""
+        """Notes that a kind had its turn; more is due, from this moment on."""
         self.bounds[kind] = bound
         self._turns(kind).due[kind] = None
 

@@ -225,7 +225,7 @@ def _bounds(connection: sqlite3.Connection, rows: list[TaskRow], jobs: Sequence[
 
 
 def _pause(connection: sqlite3.Connection, rows: list[TaskRow]) -> set[int]:
-    """Those of paused jobs: they are not due until these are resumed."""
+    """Pauses items of paused jobs: they are not due until these are resumed."""
     items = [row[ID] for row in rows if row[FLAGS] & JOB]
     found = pauses(connection, items) if items else set()
     if found:

@@ -11,7 +11,6 @@ from ....scheduler.credit import SessionCredits
 from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
 from ....tailers import stream_core as stream_core_
-from ....tailers.departures import copies
 from ....tailers.departures import departures as departures_
 from ....tailers.departures.expiring import Expiring
 from ....tailers.holding import Holding
@@ -75,7 +74,7 @@ def _what_expired_is_passed_without_its_letter() -> Bug:
 
 @bug
 def _a_parked_item_forgets_its_deadline() -> Bug:
-    real = copies.copy_of
+    real = departures_.copy_of
     return instead(departures_, "copy_of", lambda *arguments: replace(real(*arguments), expires_at=0.0))
 
 

@@ -56,6 +56,7 @@ class Session:
         self.credit: pb.Credit | None = None
         self.request = 0
         self.ask = False
+        self.store = ""  # its height is asked for
         self.grants: list[pb.LeaseGrant] = []
         self.draining = False
 
@@ -64,7 +65,7 @@ class Session:
             self.credit = self.scheduler.credit()
 
     def compose(self) -> pb.TailerReply | None:
-        if not (len(self.outbox) or self.credit or self.ask):
+        if not (len(self.outbox) or self.credit or self.ask or self.store):
             return None
         reply = pb.TailerReply()
         if self.credit:
@@ -77,12 +78,15 @@ class Session:
             self.request += 1
             reply.lease_request.number = self.request
             self.ask = False
+        if self.store:
+            reply.height.store, self.store = self.store, ""  # which it never saw
         return reply
 
     def accept(self, frame: pb.TailerFrame) -> None:
         if frame.HasField("grant"):
             self.grants.append(frame.grant)
         self.draining = self.draining or frame.draining
+        self.store = frame.store or self.store
         self.scheduler.cancelled.extend(frame.cancel)
         for push in frame.pushes:
             flight = read_items(push.items, self.kinds, push.flight, push.fence)
@@ -120,7 +124,6 @@ class FakeScheduler:
         self.flights: list[Flight] = []
         self.leases: list[float] = []
         self.cancelled: list[int] = []
-        self.reads_parts = True
         self.began: Callable[[], None] = lambda: None  # called when a session begins anew, with nothing out
         self.changed = asyncio.Event()
         self.address = ""
@@ -175,7 +178,7 @@ class FakeScheduler:
             self.began()
         session = known or Session(self)
         self.sessions[frame.hello.session] = session
-        welcome = pb.Welcome(scheduler="fake", session=frame.hello.session, heartbeat=0.5, reads_parts=self.reads_parts)
+        welcome = pb.Welcome(scheduler="fake", session=frame.hello.session, heartbeat=0.5)
         reply = pb.TailerReply(welcome=welcome)
         reply.welcome.resumed = known is not None
         self.changed.set()

@@ -82,10 +82,8 @@ async def test_an_item_is_never_started_before_it_is_due(stores, scheduler, tail
     assert alone == [True]
 
 
-@pytest.mark.parametrize("reads_parts", [True, False])
-async def test_what_is_due_of_many_functions_goes_as_one_flight(stores, scheduler, tailers, eventually, reads_parts):
-    # Given a scheduler that reads flights of several functions, or an older one
-    scheduler.reads_parts = reads_parts
+async def test_what_is_due_of_many_functions_goes_as_one_flight(stores, scheduler, tailers, eventually):
+    # Given a tailer of what is due, of three functions
     names = ["f", "g", "h"]
     await tailers.expect("f")
     await eventually(lambda: overview(tailers, "due").state == "running")
@@ -101,10 +99,10 @@ async def test_what_is_due_of_many_functions_goes_as_one_flight(stores, schedule
         due[f"due.{name}"] = [Record(b"", headers=parked_headers(item)) for item in parked]
     await stores.delay_log.append_together(due)
     await eventually(lambda: (overview(tailers, "due").settled, overview(tailers, "due").dead) == (8, 1))
-    # Then they went together, or apart, and each settled as one of its own function
+    # Then they went together, and each settled as one of its own function
     first = [sorted({kind.function for kind in flight.kinds}) for flight in scheduler.flights if len(flight) == 3 * 3]
-    assert first == ([names] if reads_parts else [])
-    assert len(scheduler.flights) == (2 if reads_parts else 4)
+    assert first == [names]
+    assert len(scheduler.flights) == 2
     [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert (letter.id, letter.kind.function) == ("first/g/1", "g")
     audits = {audit.partition: audit.counts for audit in await tailers.audits("due")}

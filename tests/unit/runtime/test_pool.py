@@ -114,7 +114,7 @@ async def test_few_start_at_a_time_so_that_the_first_is_ready_soon() -> None:
 
 
 async def test_one_that_ran_all_there_was_waits_for_the_next_and_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "LINGER", 0.05)
+    monkeypatch.setattr(pools, "KEPT_IDLE", 0.05)
     pool = pool_of(4)
     place(pool, 1)
     [process] = await started(pool)

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from unit.scheduler import test_adaptive_rule as adaptive_rule
+from unit.scheduler import test_budget_of_retries as retry_stories
+from unit.scheduler import test_flow_limit_histories as limit_histories
 from unit.scheduler import test_flow_limits as limits_stories
+from unit.scheduler import test_gate_rule as gate_rule_stories
 from unit.scheduler import test_gates as gate_stories
-from unit.scheduler import test_protection as downstream_stories
 from unit.scheduler import test_reservations as reserving_stories
 from unit.scheduler import test_reserve as reserve_stories
-from unit.scheduler import test_scheduler_rules as rule_stories
 from unit.scheduler import test_shares as shares_stories
 from unit.scheduler import test_unit_limit as bucket_stories
+from unit.scheduler import test_unit_rate_histories as unit_histories
 from unit.scheduler import test_unit_rates as unit_stories
 from unit.scheduler.test_scheduler_core import core
 
@@ -66,7 +68,7 @@ def reserving(story: Callable[[Any], None]) -> Callable[[], None]:
     return lambda: story(core(calls=65_536, lane_items=100_000))
 
 
-composed = history(limits_stories.Composed)
+composed = history(limit_histories.Composed)
 in_turns = reserving_stories.test_flows_that_wait_for_their_own_full_limit_keep_of_a_shared_one_what_they_need
 
 
@@ -90,7 +92,7 @@ MISTAKES = {
     "a batch may pass a concurrency": Mistake(limit, "take_all", "limit.running > limit.concurrency or ", "", composed),
     "a batch may pass a rate": Mistake(limit, "take_all", "limit.tokens < 0 or ", "", composed),
     "who slept on a limit that is gone sleeps there": Mistake(
-        limits.Limits, "_nobody_sleeps", "flow.asleep.sleepers.clear()", "pass", history(unit_stories.Measured)
+        limits.Limits, "_nobody_sleeps", "flow.asleep.sleepers.clear()", "pass", history(unit_histories.Measured)
     ),
     "a bucket has no bottom": Mistake(
         limit.Limit,
@@ -196,7 +198,7 @@ MISTAKES = {
         "decisive",
         "gate.action != PAUSE",
         "gate.action == PAUSE",
-        rule_stories.test_between_gates_of_which_neither_is_more_specific_pause_goes_before_drop,
+        gate_rule_stories.test_between_gates_of_which_neither_is_more_specific_pause_goes_before_drop,
     ),
     "a source's gate closes every source": Mistake(
         intake.Intake,
@@ -259,7 +261,7 @@ MISTAKES = {
         "put_right",
         "self._fall(used - estimate, now)",
         "pass",
-        history(unit_stories.Measured),
+        history(unit_histories.Measured),
     ),
     "an estimate that was too high is not put right": Mistake(
         unit_limit.UnitLimit,
@@ -273,7 +275,7 @@ MISTAKES = {
         "_give_back",
         "min(burst, held + max(0.0, min(amount, burst - highest)))",
         "held + amount",
-        history(unit_stories.Measured),
+        history(unit_histories.Measured),
     ),
     "what was not used comes back although it would have run over": Mistake(
         unit_limit.UnitLimit,
@@ -301,16 +303,16 @@ MISTAKES = {
         "release",
         "if limits.measuring and not sent:",
         "if limits.measuring:",
-        history(unit_stories.Measured),
+        history(unit_histories.Measured),
     ),
     "a run that used more pays only once it is asked for": Mistake(
-        limits.Limits, "used", "really, since)", "min(amount, really), since)", history(unit_stories.Measured)
+        limits.Limits, "used", "really, since)", "min(amount, really), since)", history(unit_histories.Measured)
     ),
     "an item starts with less than it is estimated to use": Mistake(
-        unit_limit.UnitLimit, "enough", "held >= min(amount, self.burst)", "held >= 0", history(unit_stories.Measured)
+        unit_limit.UnitLimit, "enough", "held >= min(amount, self.burst)", "held >= 0", history(unit_histories.Measured)
     ),
     "a batch pays for its first item": Mistake(
-        estimate, "fitting", "held[index] -= amount", "held[index] -= 0", history(unit_stories.Measured)
+        estimate, "fitting", "held[index] -= amount", "held[index] -= 0", history(unit_histories.Measured)
     ),
     "small items overtake a large one": Mistake(
         dispatch.Dispatch,
@@ -334,14 +336,14 @@ MISTAKES = {
         unit_stories.test_one_wrong_number_shuts_nobody_out_for_longer_than_an_hour,
     ),
     "who has enough is woken by nobody": Mistake(
-        sleep.Sleep, "_wake_measured", "woke |= self._rouse(flow, turns)", "pass", history(unit_stories.Measured)
+        sleep.Sleep, "_wake_measured", "woke |= self._rouse(flow, turns)", "pass", history(unit_histories.Measured)
     ),
     "retries have no budget": Mistake(
         retry_budget.RetryBudget,
         "look",
         "self.part * (total - self._seen[0][1]) / WINDOW",
         "1e9",
-        downstream_stories.test_retries_are_a_part_of_first_attempts_and_wait_beyond_it,
+        retry_stories.test_retries_are_a_part_of_first_attempts_and_wait_beyond_it,
     ),
 }
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable
-from itertools import cycle, pairwise
+from itertools import pairwise
 from typing import Any
 
-import pytest
 from unit.scheduler.test_scheduler_core import SIZES, WALL, core, sent, tailer_of
 
 from tailrace.model.adaptive import Adaptive
@@ -18,7 +17,7 @@ from tailrace.model.outcome import Outcome
 from tailrace.model.workload import INDEX_BITS, Ended, Flight, Kind, Outcomes
 from tailrace.scheduler.rules.flow import ATTEMPT, KIND
 from tailrace.scheduler.rules.placement import PoolLimits
-from tailrace.scheduler.view import explain, inspect
+from tailrace.scheduler.view import explain
 
 CALLS = {"a": ("d",), "b": ("d",), "c": ("d", "e"), "free": ()}
 #: How an item of this kind and attempt ends; None: well.
@@ -225,56 +224,6 @@ def test_a_probe_that_fails_doubles_the_wait_and_one_that_never_ends_counts_as_f
     assert "did not end" in world.limit().why
 
 
-def test_an_account_of_a_tenant_is_throttled_alone() -> None:
-    world = World()
-    bad, good = Kind("a", tenant="bad"), Kind("b", tenant="good")
-    world.wanted = {bad: 50, good: 50}
-    world.verdict = lambda kind, attempt: throttled(after=30.0, scope="tenant") if kind.tenant == "bad" else None
-    world.run(1)
-    first = world.now
-    world.run(5)
-    assert world.limit(tenant="bad").state == "closed"
-    assert ("d", "") not in world.core.protection.adaptive
-    assert world.starts(first, world.now)["a"] == 0
-    assert world.starts(first, world.now)["b"] > 1000
-    [state] = [each for each in inspect(world.core, "s", world.now).downstreams if each.tenant]
-    assert (state.downstream, state.tenant, state.state) == ("d", "bad", "closed")
-
-
-def test_accounts_that_are_counted_apart_are_bounded_and_the_rest_share_one() -> None:
-    quota = Quota(downstream="d", per="tenant", weight=0.0, rate=1e6, max_values=3)
-    world = World(quotas=(quota,))
-    world.verdict = lambda kind, attempt: throttled(scope="tenant")
-    for number in range(20):
-        world.push(Kind("a", tenant=f"t{number}"), Kind("a"))
-        world.run(0.3)
-    tenants = {tenant for _, tenant in world.core.protection.adaptive}
-    assert len(tenants) == 4 and "*" in tenants
-
-
-@pytest.mark.parametrize("named", ["", "nothing", "e", "x" * 300])
-def test_a_name_that_is_not_declared_is_counted_and_costs_nothing(named: str) -> None:
-    # Given a function that declares d alone, or nothing, and names what it does not
-    world = World()
-    world.verdict = lambda kind, attempt: throttled(named)
-    world.push(FREE, C if not named else A)
-    world.run(0.5)
-    # Then it is a throttle like any other, of no downstream
-    assert [end.outcome for end in world.ended] == [Outcome.THROTTLED] * 2
-    assert all(not end.downstream for end in world.ended)
-    assert not world.core.protection.adaptive
-    assert sum(world.core.protection.unknown.values()) == (1 if not named else 2)
-
-
-def test_the_only_downstream_is_meant_where_none_is_named() -> None:
-    world = World()
-    world.verdict = lambda kind, attempt: throttled("")
-    world.push(A)
-    world.run(0.5)
-    assert world.ended[0].downstream == "d"
-    assert world.core.protection.throttled == {"d": 1}
-
-
 def test_one_that_is_not_to_adapt_does_not() -> None:
     world = World(quotas=(Quota(downstream="d", adaptive=Adaptive(on=False)),))
     world.wanted = {A: 50}
@@ -305,66 +254,6 @@ def test_floor_and_ceiling_hold() -> None:
     bucket.capacity = 1e6
     world.run(60)
     assert world.limit().allowed == 50.0
-
-
-def test_retries_are_a_part_of_first_attempts_and_wait_beyond_it() -> None:
-    # Given a function that calls a downstream, of which half the first attempts fail: retries would be as many
-    world = World(takes=0.01)
-    failing = Counter[int]()
-
-    def verdict(kind: Kind, attempt: int) -> Ended | None:
-        failing[attempt] += 1
-        return Ended(Outcome.RETRY, "no") if attempt == 1 and failing[1] % 2 else None
-
-    world.verdict = verdict
-    quota = Quota("a", rate=100.0)
-    world.core.apply([], [quota], [], 2, world.now)
-    world.wanted = {A: 30}
-    world.run(3)
-    first = world.now
-    for _ in range(60):
-        world.push(*[A] * 30, attempt=2)
-        world.run(0.5)
-    retries = world.starts(first + 10, world.now, attempt=2)["a"]
-    firsts = world.starts(first, world.now, attempt=1)["a"]
-    # Then they are a fifth of them, about, and what is beyond waits or rests in its source, at no charge
-    assert retries <= 0.2 * firsts + 20
-    assert retries >= 0.1 * firsts * 2 / 3
-    back = [end for end in world.ended if end.outcome == Outcome.HELD]
-    assert back and all(end.after for end in back if end.reason == "retry_budget")
-    assert {state.function for state in inspect(world.core, "s", world.now).retries} == {"a"}
-
-
-def test_the_budget_of_retries_follows_its_quota_also_while_there_is_one() -> None:
-    # Given a function of which retries have a budget, since first attempts fail
-    world, fails = World(takes=0.1), cycle([True, False])
-    world.verdict = lambda kind, attempt: Ended(Outcome.RETRY, "no") if attempt == 1 and next(fails) else None
-    world.wanted = {A: 10}
-    world.run(1, 0.05)
-    [budget] = world.core.protection.budgets.values()
-    assert budget.part == pytest.approx(0.2)
-    # When the quota of what it calls says another part, Then that is in force
-    world.core.apply([], [Quota(downstream="d", adaptive=Adaptive(retries=0.8))], [], 2, world.now)
-    assert world.core.protection.budgets == {"a": budget} and budget.part == pytest.approx(0.8)
-    # And when it says that there is none, retries are held up by none any more
-    world.push(*[A] * 100, attempt=2)
-    world.core.apply([], [Quota(downstream="d", adaptive=Adaptive(retries=1.0))], [], 3, world.now)
-    assert not world.core.protection.budgets
-    first = world.now
-    world.run(1, 0.05)
-    assert world.starts(first, world.now, attempt=2)["a"] == 100
-
-
-def test_a_lone_retry_starts_within_a_second() -> None:
-    world = World()
-    world.verdict = lambda kind, attempt: Ended(Outcome.RETRY, "no")
-    world.push(A)
-    world.run(0.5)
-    world.verdict = lambda kind, attempt: None
-    first = world.now
-    world.push(A, attempt=2)
-    world.run(1.2)
-    assert world.starts(first, world.now) == {"a": 1}
 
 
 def test_explain_says_what_it_takes_and_when_the_probe_comes() -> None:
@@ -435,26 +324,3 @@ def test_what_a_function_calls_that_comes_back_from_an_open_breaker_rises_slowly
     world.run(9)
     late = world.starts(world.now - 0.8, world.now)["a"]
     assert back - first < 40 and late > 5 * early
-
-
-def test_ever_new_tenants_are_taken_in_together() -> None:
-    # Given a function that says of ever new tenants that their account is throttled
-    world = World(slots=2000)
-    world.verdict = lambda kind, attempt: throttled(scope="tenant")
-    made = 0
-    anew = world.core.limits.adapt
-
-    def counted(*arguments: Any) -> None:
-        nonlocal made
-        made += 1
-        anew(*arguments)
-
-    world.core.limits.adapt = counted  # type: ignore[method-assign]
-    for second in range(5):
-        for number in range(10):
-            world.push(*[Kind("a", tenant=f"t{second}-{number}-{each}") for each in range(100)])
-            world.run(0.1)
-    # Then they have limits up to the bound, and what is out was counted anew a few times alone
-    assert made < 12
-    assert len(world.core.protection.adaptive) == 1001
-    assert inspect(world.core, "s", world.now).downstreams

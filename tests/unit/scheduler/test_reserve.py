@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from unit.scheduler.test_flow_limits import Composed, drive, keys
+from unit.scheduler.test_flow_limit_histories import Composed, keys
+from unit.scheduler.test_flow_limits import drive
 from unit.scheduler.test_scheduler_core import SIZES, WALL, core, flight, worker_of
 
 from tailrace.model.function_spec import FunctionSpec

@@ -10,14 +10,12 @@ from tailrace.stores.queue.ids import Ids, created_at, id_number, id_text
 from tailrace.stores.queue.lease_clock import (
     DRIFT,
     LONGEST_DELAY,
+    NEW_LONGEST,
     STEP,
-    UNKNOWN_LEAST,
-    UNKNOWN_MOST,
     Noted,
     due_after,
     everything_waits,
     lease_end,
-    longest_unknown,
     set_back_by,
     was_set,
 )
@@ -39,7 +37,7 @@ def test_no_lease_lasts_longer_than_the_longest_that_was_granted(
 
 @given(moments, moments, moments, moments)
 def test_the_wall_clock_moves_the_end_of_no_lease(ahead: int, other: int, until: int, monotonic: int) -> None:
-    one, two = (Noted("one", each, each, UNKNOWN_LEAST, False) for each in (ahead, other))
+    one, two = (Noted("one", each, each, NEW_LONGEST, False) for each in (ahead, other))
     assert lease_end(until, one, "one", monotonic) == lease_end(until, two, "one", monotonic)
 
 
@@ -47,11 +45,6 @@ def test_the_wall_clock_moves_the_end_of_no_lease(ahead: int, other: int, until:
 def test_everything_waits_only_where_a_claim_may_be_missing(before: str, now: str, closed: bool, durable: bool) -> None:
     waits = everything_waits(Noted(before, 0, 0, 1, closed), now, durable=durable)
     assert waits == (not durable and not closed and (before != now or now == ""))
-
-
-@given(moments, moments)
-def test_the_longest_lease_of_an_older_version_is_within_bounds(latest: int, wall: int) -> None:
-    assert UNKNOWN_LEAST <= longest_unknown(latest, wall) <= UNKNOWN_MOST
 
 
 @given(moments, moments, st.integers(-(1 << 60), 1 << 60))

@@ -3,7 +3,6 @@ in its time, and what is due is due."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -205,19 +204,3 @@ async def test_ended_items_that_were_made_by_a_clock_that_was_ahead_are_forgotte
         await queue.settle(leased.fence, [made], [])
         clock.advance(8 * 86_400.0)
         assert await queue.sweep() == 1
-
-
-async def test_what_is_out_in_a_store_of_an_older_version_waits_at_least_a_minute(tmp_path: Path) -> None:
-    # Given a store whose leases end by the wall clock
-    await out(tmp_path, ManualClock())
-    with sqlite3.connect(tmp_path / "queue.db") as former:
-        former.execute("DROP TABLE lease_clock")
-        former.execute("CREATE TABLE clock (ahead INTEGER NOT NULL) STRICT")
-        former.execute("UPDATE claims SET until = 1700000030000000")
-    former.close()
-    clock = ManualClock()
-    async with opened(tmp_path, clock) as queue:
-        clock.advance(59.0)
-        assert await taken(queue) is None
-        clock.advance(2.0)
-        assert await taken(queue) is not None

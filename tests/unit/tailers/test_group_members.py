@@ -15,7 +15,7 @@ from tailrace.tailers.sources.kafka_group import KafkaGroup
     [
         ([], ""),
         ([client_name("orders"), client_name("orders")], ""),
-        (["tailrace", client_name("orders")], ""),  # an earlier version, while a fleet is replaced
+        (["tailrace", client_name("orders")], ""),  # a client of ours without a membership
         (["rdkafka", client_name("orders")], "'rdkafka' at 10.0.0.7"),
         ([client_name("payments")], "'tailrace-payments' at 10.0.0.7"),  # another tailer of ours takes records as well
     ],

@@ -27,10 +27,10 @@ def test_a_lone_item_is_written_at_once() -> None:
 def test_in_a_steady_flow_items_gather_until_the_write_before_is_so_old() -> None:
     flow = written_at(1.0)
     assert not flow.add(1, 1.005, awaited=False)
-    assert flow.rest(1.005) == pytest.approx(GATHER - 0.005)
+    assert flow.rest(1.005) == pytest.approx(GATHER.seconds - 0.005)
     assert not flow.add(1, 1.015, awaited=False)  # not the first, so it shows nothing
-    assert flow.rest(1.015) == pytest.approx(GATHER - 0.015)
-    assert flow.rest(1.0 + GATHER) == 0
+    assert flow.rest(1.015) == pytest.approx(GATHER.seconds - 0.015)
+    assert flow.rest(1.0 + GATHER.seconds) == 0
 
 
 @pytest.mark.parametrize(("items", "awaited"), [(1, True), (ENOUGH, False)])
@@ -55,7 +55,7 @@ def test_no_rest_is_longer_than_the_rule_says_though_the_clock_jumps(steps: list
     for moved, items, awaited in steps:
         now += moved
         hurry = gathering.add(items, now, awaited=awaited)
-        assert 0 <= gathering.rest(now) <= GATHER
+        assert 0 <= gathering.rest(now) <= GATHER.seconds
         if hurry:
             assert gathering.rest(now) == 0
             gathering.written(now)

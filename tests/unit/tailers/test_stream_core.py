@@ -244,7 +244,7 @@ CORE = (
     "accounts",
     "surroundings",
 )
-DEPARTING = ("departure", "departures", "detaching", "expiring", "settlements", "letters", "copies")
+DEPARTING = ("departure", "departures", "detaching", "expiring", "settlements", "letters")
 
 
 TAKEN_OVER = ("takeover/inherited", "takeover/orphans")

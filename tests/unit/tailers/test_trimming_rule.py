@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.model.linger import Linger
 from tailrace.tailers.rules.trimming import Trimming, apart
 
 EVERY = 1.0
@@ -65,7 +66,8 @@ def test_it_never_hears_a_position_that_is_not_durable_nor_one_twice_between_ope
 
 
 def test_commits_stand_apart_by_how_much_the_last_one_did() -> None:
-    assert apart(0.02, 0.0, 0.1, 3, passed=True) == 0.02
-    assert apart(0.02, 0.0, 0.1, 3, passed=False) == 0.1, "it moved nothing, so the next one would say the same again"
-    assert apart(0.02, 0.0, 0.1, 0, passed=False) == 0.02, "there was none"
-    assert apart(1.0, 0.05, 0.1, 200, passed=True) == 10.0
+    usual, held_up = Linger(0.02), Linger(0.1)
+    assert apart(usual, 0.0, held_up, 3, passed=True) == usual
+    assert apart(usual, 0.0, held_up, 3, passed=False) == held_up, "it moved nothing: the next one would say the same"
+    assert apart(usual, 0.0, held_up, 0, passed=False) == usual, "there was none"
+    assert apart(Linger(1.0), 0.05, held_up, 200, passed=True) == Linger(10.0)
