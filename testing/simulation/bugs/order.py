@@ -12,6 +12,7 @@ from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
 from ....tailers import stream_core as stream_core_
 from ....tailers.departures import departures as departures_
+from ....tailers.departures.departure import copy_of
 from ....tailers.departures.expiring import Expiring
 from ....tailers.holding import Holding
 from ....tailers.ordering import Ordering
@@ -74,8 +75,7 @@ def _what_expired_is_passed_without_its_letter() -> Bug:
 
 @bug
 def _a_parked_item_forgets_its_deadline() -> Bug:
-    real = departures_.copy_of
-    return instead(departures_, "copy_of", lambda *arguments: replace(real(*arguments), expires_at=0.0))
+    return instead(departures_, "copy_of", lambda *arguments: replace(copy_of(*arguments), expires_at=0.0))
 
 
 # ---- adoption
