@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from scenes import commands
 
 from tailrace.assembly.free_port import free_port
 from tailrace.foundation.notices import Posted
@@ -57,9 +58,7 @@ class Up:
     said: list[dict[str, str]]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*TAILRACE, *arguments], env=self.environment, capture_output=True, text=True, timeout=60, check=False
-        )
+        return commands.tailrace(*arguments, env=self.environment)
 
     def json(self, *arguments: str) -> object:
         done = self.run(*arguments, "--json")
