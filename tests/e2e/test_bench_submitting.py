@@ -29,7 +29,6 @@ async def test_a_program_that_cannot_submit_is_told() -> None:
             pass
 
 
-@pytest.mark.long(minutes=0.7)  # tests/integration/test_store_killed.py has it in `make test`
 @pytest.mark.usefixtures("redis_server")
 async def test_nothing_accepted_is_lost_while_the_store_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -86,7 +86,7 @@ def two_namespaces() -> Iterator[tuple[Host, Host]]:
 
 
 #: In `make test` wires between namespaces are in test_host_faults.py.
-NAMESPACES = pytest.param(two_namespaces, id="two namespaces", marks=pytest.mark.long(minutes=0.3))
+NAMESPACES = pytest.param(two_namespaces, id="two namespaces", marks=pytest.mark.long(minutes=0.16))
 
 
 @pytest.fixture(params=[pytest.param(two_addresses, id="two addresses"), NAMESPACES])

@@ -28,7 +28,7 @@ SECRET = "whsec_" + base64.b64encode(KEY).decode()
 
 #: Where it tells nothing that the laws of jobs do not, which both pass (tests/conformance/test_*_jobs.py).
 ON_BOTH = pytest.mark.parametrize(
-    "platform", ["sqlite", pytest.param("postgres", marks=pytest.mark.long(minutes=0.15))], indirect=True
+    "platform", ["sqlite", pytest.param("postgres", marks=pytest.mark.long(minutes=0.08))], indirect=True
 )
 
 

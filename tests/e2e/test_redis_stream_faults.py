@@ -22,7 +22,7 @@ def redis_program() -> None:
         none_to_be_had("a Redis that is killed", "install redis-server")
 
 
-@pytest.mark.long(minutes=0.7)  # test_redis_stream_live.py kills the server in `make test`, test_faults.py the node
+@pytest.mark.timeout(300)
 def test_a_tailer_a_wire_and_the_server_break_under_load(tmp_path: Path) -> None:
     # When a tailer, its wire and the server are broken, one after the other
     figures = streams_broken(SCENARIO, tmp_path, 290, "--items", "200", "--faults", "3", "--seed", "3")

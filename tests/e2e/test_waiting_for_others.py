@@ -125,9 +125,7 @@ async def test_a_function_of_which_one_may_run_at_once_waits_for_itself(client: 
             await operator.set_quota(Quota("descends"))
 
 
-@pytest.mark.parametrize(
-    "name", ["parent_of_late", pytest.param("parent_of_late_plain", marks=pytest.mark.long(minutes=0.2))]
-)
+@pytest.mark.parametrize("name", ["parent_of_late", "parent_of_late_plain"])
 async def test_a_drain_hands_back_what_waits_and_charges_nothing(tmp_path: Path, name: str) -> None:
     # Given a run that waits for what comes late
     note, address = tmp_path / "note", tmp_path / "gateway"

@@ -30,7 +30,7 @@ def test_every_bug_has_its_worlds_and_there_are_enough() -> None:
 
 def every_third(number: int) -> list[pytest.MarkDecorator]:
     """Marks of the worlds but every third: there are hundreds, and each takes half a second."""
-    return [] if number % 3 == 0 else [pytest.mark.long(minutes=0.01)]
+    return [] if number % 3 == 0 else [pytest.mark.long(minutes=0.007)]
 
 
 @pytest.mark.parametrize(

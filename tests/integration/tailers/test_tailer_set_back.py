@@ -68,7 +68,7 @@ class Run:
     [
         ("queue", False),
         ("log", True),
-        *(pytest.param(*each, marks=pytest.mark.long(minutes=0.15)) for each in (("queue", True), ("log", False))),
+        *(pytest.param(*each, marks=pytest.mark.long(minutes=0.1)) for each in (("queue", True), ("log", False))),
     ],
 )
 async def test_what_a_store_gave_and_does_not_know_is_not_given_again_while_it_runs(

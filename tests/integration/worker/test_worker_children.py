@@ -33,7 +33,7 @@ WAYS = [
 ]
 #: Where a test waits for a lease to end, what a way shows of two that differ by less is long.
 WAITED_FOR = [
-    pytest.param(way, marks=pytest.mark.long(minutes=0.15) if way in ("child", "child in a session", "orphan") else ())
+    pytest.param(way, marks=pytest.mark.long(minutes=0.08) if way in ("child", "child in a session", "orphan") else ())
     for way in WAYS
 ]
 

@@ -357,7 +357,7 @@ MISTAKES = {
 
 
 #: What is found late, in some hundred histories of those that are tried.
-LATE = {"who slept on a limit that is gone sleeps there": pytest.mark.long(minutes=0.4)}
+LATE = {"who slept on a limit that is gone sleeps there": pytest.mark.long(minutes=0.2)}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=LATE.get(name, ())) for name in sorted(MISTAKES)])
