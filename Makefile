@@ -49,11 +49,12 @@ test: $(STAMP) ## every check and every test that ends within minutes
 	@# Tests start some hundred processes; where PYTHONDONTWRITEBYTECODE is set, each would compile the whole program.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@# The tests are compiled once, with what pytest writes into them, not by each of the processes that share them.
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq -m 'not long' $(ARGS) >/dev/null & \
-	$(BIN)/python -m compileall -q $(filter-out tests/,$(wildcard */)) $(wildcard *.py); wait
+	@# The tests are compiled once, with what pytest writes into them, not by each of the processes that share them; the other
+	@# checks begin beside that, for which one core is enough.
 	@said=$$(mktemp); trap 'rm -f $$said' EXIT; trap 'kill $$checks; exit 130' INT TERM; \
 	$(MAKE) --no-print-directory check >$$said 2>&1 & checks=$$!; \
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq -m 'not long' $(ARGS) >/dev/null; \
+	$(BIN)/python -m compileall -q $(filter-out tests/,$(wildcard */)) $(wildcard *.py); \
 	env -u PYTHONDONTWRITEBYTECODE $(PYTEST); tested=$$?; \
 	wait $$checks; checked=$$?; cat $$said; exit $$((tested ? tested : checked))
 

@@ -22,7 +22,14 @@ from servers.kafka import expect_kafka, guarded_kafka, kafka, own_kafka
 from servers.kafka_sockets import close_what_is_left_behind
 from servers.moto_s3 import moto, moto_server
 from servers.object_emulators import azurite, fake_gcs
-from servers.postgres import own_postgres, postgres_pooler, postgres_schema, postgres_server
+from servers.postgres import (
+    made_postgres,
+    made_schemas,
+    own_postgres,
+    postgres_pooler,
+    postgres_schema,
+    postgres_server,
+)
 from servers.prometheus import prometheus, prometheus_programs
 from servers.redis import own_redis, redis_server
 from servers.redis_cluster import redis_cluster
@@ -35,6 +42,8 @@ __all__ = [
     "kafka",
     "moto",
     "moto_server",
+    "made_postgres",
+    "made_schemas",
     "own_kafka",
     "own_postgres",
     "postgres_pooler",

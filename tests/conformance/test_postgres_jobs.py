@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Sequence
 
-import psycopg
 import pytest
+from servers.postgres import MadeSchemas
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
 from tailrace.model.claim import Leased, ResultSettlement, Settle
@@ -48,9 +47,9 @@ class _AdvancedQueue(PostgresQueue):
 
 
 class Engine(ServedQueue):
-    """In a schema of its own."""
+    """In a database of its own."""
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str = MadeSchemas.NAME) -> None:
         options = PostgresQueueOptions(url=url, schema=schema, connections=2, notify=False)
         super().__init__(_AdvancedQueue, options, durability="relaxed")
         self._config = self._config.model_copy(update={"max_payload": MOST})
@@ -76,31 +75,30 @@ class TestPostgresJobs(
     JobsUnfitLaws,
 ):
     @pytest.fixture
-    async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
-        engine = Engine(postgres_server, postgres_schema)
+    async def engine(self, made_postgres: str) -> AsyncIterator[Engine]:
+        engine = Engine(made_postgres)
         await engine.open()
         yield engine
         await engine.close()
 
 
 class PostgresJobsModel(JobsModel):
-    url = ""
+    made: MadeSchemas
 
     async def make_engine(self) -> Engine:
-        self.schema = f"t_{uuid.uuid4().hex}"
-        engine = Engine(self.url, self.schema)
+        self.url = self.made.new()
+        engine = Engine(self.url)
         await engine.open()
         return engine
 
     async def dispose(self, engine: Engine) -> None:  # type: ignore[override]
         await engine.close()
-        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
-            await connection.execute(f"DROP SCHEMA {self.schema} CASCADE".encode())
+        self.made.drop(self.url)
 
 
 class TestPostgresJobsModel(PostgresJobsModel.TestCase):
     settings = MODEL_ON_A_SERVER
 
     @pytest.fixture(autouse=True)
-    def server(self, postgres_server: str) -> None:
-        PostgresJobsModel.url = postgres_server
+    def server(self, made_schemas: MadeSchemas) -> None:
+        PostgresJobsModel.made = made_schemas

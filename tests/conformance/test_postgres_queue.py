@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
+from servers.postgres import MadeSchemas
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
 from tailrace.model.claim import Settle, State
@@ -25,17 +25,17 @@ ANY = Demand({Cell("f", 2): 1 << 20}, frozenset(), 1 << 20, 1 << 30)
 
 
 class Engine(ServedQueue):
-    """In a schema of its own."""
+    """In a database of its own."""
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str = MadeSchemas.NAME) -> None:
         options = PostgresQueueOptions(url=url, schema=schema, connections=2, notify=False)
         super().__init__(PostgresQueue, options, durability="relaxed")
 
 
 class TestPostgresQueue(QueueLaws, CallbackLaws, RaceLaws, SearchLaws, SweepLaws):
     @pytest.fixture
-    async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
-        engine = Engine(postgres_server, postgres_schema)
+    async def engine(self, made_postgres: str) -> AsyncIterator[Engine]:
+        engine = Engine(made_postgres)
         await engine.open()
         yield engine
         await engine.close()
@@ -80,23 +80,22 @@ async def test_a_look_visits_what_waits_and_not_what_was_used_once(
 
 
 class PostgresQueueModel(QueueModel):
-    url = ""
+    made: MadeSchemas
 
     async def make_engine(self) -> Engine:
-        self.schema = f"t_{uuid.uuid4().hex}"
-        engine = Engine(self.url, self.schema)
+        self.url = self.made.new()
+        engine = Engine(self.url)
         await engine.open()
         return engine
 
     async def dispose(self, engine: Engine) -> None:  # type: ignore[override]
         await engine.close()
-        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
-            await connection.execute(f"DROP SCHEMA {self.schema} CASCADE".encode())
+        self.made.drop(self.url)
 
 
 class TestPostgresQueueModel(PostgresQueueModel.TestCase):
     settings = MODEL_ON_A_SERVER
 
     @pytest.fixture(autouse=True)
-    def server(self, postgres_server: str) -> None:
-        PostgresQueueModel.url = postgres_server
+    def server(self, made_schemas: MadeSchemas) -> None:
+        PostgresQueueModel.made = made_schemas

@@ -22,7 +22,7 @@ from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_callbacks import NoCallbackLaws
 from tailrace.testing.conformance.queue_races import RaceLaws
 
-pytestmark = pytest.mark.long(minutes=0.02)
+pytestmark = pytest.mark.long(minutes=0.01)
 
 MAIL = Kind("mail", 2)
 ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)

@@ -13,7 +13,7 @@ def quiet(what: str, share: float) -> None:
     assert what and share >= 0
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("postgres", marks=pytest.mark.long(minutes=0.15))])
 async def test_claims_of_large_trees_and_beside_many_are_measured_in_turns(
     engine: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -32,7 +32,7 @@ async def test_claims_of_large_trees_and_beside_many_are_measured_in_turns(
     assert figures["open_ratio"] == pytest.approx(figures["open_claim_us"] / figures["one_claim_us"], abs=0.002)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.long(minutes=0.2)
 async def test_a_lone_item_is_measured_beside_a_tree_that_waits_and_one_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

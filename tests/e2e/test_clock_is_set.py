@@ -17,7 +17,7 @@ from tailrace.assembly.platform import Platform
 from tailrace.model.lease import LeaseSizes
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
-HEARTBEAT = 2.0
+HEARTBEAT = 1.0
 SIZES = LeaseSizes.of_heartbeat(HEARTBEAT)
 #: Every process of the platform reads its wall clock so: ours, and what the file says.
 PLANTED = """

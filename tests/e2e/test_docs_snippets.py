@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from scenes import commands
 
 import tailrace
 from tailrace import cli
@@ -188,6 +189,8 @@ async def test_commands_and_python_do_what_the_pages_say(tmp_path: Path, monkeyp
     functions, configs = lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    for name, value in commands.on_path(tmp_path / "bin").items():
+        monkeypatch.setenv(name, value)
     (tmp_path / ".venv").symlink_to(Path(sys.prefix))
     platform = Platform(tmp_path / ".tailrace", functions, configs, heartbeat=1.0, worker={"executors": 1})
     await platform.start()

@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+from scenes import commands
 
 import tailrace
 from tailrace.assembly.platform import Platform
@@ -102,14 +103,7 @@ async def test_a_downstream_that_throttles_is_closed_seen_and_probed_and_nothing
 
 def command(platform: Platform, *arguments: str) -> subprocess.CompletedProcess[str]:
     addresses = {"TAILRACE_GATEWAY": platform.gateway_address, "TAILRACE_SCHEDULER": platform.scheduler_address}
-    return subprocess.run(
-        [sys.executable, "-m", "tailrace.cli", *arguments],
-        env={**os.environ, **addresses},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return commands.tailrace(*arguments, env={**os.environ, **addresses})
 
 
 async def shown(asked: SchedulerClient, right: Callable[[pb.DownstreamState], bool]) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from scenes import commands
 
 from tailrace.assembly.free_port import free_port
 
@@ -84,7 +85,11 @@ def two_namespaces() -> Iterator[tuple[Host, Host]]:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
 
-@pytest.fixture(params=[two_addresses, two_namespaces], ids=["two addresses", "two namespaces"])
+#: In `make test` wires between namespaces are in test_host_faults.py.
+NAMESPACES = pytest.param(two_namespaces, id="two namespaces", marks=pytest.mark.long(minutes=0.16))
+
+
+@pytest.fixture(params=[pytest.param(two_addresses, id="two addresses"), NAMESPACES])
 def hosts(request: pytest.FixtureRequest) -> Iterator[tuple[Host, Host]]:
     yield from request.param()
 
@@ -164,15 +169,8 @@ class Site(NamedTuple):
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end as a role of the fleet; None: without certificates."""
         certificates = None if role is None else self.folder / "fleet" / role
-        return subprocess.run(
-            [*host.within, *TAILRACE, *words],
-            cwd=self.folder,
-            env=environment(host, self.folder, certificates) | (more or {}),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        told = environment(host, self.folder, certificates) | (more or {})
+        return commands.tailrace(*words, env=told, cwd=self.folder, timeout=PATIENCE, within=host.within)
 
     def result(self, host: Host, id: str) -> subprocess.CompletedProcess[str]:
         """Waits for the result of a workload."""
@@ -230,7 +228,9 @@ def test_workers_of_another_host_run_what_clients_of_a_third_submit(site: Site) 
     assert site.tell(site.two, "operator", "gate", "pause", "where", "--gateway", site.gateway).returncode == 0
 
 
-@pytest.mark.parametrize("hosts", [two_namespaces], indirect=True, ids=["two namespaces"])
+@pytest.mark.parametrize(
+    "hosts", [NAMESPACES], indirect=True
+)  # of a worker: tests/integration/worker/test_worker_sessions.py
 def test_a_wire_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     site.start(site.two, "worker", "worker", "tasks.py", "--gateway", site.gateway, "--scheduler", site.scheduler).said(
         "ready"

@@ -9,13 +9,12 @@ import hmac
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from scenes import commands
 
 import tailrace
 from tailrace.assembly.platform import Platform
@@ -25,6 +24,12 @@ FUNCTIONS = str(Path(__file__).parent / "job_functions.py")
 ITEMS = 400
 KEY = b"k" * 32
 SECRET = "whsec_" + base64.b64encode(KEY).decode()
+
+
+#: Where it tells nothing that the laws of jobs do not, which both pass (tests/conformance/test_*_jobs.py).
+ON_BOTH = pytest.mark.parametrize(
+    "platform", ["sqlite", pytest.param("postgres", marks=pytest.mark.long(minutes=0.08))], indirect=True
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -107,10 +112,10 @@ async def reached(journal: Path, count: int) -> None:
 
 
 def command(platform: Platform, *words: str, of: str = "job") -> str:
-    arguments = [sys.executable, "-m", "tailrace.cli", of, *words, "--gateway", platform.gateway_address]
-    return subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=60).stdout
+    return commands.tailrace(of, *words, "--gateway", platform.gateway_address, check=True).stdout
 
 
+@ON_BOTH
 async def test_what_makes_no_sense_is_refused_and_a_job_can_be_paused_and_cancelled(platform: Platform) -> None:
     async with tailrace.AsyncClient(platform.gateway_address) as client:
         refused = {
@@ -135,6 +140,7 @@ async def test_what_makes_no_sense_is_refused_and_a_job_can_be_paused_and_cancel
             await job.wait(10)
 
 
+@ON_BOTH
 async def test_a_failed_item_fails_its_tree_where_the_policy_says_so(platform: Platform) -> None:
     async with tailrace.AsyncClient(platform.gateway_address) as client:
         for policy, state in (("continue", "complete"), ("fail_tree", "failed")):
@@ -155,6 +161,7 @@ async def test_a_failed_item_fails_its_tree_where_the_policy_says_so(platform: P
             await client.known_job("nobody").retry()
 
 
+@ON_BOTH
 async def test_a_dead_letter_of_an_open_job_is_redriven_in_its_tree(platform: Platform) -> None:
     async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
         # Given an open job of which one item failed
@@ -179,6 +186,7 @@ async def test_a_dead_letter_of_an_open_job_is_redriven_in_its_tree(platform: Pl
         assert "every item is where it should be" in command(platform, "audit", job.id)
 
 
+@ON_BOTH
 async def test_a_job_bounds_how_often_an_item_fails_where_its_function_would_go_on(platform: Platform) -> None:
     async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
         job = client.job("stubborn", "never", max_failures_per_item=2)
@@ -223,6 +231,7 @@ async def test_subscribers_hear_of_every_item_and_job_though_the_node_is_killed(
         assert len(heard) == 52
 
 
+@ON_BOTH
 async def test_a_run_adds_items_to_its_sealed_job_and_behind_it_and_its_next_attempt_none_again(
     platform: Platform,
 ) -> None:
@@ -236,6 +245,7 @@ async def test_a_run_adds_items_to_its_sealed_job_and_behind_it_and_its_next_att
         assert "every item is where it should be" in command(platform, "audit", job.id)
 
 
+@ON_BOTH
 async def test_the_end_of_a_job_is_told_to_a_function_and_to_an_address(platform: Platform, tmp_path: Path) -> None:
     # Given somebody who listens
     heard: asyncio.Queue[tuple[str, str, bytes]] = asyncio.Queue()

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 import tailrace
 from tailrace.assembly.platform import Platform
@@ -21,7 +22,10 @@ from tailrace.wire.scheduler import SchedulerSessions
 from tailrace.wire.stream import StreamClosed
 from tailrace.wire.v1 import scheduler_pb2 as pb
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 NOBODY = 65534
 #: Becomes another user, once everything is loaded: an interpreter in somebody's home is not for others to read.
@@ -35,7 +39,20 @@ for part in ("gateway", "scheduler", "sdk", "wire", "foundation", "model"):
             importlib.import_module(each.name)
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 """
-COMMAND = AS_NOBODY + "sys.argv[0] = 'tailrace'; tailrace.cli.main()"
+#: Runs lines of words as commands, one after the other, and says the exit status of each behind what it said.
+COMMAND = (
+    AS_NOBODY
+    + """
+lines = sys.argv[1:]
+sys.argv[0] = "tailrace"
+for line in lines:
+    if not (pid := os.fork()):
+        sys.argv[1:] = line.split()
+        tailrace.cli.main()
+        sys.exit(0)
+    print("status", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+)
 #: A worker of one's own: says hello to a scheduler, and what it is answered.
 THIEF = (
     AS_NOBODY
@@ -48,8 +65,8 @@ from tailrace.wire.scheduler import SchedulerSessions
 from tailrace.wire.stream import StreamClosed
 from tailrace.wire.v1 import scheduler_pb2 as pb
 
-async def attach():
-    stream = SchedulerSessions(sys.argv[1]).attach_worker()
+async def attach(address):
+    stream = SchedulerSessions(address).attach_worker()
     pool = pb.Pool(name="default", functions=["pay"], slots=100, limit=100)
     hello = pb.Hello(session="thief", name="thief", functions=[function_to_wire(FunctionSpec("pay"))], pools=[pool])
     try:
@@ -57,10 +74,11 @@ async def attach():
         print("welcome", await stream.receive())
     except StreamClosed as closed:
         if not isinstance(closed.error, InvalidRequest):  # gRPC has its own word for a write to who has refused
-            return await attach()
+            return await attach(address)
         print(closed)
 
-asyncio.run(attach())
+for address in sys.argv[1:]:
+    asyncio.run(attach(address))
 """
 )
 FUNCTIONS = """
@@ -78,13 +96,18 @@ def fail() -> None:
 REFUSED = "this platform is run by root, and the call did not show its secret"
 
 
-@pytest.fixture
-async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
-    (tmp_path / "shop.py").write_text(FUNCTIONS)
-    running = Platform(tmp_path / "data", [str(tmp_path / "shop.py")], heartbeat=0.5, worker={"executors": 1})
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def platform(folder: Path) -> AsyncIterator[Platform]:
+    (folder / "shop.py").write_text(FUNCTIONS)
+    running = Platform(folder / "data", [str(folder / "shop.py")], heartbeat=0.5, worker={"executors": 1})
     await running.start()
     yield running
     await running.stop()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shop")
 
 
 def environment(platform: Platform, **more: str) -> dict[str, str]:
@@ -115,14 +138,13 @@ async def test_another_user_is_refused_with_a_sentence(platform: Platform) -> No
         "metrics",
         "inspect",
     )
-    for status, said in await asyncio.gather(*(ran(COMMAND, platform, *line.split()) for line in lines)):
-        assert status == 2 and REFUSED in said, said
+    _, said = await ran(COMMAND, platform, *lines)
+    assert said.count("status 2\n") == said.count(REFUSED) == len(lines), said
 
 
 async def test_another_user_gets_no_work(platform: Platform) -> None:
-    for scheduler in (platform.scheduler_address, platform._attach_address):
-        _, said = await ran(THIEF, platform, scheduler)
-        assert said.startswith(REFUSED), said
+    _, said = await ran(THIEF, platform, platform.scheduler_address, platform._attach_address)
+    assert [line.startswith(REFUSED) for line in said.splitlines()] == [True, True], said
 
 
 async def test_what_another_user_tried_changed_nothing_and_its_own_user_gets_in(platform: Platform) -> None:
@@ -131,15 +153,15 @@ async def test_what_another_user_tried_changed_nothing_and_its_own_user_gets_in(
         with pytest.raises(tailrace.WorkloadFailed):
             await (await client.submit("fail")).result(timeout=30)
     # When another user purges all, then the letter is there for whoever runs the platform
-    await ran(COMMAND, platform, "dead", "purge", "--all", "--yes")
+    await ran(COMMAND, platform, "dead purge --all --yes")
     mine = "from tailrace.cli import main; main()"
     status, said = await ran(mine, platform, "dead", "list", "--json", **{VARIABLE: os.environ[VARIABLE]})
     assert status == 0 and len(json.loads(said)) == 1, said
 
 
-async def test_what_the_platform_makes_is_its_users_alone(platform: Platform, tmp_path: Path) -> None:
+async def test_what_the_platform_makes_is_its_users_alone(platform: Platform, folder: Path) -> None:
     run_dir = Path(os.environ[VARIABLE])
-    made = [run_dir, run_dir / "card.json", *(tmp_path / "data").rglob("*"), tmp_path / "data"]
+    made = [run_dir, run_dir / "card.json", *(folder / "data").rglob("*"), folder / "data"]
     assert len(made) > 5
     assert {path: oct(path.stat().st_mode) for path in made if stat.S_IMODE(path.stat().st_mode) & 0o077} == {}
 
@@ -152,8 +174,8 @@ async def test_who_may_read_the_run_directory_gets_in(platform: Platform, tmp_pa
     card.write_bytes((Path(os.environ[VARIABLE]) / "card.json").read_bytes())
     card.chmod(0o644)
     try:
-        status, said = await ran(COMMAND, platform, "dead", "list", **{VARIABLE: str(shared)})
-        assert status == 0, said
+        _, said = await ran(COMMAND, platform, "dead list", **{VARIABLE: str(shared)})
+        assert said.endswith("status 0\n"), said
     finally:
         card.unlink()
         shared.rmdir()

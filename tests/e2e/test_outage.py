@@ -6,13 +6,13 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from scenes import commands
 
 from tailrace.assembly.platform import Platform
 from tailrace.model.overview import TailerOverview
@@ -111,14 +111,8 @@ async def test_one_item_in_a_hundred_that_fails_freezes_nothing(platform: Platfo
 
 
 def listed(platform: Platform) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tailrace.cli", "tailer", "list", "--check", "--json"],
-        env={**os.environ, "TAILRACE_GATEWAY": platform.gateway_address},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    environment = {**os.environ, "TAILRACE_GATEWAY": platform.gateway_address}
+    return commands.tailrace("tailer", "list", "--check", "--json", env=environment)
 
 
 async def health(platform: Platform, service: str) -> int:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from scenes import commands
+
 from tailrace.model.priority import VARIABLE
 
 TAILRACE = [sys.executable, "-m", "tailrace.cli"]
@@ -42,8 +44,7 @@ def up(folder: Path, levels: str) -> Iterator[Callable[..., subprocess.Completed
 
     def run(*arguments: str, levels: str = levels) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, VARIABLE: levels, "TAILRACE_GATEWAY": gateway}
-        command = [*TAILRACE, *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return commands.tailrace(*arguments, env=environment)
 
     try:
         yield run

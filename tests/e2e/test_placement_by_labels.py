@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scenes import commands
 
 import tailrace
 from tailrace.assembly.platform import Platform
@@ -30,7 +31,7 @@ async def greet() -> str:
 
 
 def run(*arguments: str) -> str:
-    done = subprocess.run([*TAILRACE, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = commands.tailrace(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

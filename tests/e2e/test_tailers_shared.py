@@ -99,7 +99,8 @@ class Fleet:
 async def test_files_are_shared_by_the_processes_that_have_them(platform: Platform, tmp_path: Path) -> None:
     async with Fleet(platform, tmp_path) as fleet, RemoteLog(platform.store_address) as log:
         # Given one process that has all of them, with work
-        fed = asyncio.create_task(feed(log))
+        enough = asyncio.Event()
+        fed = asyncio.create_task(feed(log, enough))
         first = fleet.start()
         await fleet.shared(first)
         # When others start
@@ -110,6 +111,7 @@ async def test_files_are_shared_by_the_processes_that_have_them(platform: Platfo
         # And when one is killed the others have them all
         os.kill(second, signal.SIGKILL)
         await fleet.shared(first, third)
+        enough.set()
         # And nothing was lost, or ran twice at once
         counts = await fed
         async with asyncio.timeout(90):
@@ -121,10 +123,10 @@ async def test_files_are_shared_by_the_processes_that_have_them(platform: Platfo
         assert found.overlaps == set()
 
 
-async def feed(log: RemoteLog) -> list[int]:
-    """Appends to all streams for a while; how many to each."""
+async def feed(log: RemoteLog, enough: asyncio.Event) -> list[int]:
+    """Appends to all streams until it is enough; how many to each."""
     counts = [0] * len(FILES)
-    for _ in range(70):
+    while not enough.is_set():
         for at, name in enumerate(FILES):
             await log.append(name, 0, [Record(b'{"seconds": 0.01}')] * 2)
             counts[at] += 2

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scenes import commands
 
 import tailrace
 from tailrace.assembly.platform import Platform
@@ -33,21 +34,26 @@ async def add() -> None:
 """
 
 
-async def begun(platform: Platform, *arguments: str) -> asyncio.subprocess.Process:
-    """A command that runs."""
-    environment = {
+def environment(platform: Platform) -> dict[str, str]:
+    return {
         **os.environ,
         "TAILRACE_GATEWAY": platform.gateway_address,
         "TAILRACE_SCHEDULER": platform.scheduler_address,
     }
+
+
+async def begun(platform: Platform, *arguments: str) -> asyncio.subprocess.Process:
+    """A command that runs."""
     return await asyncio.create_subprocess_exec(
-        *TAILRACE, *arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        *TAILRACE, *arguments, env=environment(platform), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
 async def told(platform: Platform, *arguments: str) -> str:
     """What a command says."""
-    return await said_by(await begun(platform, *arguments))
+    done = await asyncio.to_thread(commands.tailrace, *arguments, env=environment(platform))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 async def said_by(process: asyncio.subprocess.Process) -> str:

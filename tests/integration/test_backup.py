@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from scenes import commands
 
 from tailrace.assembly.embedded import STAMPED, EmbeddedStores
 from tailrace.model.demand import Cell, Demand
@@ -30,8 +29,7 @@ def stores(folder: Path, clock: ManualClock | None = None) -> EmbeddedStores:
 
 async def store(*words: str | Path) -> tuple[int, str, str]:
     """Its exit code, and what `tailrace store` says."""
-    command = [sys.executable, "-c", "from tailrace.cli import main; main()", "store", *map(str, words)]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    done = await asyncio.to_thread(commands.tailrace, "store", *map(str, words))
     return done.returncode, done.stdout, done.stderr
 
 

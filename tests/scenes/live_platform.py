@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from scenes import commands
+
 TAILRACE = [sys.executable, "-m", "tailrace.cli"]
 
 FUNCTIONS = '''
@@ -50,9 +52,7 @@ class Up:
     said: list[dict[str, str]]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*TAILRACE, *arguments], env=self.environment, capture_output=True, text=True, timeout=60, check=False
-        )
+        return commands.tailrace(*arguments, env=self.environment)
 
     def json(self, *arguments: str) -> object:
         done = self.run(*arguments, "--json")

@@ -38,13 +38,13 @@ def test_the_same_version_is_the_same_in_any_process_and_a_mistake_is_not(
 ) -> None:
     # Given what was recorded of some worlds
     before = tmp_path / "before.jsonl"
-    assert main(SimulateOptions(seeds=4, jobs=2, record=before)) == 0
-    assert [each.seed for each in read(before)] == [0, 1, 2, 3]
+    assert main(SimulateOptions(seeds=2, jobs=2, record=before)) == 0
+    assert [each.seed for each in read(before)] == [0, 1]
     # When the same version is run again, then nothing differs, and a world that was not recorded is named
     capsys.readouterr()
-    assert main(SimulateOptions(seeds=5, jobs=1, against=before)) == 0
+    assert main(SimulateOptions(seeds=3, jobs=1, against=before)) == 0
     said = capsys.readouterr().out
-    assert "4 the same in every message" in said
+    assert "2 the same in every message" in said
     assert "1 more were not recorded" in said
     # When another one is, whose tailers pass what has not ended, then what they did differs
     mistaken = SimulateOptions(seeds=1, jobs=1, bug="frontier is off by one", shrink=False, against=before)

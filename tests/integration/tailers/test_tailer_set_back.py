@@ -63,8 +63,14 @@ class Run:
             await server.stop()
 
 
-@pytest.mark.parametrize("remote", [False, True])
-@pytest.mark.parametrize("kind", [*SOURCES])
+@pytest.mark.parametrize(
+    ("kind", "remote"),
+    [
+        ("queue", False),
+        ("log", True),
+        *(pytest.param(*each, marks=pytest.mark.long(minutes=0.1)) for each in (("queue", True), ("log", False))),
+    ],
+)
 async def test_what_a_store_gave_and_does_not_know_is_not_given_again_while_it_runs(
     tmp_path: Path, place: Place, kind: str, remote: bool
 ) -> None:

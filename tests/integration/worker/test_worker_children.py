@@ -31,6 +31,11 @@ WAYS = [
     "orphan in a session",
     "fork",
 ]
+#: Where a test waits for a lease to end, what a way shows of two that differ by less is long.
+WAITED_FOR = [
+    pytest.param(way, marks=pytest.mark.long(minutes=0.08) if way in ("child", "child in a session", "orphan") else ())
+    for way in WAYS
+]
 
 
 async def executor_of(scheduler: FakeScheduler) -> int:
@@ -48,7 +53,7 @@ async def _ends_while_frozen(worker: Child, ticks: Ticks) -> None:
     assert ticks.all()[-1] < others_begin
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("how", WAITED_FOR)
 async def test_what_a_function_started_ends_with_its_lease_although_its_supervisor_is_frozen(
     apart: Any, journal: Any, ticks: Ticks, how: str
 ) -> None:
@@ -107,7 +112,7 @@ async def test_a_death_is_told_when_nothing_of_it_is_left(start: Any, journal: A
     assert ticks.running() == []
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("how", WAITED_FOR)
 async def test_what_a_function_left_when_it_was_told_to_end_does_not_outlive_its_lease(
     start: Any, journal: Any, ticks: Ticks, how: str
 ) -> None:

@@ -100,8 +100,12 @@ steps = st.lists(
 )
 
 
+#: What is said to it, and its numbers.
+SAID = (steps, st.sampled_from([Adaptive(), Adaptive(floor=2.0, ceiling=30.0, slow_start=0.0), Adaptive(decrease=0.5)]))
+
+
 @settings(max_examples=300, deadline=None)
-@given(steps, st.sampled_from([Adaptive(), Adaptive(floor=2.0, ceiling=30.0, slow_start=0.0), Adaptive(decrease=0.5)]))
+@given(*SAID)
 def test_whatever_is_said_it_stays_within_its_bounds_and_shrinks_once_an_epoch(
     said: list[tuple[str, float | None, float | None]], numbers: Adaptive
 ) -> None:
