@@ -56,7 +56,7 @@ class ShownCertificate:
 
 @functools.lru_cache(maxsize=4)
 def _authorities(data: bytes) -> list[Certificate]:
-    """Those of a process, once for all who call it."""
+    """The authorities of a process, parsed once for all who call it."""
     return parsed(data, "ca.crt")
 
 

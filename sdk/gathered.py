@@ -55,7 +55,7 @@ class Gathered(Generic[T]):
 
     @property
     def given(self) -> list[T]:
-        """Those that were given whole."""
+        """The results that were given whole."""
         return self._values
 
     def __len__(self) -> int:

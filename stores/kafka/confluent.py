@@ -93,7 +93,7 @@ def columns_of(messages: Sequence[Any]) -> Records:
 
 
 def _headers(message: Any) -> Any:
-    """Those of a message. librdkafka's Python face gives none of them where a name is not UTF-8: then a header that
+    """The headers of a message. librdkafka's Python face gives none of them where a name is not UTF-8: then a header that
     says so stands for all, since a record that cannot be read would stop its partition."""
     try:
         return message.headers()

@@ -1,4 +1,4 @@
-"""How long after its time a lease is ended by a sweep, which nobody asked for.
+"""Leases that a sweep ends, which nobody asked for: how long after their time.
 
 A claim ends what is over at once, and whoever claims renews before that what it has. A sweep comes by itself: also as
 the first thing that a store does which stood still, while those who have something are about to renew and to settle. So

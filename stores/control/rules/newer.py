@@ -1,4 +1,4 @@
-"""Which snapshot of the control store stands: the newest, or that of a store that was set back.
+"""The snapshot of the control store that stands: the newest, or that of a store that was set back.
 
 Versions rise, so of two readings that overtook each other the higher one stands. A store that was set back (a promoted
 replica, a power cut under a relaxed profile, a restore) tells a lower version than one who lives on knows. A reading

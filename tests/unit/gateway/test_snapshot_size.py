@@ -1,4 +1,4 @@
-"""What is in force never grows beyond what one message to a scheduler may be: more is refused, and says why."""
+"""The snapshot of what is in force never grows beyond one message to a scheduler: more is refused, and says why."""
 
 from __future__ import annotations
 
