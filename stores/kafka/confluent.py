@@ -93,8 +93,8 @@ def columns_of(messages: Sequence[Any]) -> Records:
 
 
 def _headers(message: Any) -> Any:
-    """The headers of a message. librdkafka's Python face gives none of them where a name is not UTF-8: then a header that
-    says so stands for all, since a record that cannot be read would stop its partition."""
+    """The headers of a message. librdkafka's Python face gives none of them where a name is not UTF-8: then a header
+    that says so stands for all, since a record that cannot be read would stop its partition."""
     try:
         return message.headers()
     except UnicodeDecodeError:
