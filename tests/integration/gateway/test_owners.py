@@ -59,7 +59,21 @@ async def test_an_owner_sees_its_own_letter_and_no_other_one(door: Door) -> None
                 await owner.dead_letters()
             for call in (owner.redrive, owner.purge):
                 with pytest.raises(InvalidRequest, match="needs the right operate, and has"):
-                    await call(LetterFilter(ids=("a",)))
+                    await call(LetterFilter(tailer="orders"))
+            # And those that it names by their ids, with those of others among them, are its own alone
+            named = LetterFilter(ids=("a", "b", "d", "z"))
+            assert [each.id for each in (await owner.dead_letters(named)).letters] == ["a"]
+            assert [(each.function, each.count) for each in (await owner.count_dead(named)).counts] == [("add", 1)]
+            assert [each.id for each in (await owner.redrive(named)).letters] == ["a"]
+            assert await owner.purge(LetterFilter(ids=("b", "m"), function="add")) == {"add": 1}
+            with pytest.raises(InvalidRequest, match="there is no dead letter 'b'"):
+                await owner.purge(LetterFilter(ids=("b", "d"), function="add"))
+    assert {each.id for each in await door.stores.dead_letters.list(LetterFilter(), 10)} == {"b", "c", "d"}
+    # And who may only read them changes none
+    with door.as_(await door.made("read:add", "operate:send_email", name="reads")) as address:
+        async with GatewayClient(address) as reader:
+            with pytest.raises(InvalidRequest, match="the token reads may not do this: it needs the right operate:add"):
+                await reader.purge(LetterFilter(ids=("b",)))
     # And who may read nothing asks for nothing
     with door.as_(await door.made("operate:add@acme", name="runs")) as address:
         async with GatewayClient(address) as other:
