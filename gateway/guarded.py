@@ -16,7 +16,7 @@ from ..wire.v1 import gateway_pb2 as pb
 from .rules.callback import is_function
 
 #: Ports that look themselves at what a call is about (`guarded_jobs.py`, `guarded_letters.py`).
-ASKED_THERE = frozenset({"job_audits", "job_lists", "jobs", "letters"})
+ASKED_THERE = frozenset({"job_audits", "job_pages", "jobs", "letters"})
 #: Characters of what a caller says of itself.
 WHO_LENGTH = 200
 

@@ -10,7 +10,7 @@ from ..model.job import JobHolder, JobItem, JobSpec, ResultPage, TreePage, TreeS
 from ..model.rights import Need
 from ..model.token_calls import need_of
 from ..wire.callers import RIGHTS, require
-from ..wire.ports.jobs import JobAuditPort, JobListPort, JobPort
+from ..wire.ports.jobs import JobAuditPort, JobPagePort, JobPort
 from .guarded import needs_of, signed
 from .job_desk import MOST_TREES
 from .rules.callback import is_function
@@ -19,12 +19,12 @@ from .rules.callback import is_function
 PAGES = 20
 
 
-class AllOfJobs(JobPort, JobListPort, JobAuditPort, Protocol):
+class AllOfJobs(JobPort, JobPagePort, JobAuditPort, Protocol):
     """The port that a gateway answers about jobs."""
 
 
 class GuardedJobs:
-    """A JobPort, a JobListPort and a JobAuditPort in front of another one."""
+    """A JobPort, a JobPagePort and a JobAuditPort in front of another one."""
 
     def __init__(self, inner: AllOfJobs) -> None:
         self._inner = inner

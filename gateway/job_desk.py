@@ -36,7 +36,7 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class JobDesk:
-    """A JobPort, a JobListPort and a JobAuditPort; without a store of jobs it refuses."""
+    """A JobPort, a JobPagePort and a JobAuditPort; without a store of jobs it refuses."""
 
     def __init__(
         self,

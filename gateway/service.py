@@ -107,7 +107,7 @@ class GatewayService:
             "acts": self.acts,
             "files": FileDesk(beside.files),
             "job_audits": jobs,
-            "job_lists": jobs,
+            "job_pages": jobs,
             "jobs": jobs,
             "letters": GuardedLetters(dead),
             "limits": control,

@@ -14,7 +14,7 @@ from ..model.errors import WorkloadFailed
 from ..model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
 from ..model.units import seconds
 from ..wire.named import named
-from ..wire.ports.jobs import JobPort
+from ..wire.ports.jobs import JobPagePort, JobPort
 from ..wire.stores import call_of
 from .context import Context
 from .conversation import Conversation, Steps
@@ -30,9 +30,11 @@ def new_id() -> str:
     return f"job-{uuid.uuid4().hex[:20]}"
 
 
-def _asked(talk: Conversation, method: Callable[..., Any], extra: float = 0.0, **arguments: Any) -> Steps[Any]:
+def _asked(
+    talk: Conversation, method: Callable[..., Any], extra: float = 0.0, port: str = "jobs", **arguments: Any
+) -> Steps[Any]:
     form = named(method)
-    request = call_of("jobs", form, form.arguments(**arguments))
+    request = call_of(port, form, form.arguments(**arguments))
     reply = yield from talk.answered("Call", request, extra)
     return form.decode_result(reply.value)
 
@@ -102,7 +104,9 @@ def results(talk: Conversation, tree: str, after: str) -> Steps[ResultPage]:
 
 def gathered(talk: Conversation, holder: JobHolder, after: str) -> Steps[ResultPage]:
     """A page of the results that a run's item gathers."""
-    page: ResultPage = yield from _asked(talk, JobPort.gathered, holder=holder, after=after, limit=PAGE)
+    page: ResultPage = yield from _asked(
+        talk, JobPagePort.gathered, port="job_pages", holder=holder, after=after, limit=PAGE
+    )
     return page
 
 

@@ -21,7 +21,7 @@ from .channel import dial, error_of
 from .named import named
 from .ports.acts import ActPort
 from .ports.files import FilePort
-from .ports.jobs import JobAuditPort, JobListPort, JobPort
+from .ports.jobs import JobAuditPort, JobPagePort, JobPort
 from .ports.letters import LetterPort
 from .ports.limits import LimitPort
 from .ports.overview import OverviewPort
@@ -37,7 +37,7 @@ PORTS: dict[str, type[Any]] = {
     "acts": ActPort,
     "files": FilePort,
     "job_audits": JobAuditPort,
-    "job_lists": JobListPort,
+    "job_pages": JobPagePort,
     "jobs": JobPort,
     "letters": LetterPort,
     "limits": LimitPort,
@@ -114,7 +114,7 @@ class OperatorClient:
 
     jobs = remote(JobPort.jobs, named)
     job = remote(JobPort.job, named)
-    job_page = remote(JobListPort.job_page, named)
+    job_page = remote(JobPagePort.job_page, named)
     job_results = remote(JobPort.job_results, named)
     change_job = remote(JobPort.change_job, named)
     retry_job = remote(JobPort.retry_job, named)

@@ -33,9 +33,6 @@ class JobPort(Protocol):
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
         """What became of the items of final jobs, in the order in which they were made, at most 1000 at once."""
 
-    async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
-        """What became of the items of the jobs whose results a run's item gathers, likewise."""
-
     async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
         """`cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
 
@@ -44,12 +41,16 @@ class JobPort(Protocol):
         another id too while the tree that was begun is open."""
 
 
-class JobListPort(Protocol):
-    """Lists of trees, page by page."""
+class JobPagePort(Protocol):
+    """Pages of jobs, and of what the run of an item gathers."""
 
     async def job_page(self, state: str = "", after: str = "", limit: int = 100) -> TreePage:
         """As `JobPort.jobs`. Whoever may not read all of them is shown as many as are among those that one call looks
         at, maybe none, and where to go on."""
+
+    async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
+        """What became of the items of the jobs whose results a run's item gathers, in the order in which they were
+        made, at most 1000 at once."""
 
 
 class JobAuditPort(Protocol):

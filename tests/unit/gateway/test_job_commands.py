@@ -21,7 +21,7 @@ def test_a_try_whose_answer_was_lost_says_how_to_ask_for_the_same_one_again(
     class GatewayWithoutAnswer:
         """Makes the job, and does not answer the first time."""
 
-        def retry_job(self, tree: str, id: str, who: str) -> TreeStatus:
+        def retry_job(self, tree: str, id: str, who: str, why: str) -> TreeStatus:
             asked.append((tree, id))
             if len(asked) == 1:
                 raise Unavailable("the answer is lost")

@@ -49,7 +49,7 @@ def test_another_try_that_was_not_answered_is_asked_for_with_its_id(monkeypatch:
 
 
 def test_another_try_says_which_jobs_gather_what_is_tried_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def retry(talk: Any, tree: str, id: str) -> Iterator[Any]:
+    def retry(talk: Any, tree: str, id: str, why: str) -> Iterator[Any]:
         return TreeStatus(id, "t", "", "running", "continue", "", 0.0, anew=["sum"])
         yield
 
