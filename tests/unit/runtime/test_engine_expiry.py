@@ -62,7 +62,7 @@ async def test_each_item_ends_once_when_its_time_is_over_between_two_looks(step:
     extras = {index: ("", (), 0, clock.wall() + 0.05 * index, "") for index in range(8)}
     columns = ([0] * 8, [""] * 8, [b"{}"] * 8, [1] * 8, [1] * 8)
     # When they are assigned
-    engine.assign(Assign(1, loop.time() + 1000, 1024, [(0, "quick", 2, "", "")], *columns, extras, True))
+    engine.assign(Assign(1, loop.time() + 1000, 1024, [(0, "quick", 2, "", "")], *columns, extras, True, True))
     async with asyncio.timeout(5):
         await all_of_them
     # Then each ended once

@@ -75,7 +75,7 @@ class Place:
         columns = ([0] * count, [""] * count, payloads, [1] * count, [1] * count)
         deadline = self.loop.time() + 1000
         kinds = [(0, name, 2, "", "")]
-        self.engine.assign(Assign(self.number, deadline, first, kinds, *columns, {}, False))
+        self.engine.assign(Assign(self.number, deadline, first, kinds, *columns, {}, False, True))
         return list(range(first, first + count))
 
     async def until(self, true: Any) -> None:
