@@ -175,7 +175,7 @@ class JobsBoundsLaws:
         # When all of it runs, and what failed is tried again in another tree
         for again in ("", "again"):
             if again:
-                assert await engine.jobs.retry(tree.id, again, "") == TreeRetry(again, 1)
+                assert await engine.jobs.retry(tree.id, again, "") == TreeRetry(again, 1, ["d"])
             while (leased := await take(engine, tree)) is not None:
                 ends = []
                 for index, (id, kind, payload) in enumerate(
