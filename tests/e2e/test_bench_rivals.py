@@ -15,14 +15,14 @@ from tailrace.bench.rivals.roster import RIVALS, chosen
 from tailrace.model.errors import ConfigError
 
 
-@pytest.mark.long(minutes=1)
+@pytest.mark.long(minutes=0.5)
 async def test_tailrace_and_a_loop_by_hand_on_one_broker(kafka: str, tmp_path: Path) -> None:
     figures = await rivals(Broker(kafka, "kafka-python"), chosen("loop"), tmp_path, 20_000, lambda what, share: None)
     assert figures["items_per_s"] > 0 and figures["loop_items_per_s"] > 0
     assert figures["loop_ratio"] == pytest.approx(figures["items_per_s"] / figures["loop_items_per_s"])
 
 
-@pytest.mark.long(minutes=1)
+@pytest.mark.long(minutes=0.5)
 @pytest.mark.parametrize(
     ("engine", "name"), [(engine, rival.name) for engine in ("redis", "postgres") for rival in RIVALS[engine]]
 )
@@ -46,7 +46,7 @@ async def test_tailrace_and_a_rival_on_one_server(engine: str, name: str, reques
     assert figures[f"{name}_ratio"] == pytest.approx(figures["items_per_s"] / figures[f"{name}_items_per_s"])
 
 
-@pytest.mark.long(minutes=1)
+@pytest.mark.long(minutes=0.5)
 @pytest.mark.timeout(280)
 @pytest.mark.usefixtures("redis_server", "postgres_server")
 async def test_a_chord_and_a_map_reduce_of_as_many_items() -> None:

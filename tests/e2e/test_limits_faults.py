@@ -12,7 +12,7 @@ from tailrace.bench.faults.limits_world import QUOTAS, LimitsWorld, limited_faul
 from tailrace.bench.faults.run import run
 
 
-@pytest.mark.long(minutes=2)
+@pytest.mark.long(minutes=1.2)
 @pytest.mark.timeout(280)
 def test_no_limit_is_passed_whatever_dies(tmp_path: Path) -> None:
     # Given limits of a function, a tenant and a downstream, each of which there is more work for than it lets run

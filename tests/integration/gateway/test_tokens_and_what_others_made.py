@@ -11,7 +11,7 @@ import grpc
 import pytest
 from scenes.token_door import Door
 
-from tailrace.model.errors import InvalidRequest
+from tailrace.model.errors import Conflict, InvalidRequest
 from tailrace.model.schedule import Schedule
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.stores.schedules.sqlite import SCHEMA, SqliteSchedules
@@ -58,7 +58,7 @@ async def test_a_schedule_takes_no_place_of_one_that_its_maker_may_not_operate(d
     with door.as_(secret) as address:
         async with GatewayClient(address) as caller:
             for replace_it in (False, True):
-                with pytest.raises(InvalidRequest, match="needs the right operate:send_email@other"):
+                with pytest.raises(Conflict, match="the name 'nightly' is taken by somebody else's schedule"):
                     await caller.put_schedule(mine, replace_it)
             # And one of a name of its own is signed
             own = await caller.put_schedule(replace(mine, name="own", created_by="ann@bastion"))

@@ -115,7 +115,7 @@ async def test_the_whole_platform_loses_nothing_that_it_accepted_or_settled(disk
     assert (figures["lost"], figures["again"], figures["broken"]) == (0, 0, 0)
 
 
-@pytest.mark.long(minutes=3)
+@pytest.mark.long(minutes=1.7)
 @pytest.mark.timeout(500)
 async def test_a_profile_that_survives_less_is_seen_to(disk: CrashDisk, tmp_path: Path):
     figures = await power_cut_sqlite(tmp_path / "relaxed", 2, lambda what, share: None, durability="relaxed")

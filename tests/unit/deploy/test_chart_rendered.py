@@ -39,7 +39,7 @@ def pods_of(found: dict[tuple[str, str], Any]) -> dict[str, Any]:
     return {name: each["spec"]["template"] for (_, name), each in found.items() if "template" in each.get("spec", {})}
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 def test_what_is_rendered_runs_commands_that_there_are() -> None:
     # Given a release with a database and two kinds of workers
     more = ["--set", "workers.gpu.modules={shop.models}", "--set", "workers.gpu.config.labels={gpu}"]
@@ -79,7 +79,7 @@ def test_what_is_rendered_runs_commands_that_there_are() -> None:
     assert ("PodDisruptionBudget", "shop-worker-default") in found and ("NetworkPolicy", "shop-worker") in found
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 def test_who_may_call_is_narrowed_for_others_and_not_for_the_parts_themselves() -> None:
     narrowed = "networkPolicy.clients[0].podSelector.matchLabels.app=web"
     own = {"app.kubernetes.io/name": "tailrace", "app.kubernetes.io/instance": "shop"}
@@ -93,7 +93,7 @@ def test_who_may_call_is_narrowed_for_others_and_not_for_the_parts_themselves() 
 SHARED = "files: {leases.yaml: 'heartbeat: 1s', access.yaml: 'group: ops', quotas.yaml: '{}'}"
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 def test_leases_are_the_same_at_every_part_and_a_change_reaches_all_of_them() -> None:
     # Given leases of one's own
     plain, found = rendered(*ISSUED), rendered(*ISSUED, values=SHARED)
@@ -108,7 +108,7 @@ def test_leases_are_the_same_at_every_part_and_a_change_reaches_all_of_them() ->
     assert pods_of(rendered(*ISSUED, values=SHARED.replace("{}", "functions: {}"))) == pods_of(found)
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 def test_tailers_come_and_go_without_another_pod() -> None:
     # Given no tailer, one, and two
     without = rendered(*ISSUED)
@@ -124,7 +124,7 @@ def test_tailers_come_and_go_without_another_pod() -> None:
     assert options["tailers"] == (mounted,) and options["watch"]
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 def test_secrets_and_variables_reach_each_part_that_is_given_them() -> None:
     values = """
 env: {TAILRACE_PRIORITIES: "urgent, later", WHERE: here}
@@ -149,7 +149,7 @@ workers: {gpu: {modules: [m], secrets: [api], env: {MODEL: "7"}}}
     assert of["shop-worker-gpu"]["MODEL"] == "7" and "MODEL" not in of["shop-worker-default"]
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 def test_tokens_and_metrics_have_ports_that_the_named_reach() -> None:
     # Given a port for tokens, and one for a scraper of another namespace
     values = """
@@ -181,7 +181,7 @@ certificates: {hosts: [tailrace.example.org]}
         assert rule["ports"][0]["port"] in (8786, 8788)
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 @pytest.mark.parametrize(
     ("values", "told"),
     [
@@ -198,7 +198,7 @@ def test_what_would_be_lost_or_clash_is_refused(values: str, told: str) -> None:
     assert done.returncode != 0 and told in done.stderr
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 def test_workers_may_be_none_and_have_time_to_load() -> None:
     values = "workers: {default: {modules: [m], replicas: 0}, slow: {modules: [m], replicas: 2, startup: 600}}"
     found = rendered(*ISSUED, values=values)
@@ -210,7 +210,7 @@ def test_workers_may_be_none_and_have_time_to_load() -> None:
         assert probe["periodSeconds"] * probe["failureThreshold"] >= seconds
 
 
-@pytest.mark.long(minutes=0.1)
+@pytest.mark.long(minutes=0.05)
 def test_a_release_without_certificates_says_what_is_missing() -> None:
     done = helm()
     assert done.returncode != 0 and "name a Secret with tls.crt, tls.key and ca.crt" in done.stderr
