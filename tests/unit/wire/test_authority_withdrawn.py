@@ -32,6 +32,15 @@ class Change:
         (self.served / "ca.new").write_bytes(text)
         (self.served / "ca.new").replace(self.served / "ca.crt")
 
+    async def known(self, *folders: Path) -> None:
+        """The same; returns once the server knows."""
+        certificates = certificates_in(self.served)
+        before = certificates.now().number
+        self.trust(*folders)
+        async with asyncio.timeout(10):
+            while certificates.now().number == before:
+                await asyncio.sleep(0.05)
+
     def caller(self, fleet: Fleet, name: str) -> Path:
         """A worker of one of the authorities, which trusts the server's."""
         folder = fleet.issue("worker", name)
@@ -94,19 +103,14 @@ async def test_an_authority_that_comes_ends_nothing(change: Change, tmp_path: Pa
     shutil.copy(mine / "ca.crt", root)
     text = (mine / "ca.crt").read_bytes() + (change.present.folder / "ca.crt").read_bytes()
     (mine / "ca.crt").write_bytes(text)
-    change.trust(change.present.folder, root)
+    await change.known(change.present.folder, root)
     with change.present.as_(mine):
         channel = dial(change.address)
     async with channel:
         call = channel.stream_stream(ATTACH)()
         assert await call.read() == b"worker w1 of fleet f1"
         # When an authority is trusted besides, Then it goes on
-        numbers = certificates_in(change.served)
-        before = numbers.now().number
-        change.trust(change.present.folder, root, change.former.folder)
-        async with asyncio.timeout(10):
-            while numbers.now().number == before:
-                await asyncio.sleep(0.05)
+        await change.known(change.present.folder, root, change.former.folder)
         assert await channel.unary_unary(SUBMIT)(b"", timeout=5) == b"worker w1 of fleet f1"
         assert not call.done()
         # When its root is trusted no longer, Then it ends, though what is between is as it was
