@@ -99,7 +99,11 @@ MISTAKES = {
     "a batch may pass a concurrency": Mistake(limit, "take_all", "limit.running > limit.concurrency or ", "", composed),
     "a batch may pass a rate": Mistake(limit, "take_all", "limit.tokens < 0 or ", "", composed),
     "who slept on a limit that is gone sleeps there": Mistake(
-        limits.Limits, "_nobody_sleeps", "flow.asleep.sleepers.clear()", "pass", history(unit_histories.Measured)
+        limits.Limits,
+        "_nobody_sleeps",
+        "flow.asleep.sleepers.clear()",
+        "pass",
+        unit_stories.test_a_run_that_a_limit_was_taken_away_from_wakes_nobody_there,
     ),
     "a bucket has no bottom": Mistake(
         limit.Limit,

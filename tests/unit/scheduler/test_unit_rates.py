@@ -276,6 +276,22 @@ def test_other_labels_of_flows_lose_no_charge() -> None:
     assert limit.holds(0.0) == 200.0
 
 
+def test_a_run_that_a_limit_was_taken_away_from_wakes_nobody_there() -> None:
+    # Given two runs that were charged, and a flow that waits for more of their unit
+    made, worker, tailer = measured(TOKENS)
+    push(made, tailer, 1, *[(Kind("a"), 500.0)] * 3)
+    first, second = sent(made, worker, 0.0)
+    # When the limit is taken away, Then the flow goes on without it
+    made.apply([], [], [], 2, 0.0)
+    assert len(turned(made, worker, 0.0)) == 1
+    # And a run that says afterwards that it used less finds nobody who waits at the limit that it was charged by
+    push(made, tailer, 2, *[(Kind("a"), 500.0)] * 2)
+    used = {first: Ended(Outcome.SUCCESS, used=(("openai", "tokens", 0.0),))}
+    made.report(worker, Outcomes([], used), 0.0, WALL)
+    assert len(turned(made, worker, 0.0)) == 2
+    assert second in worker.open
+
+
 def test_a_limit_in_items_and_one_in_units_hold_beside_each_other() -> None:
     quota = Quota(downstream="openai", concurrency=3, rate=5.0, burst=10.0, units=(UnitRate("tokens", 100.0, 1000.0),))
     made, worker, tailer = measured(quota)
