@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from ...foundation.logger import Logger
 from ...foundation.together import together
 from ...model.audit import Audit
+from ...model.backoff import SOURCE
 from ...model.demand import Cell, Closed
 from ...model.errors import InvalidRequest, NotConnected
 from ...model.outcome import Outcome
@@ -68,6 +69,7 @@ class Pump(ABC):
         self.tracing = tracing_of(setup.config.name, setup.config.trace_ratio)
         self.paused = self.draining = False
         self.lag = -1
+        self.reconnects = SOURCE  # the pauses before a source that is not connected is opened again
         self.due: dict[str, int] | None = None  # by function, where lag also counts what is not due
         self._last_flight = 0
         self._wakes: list[asyncio.Event] = []
@@ -360,7 +362,7 @@ class Pump(ABC):
 
     async def connecting(self, call: Callable[[], Awaitable[T]], again: Callable[[], Awaitable[object]]) -> T:
         """The answer of a source, reconnecting by `again` with back-off for as long as it is not connected."""
-        reconnect = Reconnect()
+        reconnect = Reconnect(self.reconnects)
         reopen = False
         while True:
             try:

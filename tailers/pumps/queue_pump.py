@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from ...foundation.lifecycle import end_all
+from ...model.backoff import SOURCE, STORE, Backoff
 from ...model.claim import Leased, Renewed, State
 from ...model.demand import Cell, Demand
 from ...model.errors import TailraceError, Unavailable
@@ -60,6 +62,7 @@ class QueuePump(Pump):
     def __init__(self, setup: Setup, counts: TailerCounts, source: QueueSource) -> None:
         super().__init__(setup, counts)
         self.source = source
+        self.reconnects = SOURCE.within(self.sizes.heartbeat)
         self._claims: dict[asyncio.Task[None], dict[Cell, int]] = {}
         self._all_asked: tuple[Credit, int] | None = None  # the credit, and how much of it, that claims now ask for
         self._claim_failed: BaseException | None = None
@@ -223,12 +226,19 @@ class QueuePump(Pump):
     # Renew, and give back what a lost session left.
 
     async def _heartbeat(self) -> None:
+        # Once a store is back, claims are to be renewed before they are over, not a whole heartbeat later.
+        pauses = Backoff(*STORE.within(self.sizes.heartbeat), random.random)
+        pause = self.sizes.heartbeat
         while True:
-            await asyncio.sleep(self.sizes.heartbeat)
+            await asyncio.sleep(pause)
             try:
                 await self._renew_all()
             except Unavailable as error:
                 self._fails(str(error))
+                pause = pauses.pause()
+                continue
+            pauses.reset()
+            pause = self.sizes.heartbeat
             with contextlib.suppress(TailraceError):
                 self.lag = await self.source.waiting()
                 self.due = await self.source.due()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...model.backoff import SOURCE, Backoff
+from ...model.backoff import SOURCE, Backoff, Pauses
 from .wording import wording
 
 #: Seconds for which a connection must hold until it counts as well.
@@ -28,12 +28,12 @@ class Lost(NamedTuple):
 
 
 class Reconnect:
-    """The connection of one source, with `now` in monotonic seconds. Invariants: `_since` is when it came about, None
-    while there is none; `_said` has what was said since it last was steady."""
+    """The connection of one source, with `now` in monotonic seconds, tried again after `pauses`. Invariants: `_since`
+    is when it came about, None while there is none; `_said` has what was said since it last was steady."""
 
-    def __init__(self) -> None:
+    def __init__(self, pauses: Pauses = SOURCE) -> None:
         self._since: float | None = None
-        self._backoff = Backoff(*SOURCE)
+        self._backoff = Backoff(*pauses)
         self._reason = ""
         self._flaps = False
         self._said: set[str] = set()

@@ -103,3 +103,28 @@ async def test_what_is_out_is_renewed_before_more_is_claimed(stores, scheduler, 
     assert calls.index("lease") >= len(scheduler.flights)
     end(scheduler, list(scheduler.flights))
     await settled(stores, scheduler, out, eventually)
+
+
+async def test_a_renewal_that_failed_is_tried_again_before_the_next_heartbeat(
+    stores, scheduler, start, eventually, monkeypatch
+):
+    # Given a store that is away when a claim is to be renewed, and is back at once
+    renew, tries = stores.queue.renew, []
+
+    async def away(*arguments):
+        tries.append(time.monotonic())
+        if len(tries) == 1:
+            raise Unavailable("away")
+        return await renew(*arguments)
+
+    monkeypatch.setattr(stores.queue, "renew", away)
+    scheduler.decide = lambda flight, index: None
+    scheduler.allow("f")
+    heartbeat = 1.5
+    tailer = await start(heartbeat, source=QUEUE)
+    await stores.queue.submit([NewItem(Kind("f", 2), b"")])
+    # When it is asked again, Then that is long before the lease is over
+    await eventually(lambda: len(tries) == 2)
+    assert tries[1] - tries[0] < heartbeat / 2
+    end(scheduler, list(scheduler.flights))
+    await settled(stores, scheduler, tailer, eventually)
