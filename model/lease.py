@@ -7,7 +7,9 @@ All times are seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 from .errors import ConfigError
 
@@ -52,6 +54,11 @@ class LeaseSizes:
         the stretch of `wait_for_worker` is taken off here. Items of a lost host start elsewhere by then."""
         return (self.worker - self.kill_margin * self.rho) / self.drift
 
+    @property
+    def by_name(self) -> dict[str, float]:
+        """Every size by its name in leases.yaml."""
+        return asdict(self)
+
     @classmethod
     def of_heartbeat(cls, heartbeat: float) -> LeaseSizes:
         """The default proportions scaled to another heartbeat: 0.5 s gives leases of 1.8, 2.8 and 3.6 s."""
@@ -88,3 +95,13 @@ def counts_of_claim(sizes: LeaseSizes, granted: float) -> float:
     """What a tailer counts of a lease that a store granted on a claim: the store's clock may be as fast as its own is
     slow. So it asks for `wait_for_source`, and counts the lease of a source."""
     return granted / sizes.drift
+
+
+def differing(ours: LeaseSizes, theirs: Mapping[str, float]) -> list[tuple[str, float, float]]:
+    """The sizes that two parts of one platform do not have in common: name, the other part's, ours. A size that the
+    other part does not name is not compared: an older version names its heartbeat alone."""
+    return [
+        (name, theirs[name], size)
+        for name, size in ours.by_name.items()
+        if name in theirs and not math.isclose(theirs[name], size)
+    ]

@@ -219,7 +219,7 @@ class Worker:
             attachment,
             pb.WorkerFrame,
             silence=2 * self._sizes.heartbeat,
-            heartbeat=self._sizes.heartbeat,
+            leases=self._sizes,
             clock=self._clock,
             unreachable=lambda reason: LOG.warning("scheduler %s does not answer: %s", address, reason),
             failed=lambda error: LOG.error(

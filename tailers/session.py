@@ -123,7 +123,7 @@ class SchedulerSession:
             self,
             pb.TailerFrame,
             silence=2 * sizes.heartbeat + sizes.round_trip,
-            heartbeat=sizes.heartbeat,
+            leases=sizes,
             clock=clock,
             unreachable=self._cannot_reach,
         )

@@ -20,6 +20,7 @@ from ..foundation.lifecycle import end_all
 from ..model.backoff import CONNECTION, Backoff
 from ..model.caller import Caller
 from ..model.errors import SessionLost, UserError
+from ..model.lease import LeaseSizes, differing
 from ..model.linger import FRAMES
 from .link import Link
 from .stream import DialedStream, Stream, StreamClosed
@@ -149,7 +150,7 @@ class Dialer:
     it is resumed. `unreachable` is told why the other side cannot be reached, once per outage, and why it ended a
     connection because of what was said there, each time. `failed` is told what the endpoint raised; the session is then
     given up and a fresh one begun. Without it the dialer ends, and `wait` raises.
-    `heartbeat`: seconds of this side's own, compared with the other's, since leases follow from it; 0: it has none.
+    `leases`: this side's own, compared with the other's, since what one waits for the other keeps; None: it has none.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class Dialer:
         empty: Callable[[], Any],
         *,
         silence: float,
-        heartbeat: float = 0.0,
+        leases: LeaseSizes | None = None,
         clock: Clock = SYSTEM_CLOCK,
         unreachable: Callable[[str], None] = lambda reason: None,
         failed: Callable[[Exception], None] | None = None,
@@ -170,7 +171,7 @@ class Dialer:
         self._endpoint = endpoint
         self._empty = empty
         self._silence = silence
-        self._heartbeat = heartbeat
+        self._leases = leases
         self._clock = clock
         self._unreachable = unreachable
         self._failed = failed
@@ -286,15 +287,17 @@ class Dialer:
         return self._link.unacknowledged()
 
     def _compare(self, welcome: pb.Welcome) -> None:
-        """Says where two configurations do not fit: a lease that ends before it is renewed ends whatever runs."""
-        theirs, ours = welcome.heartbeat, self._heartbeat
-        if theirs and ours and not math.isclose(theirs, ours):
+        """Says where two configurations do not fit: a lease that ends before it is renewed ends all that runs by it."""
+        if self._leases is None:
+            return
+        # Goes with 0.3.0: schedulers of 0.1 name their heartbeat alone.
+        theirs = dict(welcome.leases) or {"heartbeat": welcome.heartbeat or self._leases.heartbeat}
+        if wrong := differing(self._leases, theirs):
             _LOG.warning(
-                "scheduler %s has a heartbeat of %g s, and this part one of %g s: runs may be ended before their time. "
-                "Give all parts of a platform the same leases.yaml",
+                "scheduler %s has other leases than this part (%s): runs may be ended before their time, or start "
+                "elsewhere while they still run. Give all parts of a platform the same leases.yaml",
                 welcome.scheduler,
-                theirs,
-                ours,
+                ", ".join(f"{name} {there:g} there and {here:g} here" for name, there, here in wrong),
             )
 
     def _forget(self) -> None:

@@ -98,20 +98,29 @@ class Hello(_message.Message):
     def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., carried: _Optional[_Iterable[_Union[Carried, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., unable: _Optional[_Mapping[str, str]] = ..., anew: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts", "remembers", "session")
+    __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts", "remembers", "session", "leases")
+    class LeasesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
     SCHEDULER_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     READS_PARTS_FIELD_NUMBER: _ClassVar[int]
     REMEMBERS_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    LEASES_FIELD_NUMBER: _ClassVar[int]
     scheduler: str
     resumed: bool
     heartbeat: float
     reads_parts: bool
     remembers: bool
     session: str
-    def __init__(self, scheduler: _Optional[str] = ..., resumed: _Optional[bool] = ..., heartbeat: _Optional[float] = ..., reads_parts: _Optional[bool] = ..., remembers: _Optional[bool] = ..., session: _Optional[str] = ...) -> None: ...
+    leases: _containers.ScalarMap[str, float]
+    def __init__(self, scheduler: _Optional[str] = ..., resumed: _Optional[bool] = ..., heartbeat: _Optional[float] = ..., reads_parts: _Optional[bool] = ..., remembers: _Optional[bool] = ..., session: _Optional[str] = ..., leases: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class LeaseRequest(_message.Message):
     __slots__ = ("number",)

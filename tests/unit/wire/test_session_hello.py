@@ -18,9 +18,17 @@ class Far:
     """The other side: it answers the hellos whose number it was given, then hangs up. `knows`: a session that is to be
     resumed."""
 
-    def __init__(self, answers: set[int], *, knows: bool = True, heartbeat: float = 0.0) -> None:
+    def __init__(
+        self,
+        answers: set[int],
+        *,
+        knows: bool = True,
+        heartbeat: float = 0.0,
+        leases: dict[str, float] | None = None,
+    ) -> None:
         self.answers = answers
         self.heartbeat = heartbeat
+        self.leases = leases
         self.knows = knows
         self.hellos: list[pb.Hello] = []
         self.heard = asyncio.Event()
@@ -40,8 +48,13 @@ class Stream:
             if len(self.far.hellos) in self.far.answers:
                 hello, knows = message.hello, self.far.knows and message.hello.resume
                 session = hello.session if knows else hello.anew or hello.session
-                heartbeat = self.far.heartbeat
-                welcome = pb.Welcome(scheduler="one", resumed=knows, session=session, heartbeat=heartbeat)
+                welcome = pb.Welcome(
+                    scheduler="one",
+                    resumed=knows,
+                    session=session,
+                    heartbeat=self.far.heartbeat,
+                    leases=self.far.leases,
+                )
                 self.left = [pb.WorkerReply(welcome=welcome)]
             self.far.heard.set()
 
@@ -100,24 +113,46 @@ async def test_each_hello_that_resumes_gives_the_session_another_name_for_the_ca
     assert far.hellos[4].session == far.hellos[3].anew
 
 
-@pytest.mark.parametrize(("ours", "told"), [(5.0, False), (60.0, True)])
-async def test_leases_that_do_not_fit_are_told_once(ours: float, told: bool, caplog: pytest.LogCaptureFixture) -> None:
-    # Given a scheduler whose heartbeat is 5 s, and that is lost again and again
-    far = Far({1, 2, 3}, heartbeat=5.0)
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [
+        (LeaseSizes(), ""),
+        (LeaseSizes.of_heartbeat(60.0), "heartbeat 60 there and 5 here, round_trip 24 there and 2 here"),
+        (LeaseSizes(rho=0.001), "(rho 0.001 there and 0.01 here)"),
+        (LeaseSizes(kill_margin=1.0), "(kill_margin 1 there and 2 here)"),
+    ],
+)
+async def test_leases_that_do_not_fit_are_told_once(
+    theirs: LeaseSizes, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Given a scheduler that names the sizes of its leases, and is lost again and again
+    far = Far({1, 2, 3}, leases=theirs.by_name)
+    await welcomed_thrice(far)
+    # Then each size that is another one here is told, with what to do
+    assert caplog.text.count("scheduler one has other leases than this part") == bool(told)
+    assert told in caplog.text
+
+
+@pytest.mark.parametrize(("theirs", "told"), [(5.0, False), (60.0, True), (0.0, False)])
+async def test_a_heartbeat_is_compared_where_no_other_size_is_named(
+    theirs: float, told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Given a scheduler of the version before, Then of its leases the heartbeat alone is compared
+    await welcomed_thrice(Far({1, 2, 3}, heartbeat=theirs))
+    assert caplog.text.count("(heartbeat 60 there and 5 here)") == told
+    assert ("other leases" in caplog.text) == told
+
+
+async def welcomed_thrice(far: Far) -> None:
+    """Dials with leases of the default sizes until it was welcomed three times."""
     dialer = Dialer(
-        far.open, lambda hello: pb.WorkerFrame(hello=hello), End(), pb.WorkerFrame, silence=5.0, heartbeat=ours
+        far.open, lambda hello: pb.WorkerFrame(hello=hello), End(), pb.WorkerFrame, silence=5.0, leases=LeaseSizes()
     )
-    # When a part is welcomed by it
     dialer.start()
     while len(far.hellos) < 3:
         far.heard.clear()
         await asyncio.wait_for(far.heard.wait(), 5.0)
     await dialer.close()
-    # Then another heartbeat of this part's is told, with what to do
-    sentence = (
-        "scheduler one has a heartbeat of 5 s, and this part one of 60 s: runs may be ended before their time. Give"
-    )
-    assert caplog.text.count(sentence) == told
 
 
 class Line:
