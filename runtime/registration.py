@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import grpc
 
 from ..model.backoff import STORE, Backoff
+from ..model.errors import UserError
 from ..model.function_spec import FunctionSpec
 from ..wire.channel import dial, error_of
 from ..wire.convert import function_to_wire
@@ -21,19 +22,22 @@ DEADLINE = 5.0
 
 
 async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> None:
-    """Tries until the gateway has it; says once that it does not answer."""
+    """Tries until the gateway has the functions. Each new reason why not is logged: as an error where the gateway
+    refuses them, since a change of the functions, or of rights, is needed then."""
     request = pb.RegisterFunctionsRequest(worker=worker, functions=[function_to_wire(spec) for spec in specs])
     backoff = Backoff(*STORE, random.random)
-    warned = False
+    told = ""
     async with dial(address) as channel:
         stub = gateway_pb2_grpc.GatewayStub(channel)  # type: ignore[no-untyped-call]
         while True:
             try:
                 await stub.RegisterFunctions(request, timeout=DEADLINE)
             except grpc.aio.AioRpcError as error:
-                if not warned:
-                    warned = True
-                    LOG.warning("functions are not registered yet: %s", error_of(error, address))
+                why = error_of(error, address)
+                if str(why) != told:
+                    told = str(why)
+                    level = logging.ERROR if isinstance(why, UserError) else logging.WARNING
+                    LOG.log(level, "functions of worker %s are not registered yet: %s", worker, told)
             else:
                 return
             await asyncio.sleep(backoff.pause())
