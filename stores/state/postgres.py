@@ -24,6 +24,7 @@ from ..drops.postgres import PostgresDrops
 from ..inventory.postgres import PostgresInventory
 from ..ledger.postgres import PostgresLedger
 from ..ownership.postgres import PostgresOwnership
+from ..postgres.crash import look_for_a_crash
 from ..postgres.fleet import refuse_another_fleet
 from ..postgres.hints import PostgresHints
 from ..postgres.migrations.migrate import require
@@ -76,6 +77,8 @@ class PostgresGround:
             await require(connection, schema, bound)
             await refuse_another_fleet(connection, schema, f"the state on {name}", self._fleet)
             self._checked = True
+        if not self._durable:
+            await look_for_a_crash(connection, schema, name)
         cursor = await connection.execute(
             f"SELECT moved, written FROM {schema}.arrive(%s::bigint, %s::bigint)".encode(), (self._wait, self._written)
         )
@@ -84,8 +87,8 @@ class PostgresGround:
         moved, self._written = row
         if moved:
             _LOG.warning(
-                "%s: not the server that gave streams to their owners, but one that was promoted, or put back from a "
-                "copy: no stream is taken for %.0f s (the lease of a source)",
+                "%s: not the server that gave streams to their owners, but one that crashed, was promoted, or put back "
+                "from a copy: no stream is taken for %.0f s (the lease of a source)",
                 name,
                 self._wait / 1e6,
             )

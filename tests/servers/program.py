@@ -46,6 +46,12 @@ class Program:
                 raise RuntimeError(f"{self._command[0]} did not start:\n{tail}")
             time.sleep(0.01)
 
+    @property
+    def pid(self) -> int:
+        """The process id while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """SIGKILL: what it had not made durable is gone."""
         self._end(signal.SIGKILL)

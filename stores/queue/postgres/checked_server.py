@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 
 from ....foundation.clock import Clock
 from ...config import StoresConfig
+from ...postgres.crash import look_for_a_crash
 from ...postgres.fleet import refuse_another_fleet
 from ...postgres.migrations.migrate import require
 from ...postgres.server import PostgresServer, refuse_unsafe
@@ -59,4 +60,6 @@ class CheckedPostgres:
             await require(connection, self._schema, bound)
             await refuse_another_fleet(connection, self._schema, f"the queue on {self.server.name}", self._fleet)
             self._checked = True
+        if self._relaxed:
+            await look_for_a_crash(connection, self._schema, self.server.name)
         await self.home.look(connection)

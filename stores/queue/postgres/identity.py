@@ -54,8 +54,8 @@ class PostgresIdentity:
             if self._moved != here or went_back:
                 self.quiet_until = self._clock.monotonic() + self._wait
                 _LOG.warning(
-                    "%s: not the server that handed out what is out, but one that was promoted, or put back from a "
-                    "copy: nothing is handed out for %.0f s (the lease of a source)",
+                    "%s: not the server that handed out what is out, but one that crashed, was promoted, or put back "
+                    "from a copy: nothing is handed out for %.0f s (the lease of a source)",
                     self._server,
                     self._wait,
                 )
