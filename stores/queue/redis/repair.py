@@ -34,7 +34,6 @@ for n = 1, meta('lanes') do
   local count = call('ZCARD', base .. 'firsts:' .. lane)
   if (count > 0) ~= (call('ZSCORE', base .. 'heads', lane) and true)
     or count ~= call('ZCARD', base .. 'ring:' .. lane) + call('ZCARD', base .. 'soon:' .. lane)
-    or call('EXISTS', base .. 'lane:' .. lane) == 1
   then return 1 end
   for from = 0, count - 1, 1000 do
     for _, kind in ipairs(call('ZRANGE', base .. 'firsts:' .. lane, from, from + 999)) do
@@ -66,7 +65,7 @@ if ARGV[2] == '0' and not second then
   for n = 1, meta('lanes') do
     local lane = be4(n)
     lanes[lane] = true
-    call('DEL', base .. 'lane:' .. lane, base .. 'firsts:' .. lane, base .. 'ring:' .. lane, base .. 'soon:' .. lane)
+    call('DEL', base .. 'firsts:' .. lane, base .. 'ring:' .. lane, base .. 'soon:' .. lane)
   end
 end
 local step = call('HSCAN', base .. 'tasks', ARGV[2], 'COUNT', tonumber(ARGV[3]))
