@@ -1,11 +1,10 @@
-"""Making way: THE rule of when claims of what is less urgent rest, while somebody submits what is more urgent, a few
-items at a time.
+"""Pauses of claims of less urgent work, while somebody submits more urgent work a few items at a time: THE rule.
 
-Who submits a lone item waits behind all that claims of less urgent items set in motion: hand-outs, settlements, what is
-made of them. Where two processors have nothing idle, that is four times the item's own way. So meanwhile such a claim
-begins only when the process has used less than its share of a processor since the last one, and a lone item finds it
-idle more often than not: waits in line grow with 1 / (1 - utilisation), as of any queue. A rest is bounded, so that
-what is less urgent gets on however busy the process is.
+The submitter of a lone item waits behind everything that claims of less urgent items set in motion: hand-outs,
+settlements and what follows from them. With two busy processors that is four times the item's own way. So such a claim
+starts only once the process has used less than its share of a processor since the last one. A lone item then mostly
+finds the process idle: as in any queue, waiting time grows with 1 / (1 - utilisation). A pause is bounded, so that less
+urgent work gets on however busy the process is.
 """
 
 from __future__ import annotations
@@ -15,41 +14,41 @@ from typing import NamedTuple
 
 from .claims_beside import SOON
 
-#: Items of one submission that are lone ones. More are work for claims of many items, and share those by priorities.
+#: Most items of a submission that counts as a few. More items come by large claims, which share by priority anyway.
 FEW = 64
-#: Seconds: the longest rest. 64 items in each are some 600 a second: more than the share that lower priorities are sure
-#: of, 5 %, beside any lone submissions that one process can take.
+#: The longest pause, seconds. 64 items after each pause are some 600 a second: more than the 5 % that are guaranteed to
+#: lower priorities, beside as many lone submissions as one process can take.
 LONGEST = 0.1
 
 
 class MadeWay(NamedTuple):
-    """Way that a claim makes: it takes nothing less urgent than this priority, for so many seconds."""
+    """A pause that a claim makes: it takes nothing less urgent than this priority, for so many seconds."""
 
     urgent: int
     rest: float
 
 
 class MakingWay:
-    """The submissions and claims of one process. `share`: the part of a processor that it may be busy with; 1: nothing
-    rests. `now` is seconds of one clock; `processor` tells what this process used of processors, seconds."""
+    """The submissions and claims of one process. `share`: the part of a processor that the process may be busy with; 1:
+    no pauses. `now` is seconds of one clock. `processor` returns the processor seconds that this process has used."""
 
     def __init__(self, share: float = 1.0) -> None:
         self._share = share
         self._submitted: dict[int, float] = {}  # priority → when a few items of it were submitted last
-        self._at = self._used = 0.0  # of the last claim that took what is less urgent
+        self._at = self._used = 0.0  # time and processor seconds at the last claim that took less urgent work
 
     def submitted(self, priorities: Iterable[int], items: int, now: float) -> None:
-        """So many items of these priorities were submitted together."""
+        """Notes that so many items of these priorities were submitted together."""
         if self._share < 1 and items <= FEW:
             for priority in priorities:
                 self._submitted[priority] = now
 
     def made(self, priorities: Iterable[int], now: float, processor: Callable[[], float]) -> MadeWay | None:
-        """What a claim that may take these priorities leaves; None: nothing, and it counts as the last one where it may
-        take what is less urgent."""
+        """Returns the pause that a claim has to make if it may take these priorities. None: no pause; a claim that may
+        take less urgent work then counts as the last one."""
         if not self._submitted:
             return None
-        # A clock that was set back says nothing of what comes soon.
+        # After the clock was set back, older times do not tell whether another submission is likely.
         self._submitted = {each: at for each, at in self._submitted.items() if 0 <= now - at < SOON}
         urgent = min(self._submitted, default=None)
         if urgent is None or all(each <= urgent for each in priorities):

@@ -7,7 +7,7 @@ from ..poller import SEEN
 
 
 class PostgresPollers:
-    """A Pollers. `rows` runs a statement, with S. for the schema."""
+    """The Pollers of a schema. `rows` runs a statement, with S. for the schema."""
 
     def __init__(self, rows: RunStatement) -> None:
         self._rows = rows

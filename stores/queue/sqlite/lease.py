@@ -1,4 +1,4 @@
-"""Claims of the queue on SQLite: which lanes have something due, what is taken of each, and the claim's one write."""
+"""Claims of the queue on SQLite: the lanes that have due items, the items taken of each, and the claim's one write."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from .turning import end_turns, see_to_turns
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(TRIGGER, ID)
 
-#: Items of one claim while somebody submits: they share the writer, and a submission waits for the claim beside it, two
-#: milliseconds of it at 64 and seven at 256 on a busy machine. What is submitted and run at once is no slower for it.
+#: Most items of a claim while somebody submits: both share the writer, and a submission waits for the claim before it,
+#: two milliseconds at 64 items and seven at 256 on a busy machine. Items that run at once are no slower for it.
 BESIDE_ITEMS = 64
-#: µs after a submission in which the next one is likely to come.
+#: µs after a submission within which the next one is likely to come.
 BESIDE_MICROS = 50_000
 
 
@@ -67,9 +67,9 @@ def claim(
     processor: Callable[[], float],
     behind: int = 0,
 ) -> Leased | float:
-    """Claims what is due within the demand; else seconds until something may be, at the latest. `now` is µs by the wall
-    clock; `behind`: for so many of them renewals and settlements may have waited that come after this, so that no lease
-    ends that was to end since."""
+    """Claims due items within the demand; if there are none, returns the seconds until some may be due, at the latest.
+    `now` is µs by the wall clock. `behind`: µs for which renewals and settlements may have waited that come after this
+    call; a lease that ended within that time is not ended."""
     look = end_leases(connection, memory, now, monotonic, behind)
     until = monotonic + int(seconds * 1e6)
     heads, cell_of = memory.heads, memory.kinds.cells
@@ -100,14 +100,14 @@ def claim(
                 pick(connection, memory, visit, lanes, limit, closed, now)
         if not visit.left():
             break
-        # What some lanes did not have goes to those that have more; the lower priorities had their share.
+        # Lanes that have more items get the room that others left; the lower priorities had their share.
         share = 0.0
         ready = [
             each._replace(limit=left)
             for each in ready
             if _bound(memory, each.lane, shut[each.lane], now) <= now and (left := visit.cells[cell_of[each.lane]]) > 0
         ]
-    if visit.rows:  # looks that find nothing take nobody's turn
+    if visit.rows:  # looks that find nothing use up no turn
         memory.turn += 1
     else:
         look = min([look, *(_bound(memory, lane, closed, now) for lane, closed in shut.items())])
@@ -118,7 +118,7 @@ def claim(
 def _ready(
     connection: sqlite3.Connection, memory: Memory, demand: Demand, gates: ShutLanes, now: int
 ) -> tuple[list[ReadyLane], dict[int, frozenset[int]], int]:
-    """Lanes that have something due, with their closed kinds, and a bound of what the other ones have."""
+    """Returns the lanes that have due items, their closed kinds, and a time before which the other lanes have none."""
     cell_of = memory.kinds.cells
     shut: dict[int, frozenset[int]] = {}
     ready: list[ReadyLane] = []
@@ -140,7 +140,7 @@ def _ready(
 
 
 def _bound(memory: Memory, lane: int, shut: frozenset[int], now: int) -> int:
-    """A time before which nothing of a lane's open kinds is due."""
+    """A time before which no item of a lane's open kinds is due."""
     if lane in memory.heads.lanes:
         return memory.heads.look(lane, now, shut.__contains__)
     return memory.bound(lane, shut)
@@ -149,8 +149,7 @@ def _bound(memory: Memory, lane: int, shut: frozenset[int], now: int) -> int:
 def _all_fresh(
     memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[ReadyLane], shut: Mapping[int, frozenset[int]]
 ) -> list[TaskRow]:
-    """All that is due, when all of it was submitted just now and all of it may be taken: then it need not be looked
-    for. Empty when that is not so."""
+    """Returns all due items without a look, if all were submitted just now and all may be taken; empty if not."""
     if any(shut[each.lane] or each.lane not in fresh.rows for each in ready):
         return []
     rows: list[TaskRow] = []
@@ -177,8 +176,8 @@ def _take(
     until: int,
     payloads: list[bytes] | None = None,
 ) -> Leased | float:
-    """Writes the claim and reads the payloads that are not known. Expired items end here, without being handed out, and
-    those of paused jobs wait on."""
+    """Writes the claim, and reads the payloads that are not known. Expired items end here without being handed out, and
+    items of paused jobs go on waiting."""
     if memory.jobs.paused and (waiting := _pause(connection, rows)):
         rows, payloads = [row for row in rows if row[ID] not in waiting], None
         if not rows:
@@ -219,13 +218,13 @@ def _take(
 
 
 def _bounds(connection: sqlite3.Connection, rows: list[TaskRow], jobs: Sequence[int]) -> dict[int, int]:
-    """Of items of jobs, by index, how often those may fail whose jobs bound it."""
+    """The most failures that the jobs of these items allow, by index; only items of jobs that have such a bound."""
     found = bounds(connection, [rows[index][ID] for index in jobs])
     return {index: most for index in jobs if (most := found.get(rows[index][ID]))}
 
 
 def _pause(connection: sqlite3.Connection, rows: list[TaskRow]) -> set[int]:
-    """Pauses items of paused jobs: they are not due until these are resumed."""
+    """Takes items of paused jobs out: they are not due until their jobs are resumed."""
     items = [row[ID] for row in rows if row[FLAGS] & JOB]
     found = pauses(connection, items) if items else set()
     if found:
@@ -264,5 +263,5 @@ def _extras(connection: sqlite3.Connection, rows: list[TaskRow]) -> dict[int, Ex
 
 
 def headers_of(text: str) -> Headers:
-    """Headers as they are stored."""
+    """Headers, from their text in the table."""
     return tuple((name, value) for name, value in _decode(text)) if text else ()

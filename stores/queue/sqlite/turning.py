@@ -1,4 +1,4 @@
-"""Beginning and end of turns in a lane of the queue on SQLite."""
+"""Start and end of turns of tenants in a lane of the queue on SQLite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rows import BLOCKED
 def see_to_turns(
     connection: sqlite3.Connection, memory: Memory, watch: Watch, lane: int, shut: frozenset[int], now: int
 ) -> None:
-    """Lets the tenants of a lane take turns from now on if one's flood stands before others, and else not any more."""
+    """Starts turns of tenants in a lane if a flood of one stands before others; ends them if not."""
     heads = memory.heads
     turning = lane in heads.lanes
     first = heads.first(lane) if turning else memory.earliest[lane]
@@ -32,7 +32,7 @@ def see_to_turns(
 
 
 def end_turns(connection: sqlite3.Connection, memory: Memory, now: int) -> None:
-    """Nothing is due: nobody needs turns. Their index is given up some time after the last flood."""
+    """Ends turns that nobody needs, because nothing is due. Drops their index some time after the last flood."""
     heads = memory.heads
     for lane in [lane for lane, turning in heads.lanes.items() if not turning.due and not turning.closed]:
         bound = heads.leave(lane)
