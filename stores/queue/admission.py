@@ -18,6 +18,8 @@ from .queue import NewItem
 SUBMISSION_PREFIX = "submission:"
 #: The latest time that is accepted, seconds since 1970: the end of the year 9999.
 _LATEST = 253_402_300_800.0
+#: A fault of a text, for messages.
+HALF_A_CHARACTER = "half a character (a lone surrogate)"
 #: Bytes of a name or key that every engine can index.
 LONGEST_KEY = 2000
 
@@ -45,7 +47,7 @@ def check(items: Sequence[NewItem], max_payload: int) -> None:
             _check_text(index, item, "key", item.key)
             _check_text(index, item, "dedupe_key", item.dedupe_key)
         if item.headers and not _is_text("".join(itertools.chain.from_iterable(item.headers))):
-            raise _refusal(index, item, "header", "half a character")
+            raise _refusal(index, item, "header", HALF_A_CHARACTER)
 
 
 def check_changes(changes: Sequence[Reschedule]) -> None:
@@ -69,7 +71,7 @@ def _check_text(index: int, item: NewItem, name: str, text: str) -> None:
     if "\0" in text:
         raise _refusal(index, item, name, "a NUL")
     if not _is_text(text):
-        raise _refusal(index, item, name, "half a character")
+        raise _refusal(index, item, name, HALF_A_CHARACTER)
     if len(text) * 4 > LONGEST_KEY and len(text.encode()) > LONGEST_KEY:
         raise _refusal(index, item, name, f"more than {LONGEST_KEY} bytes")
 

@@ -146,7 +146,7 @@ class PostgresClaiming:
             self.changed()
             return 0.01
         if not rows:  # others were quicker, or this is another server than it was
-            [(timeline,)] = await self._ground.read(call.TIMELINE, (), "its timeline")
+            [(timeline,)] = await self._ground.read(call.TIMELINE, (), "the server's timeline")
             if timeline != self._home.timeline:  # a pooler keeps connections through a failover: dial again
                 await self._ground.server.dial_anew()
                 await self._kinds.look()
@@ -168,9 +168,9 @@ class PostgresClaiming:
         gates = "{" + ",".join("t" if lane in partly else "f" for lane in lanes) + "}"
         arguments = (self._ground.time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut), gates)
         if not around:
-            return False, await self._ground.rows(call.LOOK, arguments, "a look at what is due")
+            return False, await self._ground.rows(call.LOOK, arguments, "a look for due workloads")
         known = numbers(self._stocked.lanes)
-        rows = await self._ground.rows(call.LOOK_AROUND, (*arguments, known), "a look at what is due")
+        rows = await self._ground.rows(call.LOOK_AROUND, (*arguments, known), "a look for due workloads")
         if new := [lane for lane, _, moment in rows if moment is None]:
             await self._learn(new)
             self._stocked.put(new)
@@ -240,14 +240,14 @@ class PostgresClaiming:
         self._looked = now
         self._dry.forget()
         if settled := self._home.settled_in:
-            await self._ground.rows("UPDATE S.home SET known = %s", (settled,), "its home")
+            await self._ground.rows("UPDATE S.home SET known = %s", (settled,), "the server's identity")
             self._home.known()
         moved = await self._outbox.collect()
         await self._kinds.look()
         self._bounds.forget()
         self._soonest = await self._end_leases()
         look, changes = self._stocked.looking(), self._changes
-        stocked = [lane for (lane,) in await self._ground.rows(call.STOCKED, ("{}",), "a look at what waits")]
+        stocked = [lane for (lane,) in await self._ground.rows(call.STOCKED, ("{}",), "a look for waiting workloads")]
         await self._learn(stocked)
         self._stocked.found(stocked, look)
         self._seen = changes

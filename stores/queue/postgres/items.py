@@ -66,7 +66,7 @@ async def rescheduled(
             kind = kinds.numbers[wanted]
             lane = kinds.lane_of[kind]
         due = None if change.due is None else 0 if change.due == NOW else int(change.due * 1e6)
-        found = await rows(_RESCHEDULE, (id_number(change.id), at, due, lane, kind), "a change of an item")
+        found = await rows(_RESCHEDULE, (id_number(change.id), at, due, lane, kind), "a change of a workload")
         for may, behind in found:
             return (BEHIND if behind else CHANGED) if may else EXPIRES
     raise Unavailable(f"workload {change.id} is claimed and comes back all the time; nothing was changed: try again")
@@ -74,7 +74,7 @@ async def rescheduled(
 
 async def peek(read: RunStatement, id: str, max_bytes: int) -> ItemContent | None:
     """Returns the content of a live item."""
-    rows = await read(_PEEK, (max_bytes, id_number(id)), "a look at an item")
+    rows = await read(_PEEK, (max_bytes, id_number(id)), "a look at a workload")
     for payload, size, key, headers, expires_at, head in rows:
         behind = "" if head is None else id_text(head)
         return ItemContent(bytes(payload), size, key, headers_of(headers), expires_at, behind)

@@ -19,4 +19,4 @@ class PostgresPollers:
         return int(count)
 
     async def leave(self, me: str) -> None:
-        await self._rows("DELETE FROM S.pollers WHERE poller = %s", (me,), "a poller's leave")
+        await self._rows("DELETE FROM S.pollers WHERE poller = %s", (me,), "the end of a poller")

@@ -294,10 +294,10 @@ class PostgresQueue:
         return await tally(self._read)
 
     async def due(self, most: int) -> dict[str, int]:
-        return dict(await self._read(call.DUE, (self._time(), most), "a look at what is due"))
+        return dict(await self._read(call.DUE, (self._time(), most), "a look for due workloads"))
 
     async def ageing(self) -> list[Ageing]:
-        return ages(await self._read(call.AGEING, (self._time(),), "a look at how old what waits is"))
+        return ages(await self._read(call.AGEING, (self._time(),), "the ages of waiting workloads"))
 
     async def sweep(self) -> int:
         """Ends leases that are over, folds the counts, and removes items that are past their retention; returns how
@@ -310,7 +310,7 @@ class PostgresQueue:
                 self._wake(anything=True)
             items = await self.counts()
             ended = sum(items[state.label] for state in TERMINAL)
-            [(size,)] = await self._read(call.HISTORY, (), "what it takes")
+            [(size,)] = await self._read(call.HISTORY, (), "the size of the history")
             keep = kept(self._config.keep_ended, ended, size, self._config.history_bytes)
             bounds = (int(self._config.retention * 1e6), keep)
             [(gone,)] = await self._rows(call.SWEEP, (self._time(), *bounds))
