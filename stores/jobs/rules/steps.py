@@ -1,8 +1,8 @@
-"""Steps of what is done with a job: the bounds of one, so that nobody waits for a large tree."""
+"""Bounds of one step on a job, so that a large tree does not delay others."""
 
 from __future__ import annotations
 
-#: Items that one step cancels or makes due again, and those that it makes of results that are taken apart.
+#: Most items that one step cancels or makes due again, and most items that it makes of lists (expansion).
 SOME, EXPANDED = 256, 1000
-#: Bytes of results behind which a step ends that drops those that are taken apart.
+#: Bytes of results after which a step ends that drops lists to be expanded.
 DROPPED_BYTES = 8 << 20

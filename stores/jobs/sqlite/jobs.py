@@ -22,11 +22,11 @@ from . import events, gather, look, retry, trees
 from .advance import advance
 from .redrive import redrive
 
-_ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
+_ANY_KIND = Kind("job")  # only the items' own fields are checked here; the job's kind was checked when it was made
 
 
 class SqliteJobs:
-    """A Jobs beside this queue. It has no file, no thread and no memory of its own."""
+    """The Jobs beside this queue. It has no file, thread or memory of its own."""
 
     def __init__(self, queue: SqliteQueue, config: StoresConfig | None = None) -> None:
         self._queue = queue
@@ -145,8 +145,8 @@ class SqliteJobs:
         await self._file.write(lambda connection: events.forget(connection, numbers))
 
     async def sweep(self) -> int:
-        """Cancels what is open for too long, goes on with what is due, and forgets some of what is past the retention;
-        0: there is no more to be done."""
+        """Cancels trees that are open for too long, does due steps of jobs, and removes some of the trees that are past
+        the retention. Returns 0 when nothing is left to do."""
         memory = self._queue.memory()
 
         def tidy(connection: sqlite3.Connection) -> int:
