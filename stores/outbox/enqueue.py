@@ -1,8 +1,8 @@
-"""`tailrace.enqueue`: a workload as part of somebody's own database transaction.
+"""`tailrace.enqueue`: submits a workload as part of the application's own database transaction.
 
-Rolled back, there is none; committed, there is one, for ever (the transactional outbox of Richardson's *Microservices
-Patterns*; enqueueing inside the caller's transaction as in River, Oban and Delayed Job). No worker sees it before the
-commit.
+After a rollback there is no workload; after a commit there is one, for ever (the transactional outbox of Richardson's
+*Microservices Patterns*; enqueueing inside the caller's transaction as in River, Oban and Delayed Job). No worker sees
+it before the commit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 class Enqueued(NamedTuple):
-    """The result of `enqueue`. `id` is the workload's id from the commit on, where the transaction was that of a queue
-    on PostgreSQL; empty elsewhere, since it gets one when it leaves the outbox. (One whose `dedupe_key` turns out to be
-    known is the earlier one, and its id never names anything.) `token` names the row of the outbox."""
+    """The result of `enqueue`. `id`: the workload's id, valid from the commit on, if the transaction was in the
+    database of a queue on PostgreSQL; otherwise empty, because the workload gets its id when it leaves the outbox. (If
+    its `dedupe_key` turns out to be known, the workload is the earlier one, and this id never names anything.) `token`
+    names the row of the outbox."""
 
     id: str
     token: str
@@ -120,7 +121,9 @@ def enqueue(
     way = way_of(connection)
     table = outbox if isinstance(outbox, str) else TABLE if outbox or way.database == SQLITE else ""
     if table and schema is not None:
-        raise InvalidRequest("schema is that of a queue on PostgreSQL, which has no part in this: leave it out")
+        raise InvalidRequest(
+            "schema: only a queue on PostgreSQL has one, and this workload goes into an outbox: leave schema out"
+        )
     if not table:
         statement = postgres_table.into_queue(schema or SCHEMA)
     else:
@@ -150,7 +153,7 @@ def _enqueued(answer: Any, token: str) -> Enqueued:
 
 
 def _refusal(error: Exception, where: str, database: str) -> ConfigError | None:
-    """What to tell of an error of the database that no code can mend; None: the driver says it best."""
+    """The error to raise for a database error that only the operator can mend; None: the driver's own error is best."""
     cause = getattr(error, "orig", None) or error.__cause__ or error
     code = str(getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None) or "")
     if code == "42501":

@@ -26,8 +26,7 @@ def said(tree: str, name: str) -> str:
 def unknown(tree: str) -> InvalidRequest:
     """The error for a tree that is not known."""
     return InvalidRequest(
-        f"no job {tree[:100]!r} is known: it was never made here, or was removed after its retention; `tailrace job "
-        "list` shows all"
+        f"no job {tree[:100]!r} is known: it was never made here, or was forgotten; `tailrace job list` shows all"
     )
 
 

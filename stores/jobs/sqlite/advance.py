@@ -173,8 +173,8 @@ def _looked(connection: sqlite3.Connection, row: _DueJob, items: list[int]) -> N
 
 
 def _expand(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
-    """Makes some items of a list that is being expanded; returns how many, plus one. The list counts as one pending
-    item until it is used up."""
+    """Makes some items of a list that is being expanded; returns how many, plus one, or 0 if there is no list. The list
+    counts as one pending item until it is used up."""
     if not row.each:
         return 0
     found = connection.execute(

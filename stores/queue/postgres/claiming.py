@@ -80,8 +80,8 @@ class PostgresClaiming:
         self._changes += 1
 
     def hinted(self) -> None:
-        """Notes that another node changed something. A busy process looks at the items that node stored, and finds the
-        rest at the next poll."""
+        """Notes that another node changed something. A busy process goes on with the items that it stored itself, and
+        finds the others at the next poll."""
         if self._poller.waiting:
             self._looked = -math.inf
         self._dry.forget()

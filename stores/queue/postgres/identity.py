@@ -3,7 +3,8 @@ or a dump that was put back, claims may be missing in them: then nothing is leas
 
 A server is known by the cluster's identity, its timeline and the number of the table, which are stored in `home`; and
 while a process runs also by the log's position, which never goes back. A copy of a server's files, put back while
-nobody was connected, looks like a restart: `UPDATE tailrace.home SET known = ''` tells the truth.
+nobody was connected, looks like a restart: an operator who does that tells the queue by `UPDATE tailrace.home SET known
+= ''`.
 """
 
 from __future__ import annotations

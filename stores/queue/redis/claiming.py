@@ -57,7 +57,7 @@ class RedisClaiming:
         self.due.update(lanes)
 
     def changed(self) -> None:
-        """Makes the next look go to the server: anything may be due anywhere."""
+        """Notes that anything may be due anywhere."""
         self._until = -math.inf
 
     async def look(self, demand: Demand, gates: ShutLanes, seconds: float) -> Found:

@@ -15,7 +15,7 @@ from .rows import json_text
 #: missing there in one look of thousands.
 DEPTH, LEAST, MOST = 16, 256, 1 << 14
 
-#: The index is dropped so many µs after the last flood, if no more than so many items wait.
+#: The index is dropped so many µs after the last flood, once fewer than so many items wait.
 KEPT, FEW = 60_000_000, 10_000
 
 
