@@ -41,31 +41,31 @@ class StatementRunner(NamedTuple):
     run: Callable[[str, Values], Any]
 
 
-def way_of(connection: Any) -> StatementRunner:
+def runner_of(connection: Any) -> StatementRunner:
     """Returns the way to run statements on a connection. Raises InvalidRequest for a connection of an unknown kind."""
     roots = {each.__module__.partition(".")[0] for each in type(connection).__mro__}
     awaits = inspect.iscoroutinefunction(getattr(type(connection), "commit", None))
     if "psycopg" in roots:
-        return _way(POSTGRES, awaits, _psycopg_async if awaits else _psycopg, connection)
+        return _runner(POSTGRES, awaits, _psycopg_async if awaits else _psycopg, connection)
     if "aiosqlite" in roots:
-        return _way(SQLITE, True, _aiosqlite, connection)
+        return _runner(SQLITE, True, _aiosqlite, connection)
     if "sqlite3" in roots:
-        return _way(SQLITE, False, _sqlite, connection)
+        return _runner(SQLITE, False, _sqlite, connection)
     if "sqlalchemy" in roots and hasattr(connection, "commit"):
         dialect = getattr(connection, "dialect", None) or connection.get_bind().dialect
         if dialect.driver not in _DRIVERS:
             raise InvalidRequest(
                 f"a SQLAlchemy connection over {dialect.name}+{dialect.driver}: expected one over psycopg or SQLite"
             )
-        return _way(_DRIVERS[dialect.driver], awaits, _sqlalchemy_async if awaits else _sqlalchemy, connection)
+        return _runner(_DRIVERS[dialect.driver], awaits, _sqlalchemy_async if awaits else _sqlalchemy, connection)
     if "django" in roots and hasattr(connection, "vendor"):
         if connection.vendor not in ("postgresql", "sqlite"):
             raise InvalidRequest(f"Django's connection to {connection.vendor}: expected one to PostgreSQL or SQLite")
-        return _way(POSTGRES if connection.vendor == "postgresql" else SQLITE, False, _django, connection)
+        return _runner(POSTGRES if connection.vendor == "postgresql" else SQLITE, False, _django, connection)
     raise InvalidRequest(f"connection: cannot enqueue with {type(connection).__name__!r} objects: expected {EXPECTED}")
 
 
-def _way(database: str, awaits: bool, run: Callable[[Any, str, Values], Any], connection: Any) -> StatementRunner:
+def _runner(database: str, awaits: bool, run: Callable[[Any, str, Values], Any], connection: Any) -> StatementRunner:
     return StatementRunner(database, awaits, partial(run, connection))
 
 

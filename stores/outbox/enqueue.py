@@ -16,7 +16,7 @@ from ...model.errors import ConfigError, InvalidRequest
 from ...model.priority import DEFAULT_PRIORITY, Priority
 from ...sdk.call import Call
 from . import postgres_table, sqlite_table
-from .connections import POSTGRES, SQLITE, StatementRunner, way_of
+from .connections import POSTGRES, SQLITE, StatementRunner, runner_of
 from .row import new_row
 from .table import SCHEMA, TABLE
 
@@ -118,8 +118,8 @@ def enqueue(
     call = Call(function, *args, arguments=arguments, **kwargs)
     own = DEFAULT_PRIORITY if isinstance(function, str) else declared.spec.priority
     row = new_row(call, int(own) if call.priority is None else call.priority, SYSTEM_CLOCK.wall())
-    way = way_of(connection)
-    table = outbox if isinstance(outbox, str) else TABLE if outbox or way.database == SQLITE else ""
+    runner = runner_of(connection)
+    table = outbox if isinstance(outbox, str) else TABLE if outbox or runner.database == SQLITE else ""
     if table and schema is not None:
         raise InvalidRequest(
             "schema: only a queue on PostgreSQL has one, and this workload goes into an outbox: leave schema out"
@@ -127,23 +127,23 @@ def enqueue(
     if not table:
         statement = postgres_table.into_queue(schema or SCHEMA)
     else:
-        statement = (postgres_table if way.database == POSTGRES else sqlite_table).into_table(table)
+        statement = (postgres_table if runner.database == POSTGRES else sqlite_table).into_table(table)
     where = table or f"{schema or SCHEMA}.enqueue"
-    if way.awaits:
-        return _awaited(way, statement, row, where)
+    if runner.awaits:
+        return _awaited(runner, statement, row, where)
     try:
-        return _enqueued(way.run(statement, tuple(row)), row.token)
+        return _enqueued(runner.run(statement, tuple(row)), row.token)
     except Exception as error:
-        if (refusal := _refusal(error, where, way.database)) is None:
+        if (refusal := _refusal(error, where, runner.database)) is None:
             raise
         raise refusal from error
 
 
-async def _awaited(way: StatementRunner, statement: str, row: Any, where: str) -> Enqueued:
+async def _awaited(runner: StatementRunner, statement: str, row: Any, where: str) -> Enqueued:
     try:
-        return _enqueued(await way.run(statement, tuple(row)), row.token)
+        return _enqueued(await runner.run(statement, tuple(row)), row.token)
     except Exception as error:
-        if (refusal := _refusal(error, where, way.database)) is None:
+        if (refusal := _refusal(error, where, runner.database)) is None:
             raise
         raise refusal from error
 

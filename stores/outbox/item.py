@@ -87,7 +87,7 @@ def item_of(row: OutboxRow, now: float, *, token: bool = True) -> NewItem:
     return NewItem(kind, row.payload, due, row.key, headers, dedupe_key, expires_at)
 
 
-def said(reason: object) -> str:
+def reason_text(reason: object) -> str:
     """The reason why a row was set aside, in characters that any database can store and any terminal can show; never
     empty."""
     return shown(str(reason)[:REASON]) or "refused"

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection, IntegrityError
 
 from ...model.errors import NotConnected
 from ..postgres.server import NoTables, PostgresOptions, PostgresServer, UnsaidValue
-from .item import TEXTS, OutboxRow, said, unread
+from .item import TEXTS, OutboxRow, reason_text, unread
 from .outbox import OutboxCounts, not_set_aside
 from .postgres_table import create
 from .table import TABLE, quoted
@@ -94,7 +94,7 @@ class PostgresOutbox:
         await self._rows(
             f"UPDATE {self._table} AS o SET reason = a.r FROM unnest(%s::bigint[], %s::text[]) AS a (n, r)"
             " WHERE o.place = a.n",
-            (list(reasons), [said(reason) for reason in reasons.values()]),
+            (list(reasons), [reason_text(reason) for reason in reasons.values()]),
             "setting rows aside",
         )
 
@@ -140,7 +140,7 @@ def _row(row: tuple[Any, ...]) -> OutboxRow:
 
 
 def _text(told: object) -> str:
-    return said(told.decode(errors="replace") if isinstance(told, bytes) else told)
+    return reason_text(told.decode(errors="replace") if isinstance(told, bytes) else told)
 
 
 async def _any_server(connection: AsyncConnection[tuple[Any, ...]], bound: asyncio.Timeout) -> None:

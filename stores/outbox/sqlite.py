@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ...model.errors import NotConnected
 from ..sqlite.errors import is_of_a_row
-from .item import OutboxRow, said
+from .item import OutboxRow, reason_text
 from .outbox import OutboxCounts, not_set_aside
 from .sqlite_table import NOW, any_text, create
 from .table import TABLE, quoted
@@ -73,7 +73,7 @@ class SqliteOutbox:
         )
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
-        values = [(said(reason), place) for place, reason in reasons.items()]
+        values = [(reason_text(reason), place) for place, reason in reasons.items()]
         statement = f"UPDATE {self._table} SET reason = ? WHERE place = ?"
 
         def note(connection: sqlite3.Connection) -> dict[int, str]:
@@ -99,7 +99,7 @@ class SqliteOutbox:
     async def aside(self, most: int) -> list[tuple[int, str, str]]:
         statement = f"SELECT place, function, reason FROM {self._table} WHERE reason <> '' ORDER BY place LIMIT ?"
         found = await self._call(lambda connection: _rows(connection, statement, (most,)))
-        return [(place, said(function), said(reason)) for place, function, reason in found]
+        return [(place, reason_text(function), reason_text(reason)) for place, function, reason in found]
 
     async def count(self) -> OutboxCounts:
         statement = f"SELECT coalesce(sum(reason = ''), 0), coalesce(sum(reason <> ''), 0) FROM {self._table}"

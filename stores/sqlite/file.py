@@ -2,7 +2,7 @@
 
 The writer takes all waiting writes, runs them in one transaction, commits once and answers every caller: at FULL
 durability a single row costs an fsync, and a thousand rows cost the same one. A write that takes long has a transaction
-of its own, after those that do not (write_line.py). *Standing* writes (`write_when`) stay in the writer until there is
+of its own, after those that do not (write_queue.py). *Standing* writes (`write_when`) stay in the writer until there is
 something to do: they are asked again after other writes, in the same transaction, so a submission and the lease that
 waits for it share one commit.
 
@@ -27,7 +27,7 @@ from ...model.errors import NotConnected, Overloaded, StoreFull, TailraceError
 from .answers import SKIPPED, Answer, Job, Write, resolve
 from .connecting import Connecting
 from .errors import explained
-from .write_line import WriteLine
+from .write_queue import WriteQueue
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class SqliteFile:
         self.name = name
         self._schema = schema
         self._synchronous = synchronous
-        self._pending: WriteLine[Write] = WriteLine()
+        self._pending: WriteQueue[Write] = WriteQueue()
         self._condition = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None

@@ -11,7 +11,7 @@ from tailrace.model.claim import Leased
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.settlements import Succeeded
+from tailrace.stores.queue.shared_settlements import Succeeded
 
 MAIL = Kind("mail", 2)
 LEASE = 30.0

@@ -13,7 +13,7 @@ from ...postgres.arrays import blobs, numbers, texts, truths
 from ..rules.ending import JobStands, JobStep, ends_tree, next_step
 from ..rules.feeding import NoList, TooLarge, elements, payload_of
 from ..rules.refusals import why_ends
-from ..rules.steps import EXPANDED, SOME
+from ..rules.step_bounds import EXPANDED, SOME
 from . import statements as call
 
 #: Most jobs of one look.

@@ -33,7 +33,7 @@ from ..rules.feeding import NOTHING
 from ..rules.overdue import CANCELLED, overdue
 from ..rules.redriving import ItemStands, why_not
 from ..rules.tree import check, defined, is_final
-from . import look
+from . import queries
 from . import statements as call
 from .advance import PostgresAdvance
 
@@ -189,18 +189,18 @@ class PostgresJobs:
         return True
 
     async def show(self, tree: str, item: str = "") -> TreeStatus | None:
-        return await look.show(self._ground.read, tree, item) if is_name(tree) or id_number(item) >= 0 else None
+        return await queries.show(self._ground.read, tree, item) if is_name(tree) or id_number(item) >= 0 else None
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         refusals.check_state(state)
         if after:
             refusals.check_names(after)
-        return await look.listing(self._ground.read, state, after, limit)
+        return await queries.listing(self._ground.read, state, after, limit)
 
     async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
         refusals.check_names(tree)
         refusals.check_page(after)
-        found = await look.results(self._ground.read, tree, after, limit, max_bytes)
+        found = await queries.results(self._ground.read, tree, after, limit, max_bytes)
         if found is None:
             raise refusals.unknown(tree)
         return found
@@ -232,7 +232,7 @@ class PostgresJobs:
                 raise refusals.another(id)
             self._queue.changed()
         await self._advance_soon()
-        return TreeRetry(id, count, await look.anew(self._ground.read, tree))
+        return TreeRetry(id, count, await queries.anew(self._ground.read, tree))
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         formers = [*dict.fromkeys(number for each in workloads if (number := id_number(each)) >= 0)]
@@ -270,11 +270,11 @@ class PostgresJobs:
             raise refusals.gathers_no_more(holder)
         if not job:
             raise refusals.reads_nothing(holder)
-        return await look.gathered(self._ground.read, job, after, limit, max_bytes)
+        return await queries.gathered(self._ground.read, job, after, limit, max_bytes)
 
     async def audit(self, tree: str) -> list[str]:
         refusals.check_names(tree)
-        found = await look.audit(self._ground.read, tree)
+        found = await queries.audit(self._ground.read, tree)
         if found is None:
             raise refusals.unknown(tree)
         return found

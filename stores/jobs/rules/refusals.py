@@ -18,7 +18,7 @@ MOST_ITEMS = 10_000
 CHANGES = ("cancel", "pause", "resume", "delete")
 
 
-def said(tree: str, name: str) -> str:
+def job_path(tree: str, name: str) -> str:
     """The name of a job, or of the tree for its root, in messages."""
     return repr(f"{tree}/{name}" if name else tree)
 
@@ -74,7 +74,7 @@ def over(tree: str, *, complete: bool) -> Conflict:
 
 def sealed(tree: str, name: str) -> Conflict:
     """The error for an addition to a sealed job."""
-    return Conflict(f"the job {said(tree, name)} is sealed: nothing can be added to it; make another job")
+    return Conflict(f"the job {job_path(tree, name)} is sealed: nothing can be added to it; make another job")
 
 
 def stale(holder: JobHolder) -> Conflict:
@@ -88,22 +88,23 @@ def stale(holder: JobHolder) -> Conflict:
 def elsewhere(holder: JobHolder, tree: str, name: str) -> InvalidRequest:
     """The error for an addition by a run to a job that is neither its own nor after its own."""
     return InvalidRequest(
-        f"the run of workload {holder.workload[:40]} cannot add to {said(tree, name)}: a run adds to its own job and "
-        "to jobs after it"
+        f"the run of workload {holder.workload[:40]} cannot add to {job_path(tree, name)}: a run adds to its own job "
+        "and to jobs after it"
     )
 
 
 def known_item(tree: str, name: str, key: str) -> Conflict:
     """The error for a dedupe key that an item of the job has."""
     return Conflict(
-        f"an item of the job {said(tree, name)} has the dedupe key {key[:100]!r} already: no item was added"
+        f"an item of the job {job_path(tree, name)} has the dedupe key {key[:100]!r} already: no item was added"
     )
 
 
 def sealed_by_parents(tree: str, name: str) -> InvalidRequest:
     """The error for sealing a job that is sealed by its parents."""
     return InvalidRequest(
-        f"the job {said(tree, name)} comes after other jobs, and is sealed when they are complete: seal the first job"
+        f"the job {job_path(tree, name)} comes after other jobs, and is sealed when they are complete: seal the first "
+        "job"
     )
 
 

@@ -14,7 +14,7 @@ from ..rules.ending import JobStands, JobStep, next_step
 from ..rules.feeding import elements, payload_of
 from ..rules.item_state import ItemState
 from ..rules.retrying import is_made_of_failed
-from ..rules.steps import DROPPED_BYTES, EXPANDED, SOME
+from ..rules.step_bounds import DROPPED_BYTES, EXPANDED, SOME
 from .callback import tell
 from .ends import Born, make, mark
 from .events import tell_complete

@@ -10,8 +10,8 @@ from ....model.gathered import GatheredJob
 from ....model.job import JobHolder, ResultPage
 from ..rules import gathering, refusals
 from ..rules.item_state import ItemState
-from .look import FinishedJob, page
 from .memory import FedJob
+from .queries import FinishedJob, page
 
 #: Finds the item of a job that gathers, if it is leased under this fence.
 _HELD = (

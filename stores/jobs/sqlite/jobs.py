@@ -18,7 +18,7 @@ from ..jobs import Feeding, JobEventRow
 from ..rules import refusals
 from ..rules.overdue import overdue
 from ..rules.tree import check
-from . import events, gather, look, retry, trees
+from . import events, gather, queries, retry, trees
 from .advance import advance
 from .redrive import redrive
 
@@ -70,20 +70,20 @@ class SqliteJobs:
         self._queue.memory()
         if not is_name(tree) and id_number(item) < 0:
             return None
-        return await self._file.read(lambda connection: look.show(connection, tree, item))
+        return await self._file.read(lambda connection: queries.show(connection, tree, item))
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         self._queue.memory()
         refusals.check_state(state)
         if after:
             refusals.check_names(after)
-        return await self._file.read(lambda connection: look.listing(connection, state, after, limit))
+        return await self._file.read(lambda connection: queries.listing(connection, state, after, limit))
 
     async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
         refusals.check_names(tree)
         self._queue.memory()
         refusals.check_page(after)
-        found = await self._file.read(lambda connection: look.results(connection, tree, after, limit, max_bytes))
+        found = await self._file.read(lambda connection: queries.results(connection, tree, after, limit, max_bytes))
         if found is None:
             raise refusals.unknown(tree)
         return found
@@ -130,7 +130,7 @@ class SqliteJobs:
     async def audit(self, tree: str) -> list[str]:
         refusals.check_names(tree)
         self._queue.memory()
-        found = await self._file.read(lambda connection: look.audit(connection, tree))
+        found = await self._file.read(lambda connection: queries.audit(connection, tree))
         if found is None:
             raise refusals.unknown(tree)
         return found

@@ -12,19 +12,19 @@ from ....model.claim import Leased, Settle, State
 from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
 from ...postgres.arrays import numbers
-from ..claims_beside import BesideSubmissions
+from ..claim_sizes import ClaimSizes
 from ..gates import ShutLanes
 from ..hand_over import Taker
 from ..ids import id_text
-from ..late_ends import LateEnds
 from ..poller import Found, LookResult, Poller
+from ..sweep_grace import SweepGrace
 from . import statements as call
 from .bounds import LookBounds
 from .checked_server import CheckedPostgres
+from .claim_plan import claimed, open_lanes, planned
 from .claims import ClaimsOut
 from .collect import PostgresCollecting
 from .lanes_with_work import LanesWithWork
-from .lease import claimed, open_lanes, planned
 from .nothing_due import NothingDue, Scope
 from .rows import BLOCKED
 
@@ -61,14 +61,14 @@ class PostgresClaiming:
         self._outbox = outbox
         self._tell = tell
         self._settle = settle
-        self._beside = BesideSubmissions()
+        self._sizes = ClaimSizes()
         self._bounds, self._dry, self._stocked = LookBounds(), NothingDue(), LanesWithWork()
         self._turn = 0  # claims so far
         self._turns: dict[int, int] = {}  # lane → the kind whose turn was last
         self._takes_turns = False  # the index that turns need exists
         self._asked_turns = -math.inf  # monotonic, when the index was last asked for
         self._looked = -math.inf  # monotonic, of the last look at changes of other nodes
-        self._late_ends = LateEnds()
+        self._sweep_grace = SweepGrace()
         self._changes = 1  # times that an item may have been stored in a lane that is not known
         self._seen = 0  # … at the last look for such lanes
         self._soonest = 0  # µs, earliest end of a lease that this process knows of
@@ -93,7 +93,7 @@ class PostgresClaiming:
 
     def submitted(self, priorities: Iterable[int]) -> None:
         """Notes that items of these priorities are being submitted to this process."""
-        self._beside.submitted(priorities, self._clock.monotonic())
+        self._sizes.submitted(priorities, self._clock.monotonic())
 
     def put(self, moments: Sequence[tuple[int, int]], due: dict[int, int]) -> None:
         """Notes items that this process stored and that wait. `moments`: lane and due time (µs) of each; `due`: the
@@ -153,7 +153,7 @@ class PostgresClaiming:
                 self._takes_turns, self._asked_turns = False, -math.inf
             self.changed()
             return 0.01
-        leased = await self.out_by(rows, seconds)
+        leased = await self.handed_out(rows, seconds)
         self._dry.claimed(row[call.ID] for row in rows)
         return LookResult(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
 
@@ -199,7 +199,7 @@ class PostgresClaiming:
 
     def arguments(self, demand: Demand, lanes: Sequence[int], shut: Sequence[int], seconds: float) -> tuple[Any, ...]:
         turns = self._turns if self._takes_turns else None
-        most = self._beside.most((self._kinds.lanes[lane][1] for lane in lanes), self._clock.monotonic())
+        most = self._sizes.most((self._kinds.lanes[lane][1] for lane in lanes), self._clock.monotonic())
         plan = planned(self._kinds, demand, lanes, shut, self._bounds, turns, self._share, self._turn, most)
         return (self._ground.time(), *plan, int(seconds * 1e6), self._home.timeline)
 
@@ -216,7 +216,7 @@ class PostgresClaiming:
                 self._turns[row[call.ATTEMPTS]] = row[call.KIND]
         return [row for row in rows if row[call.ID] != call.NO_ITEM]
 
-    async def out_by(self, rows: ClaimedRows, seconds: float) -> Leased | None:
+    async def handed_out(self, rows: ClaimedRows, seconds: float) -> Leased | None:
         """The items that a claim's rows hand out; None if all of them have expired."""
         self._turn += 1
         if any(row[call.KIND] not in self._kinds.kinds for row in rows):
@@ -258,9 +258,9 @@ class PostgresClaiming:
 
     async def end_over(self) -> None:
         """Ends leases that are over even if nobody claims: all items may have been with a worker that died."""
-        self._soonest = await self._end_leases(self._late_ends)
+        self._soonest = await self._end_leases(self._sweep_grace)
 
-    async def _end_leases(self, late: LateEnds | None = None) -> int:
+    async def _end_leases(self, grace: SweepGrace | None = None) -> int:
         """Ends leases that are over. Returns the end of the next one, by the server's time; BLOCKED: the next poll will
         see it. Reads the server's time first, so that a clock that was set forward ends no lease, and ends leases by
         that time."""
@@ -269,7 +269,7 @@ class PostgresClaiming:
         [(moment, soonest, _, _)] = await self._ground.rows(call.END_LEASES, (given, False), about)
         if given is None:
             self._server_clock.told(moment, asked)
-        latest = moment if late is None else moment - late.behind(moment)
+        latest = moment if grace is None else moment - grace.micros(moment)
         if soonest is not None and soonest <= latest and self._server_clock.leases_may_end:
             [(_, soonest, ended, troubles)] = await self._ground.rows(call.END_LEASES, (latest, True), about)
             if troubles:

@@ -29,13 +29,13 @@ from ...postgres.server import explained
 from ..admission import check, check_changes
 from ..engines import QueueEngine
 from ..gates import ShutLanes
-from ..group import submissions
 from ..history import kept
 from ..ids import Ids, id_number, id_text
 from ..lifecycle import TERMINAL
 from ..poller import Found, LookResult, Poller
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
-from ..settlements import FEW, Succeeded, settlements
+from ..shared_settlements import FEW, Succeeded, settlements
+from ..shared_submissions import submissions
 from ..waiting import WaitingClaims
 from . import statements as call
 from .capacity import Capacity
@@ -171,7 +171,7 @@ class PostgresQueue:
             ids, first, moment, found = await stored(self._rows, self._kinds, self._ids, items, times, claim)
             taken = self._claiming.turned(found)
             if taker is not None and taken:
-                leased = await self._claiming.out_by(taken, taker.seconds)
+                leased = await self._claiming.handed_out(taken, taker.seconds)
                 if leased is not None and self._quiet() > 0:
                     await self._waiting.give_back(leased)
                     leased = None

@@ -16,7 +16,7 @@ from ...postgres.run_statement import RunStatement
 from ..ids import id_number, id_text
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
-from ..settlements import Succeeded
+from ..shared_settlements import Succeeded
 from . import statements as call
 from .claims import ClaimsOut
 from .submit import NEW_IDS

@@ -12,12 +12,12 @@ from ....model.claim import Leased, Settle, State
 from ....model.demand import Demand
 from ....model.outcome import EXPIRED_WHY
 from ..gates import ShutLanes
-from ..late_ends import LateEnds
 from ..poller import Found, LookResult, Poller
 from ..server_clock import JUMP
+from ..sweep_grace import SweepGrace
 from .checked_server import CheckedRedis
+from .claim_plan import RedisClaimPlan, claimed, number_of_kinds, planned
 from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, TASKS
-from .lease import RedisClaimPlan, claimed, number_of_kinds, planned
 from .script import MOVED
 
 #: Most tries of a claim that finds further due lanes at each.
@@ -49,7 +49,7 @@ class RedisClaiming:
         self._turn = 0  # claims so far
         self.due: set[int] = set()  # lanes that have due items, as far as this process knows
         self._looked = -math.inf  # monotonic, of the last look at changes of other nodes
-        self._late_ends = LateEnds()
+        self._sweep_grace = SweepGrace()
         self._until = -math.inf  # monotonic; before it no lane outside of `due` has due items, as far as is known
 
     def are_due(self, lanes: Iterable[int]) -> None:
@@ -104,7 +104,7 @@ class RedisClaiming:
             return
         moment, _, lease, due = found
         await self._told_due(due)
-        behind = self._late_ends.behind(moment)
+        behind = self._sweep_grace.micros(moment)
         if lease and float(lease) <= moment - behind:
             while await self.end_leases(moment, behind):
                 self.changed()
@@ -125,7 +125,7 @@ class RedisClaiming:
         if why != CLAIMED:
             moment, soonest, _ = found
             return min(pause, (float(soonest) - moment) / 1e6) if soonest else pause
-        leased = await self._out_by(answer, seconds)
+        leased = await self._handed_out(answer, seconds)
         left = 0.0 if self.due else max(0.0, self._until - self._clock.monotonic())
         return 0.0 if leased is None else LookResult(leased, left)
 
@@ -136,9 +136,9 @@ class RedisClaiming:
     async def took(self, answer: Sequence[Any], seconds: float) -> Leased | None:
         """The items that a claim made together with a submission hands out."""
         await self._told_due(answer[-1])
-        return await self._out_by(answer, seconds) if answer[0] == CLAIMED else None
+        return await self._handed_out(answer, seconds) if answer[0] == CLAIMED else None
 
-    async def _out_by(self, answer: Sequence[Any], seconds: float) -> Leased | None:
+    async def _handed_out(self, answer: Sequence[Any], seconds: float) -> Leased | None:
         if any(number not in self._kinds.kinds for number in number_of_kinds(answer[TASKS])):
             await self._kinds.look()
         self._turn += 1

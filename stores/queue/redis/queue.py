@@ -28,10 +28,10 @@ from ..admission import check, check_changes
 from ..callback import refuse_callbacks
 from ..engines import QueueEngine
 from ..gates import ShutLanes
-from ..group import submissions
 from ..poller import Poller
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
-from ..settlements import FEW, Succeeded, settlements
+from ..shared_settlements import FEW, Succeeded, settlements
+from ..shared_submissions import submissions
 from ..waiting import WaitingClaims
 from . import reports
 from .checked_server import CheckedRedis

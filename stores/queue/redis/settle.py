@@ -14,7 +14,7 @@ from ....model.claim import Settle, State
 from ....model.tries import KEPT, REASON_KEPT
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
-from ..settlements import Succeeded
+from ..shared_settlements import Succeeded
 from .reports import NO_ID, id_bytes
 from .script import queue_script
 

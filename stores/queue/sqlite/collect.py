@@ -15,7 +15,7 @@ import msgspec
 
 from ....model.errors import Overloaded, UserError
 from ....model.linger import OUTBOX_LOOKS
-from ...outbox.item import OutboxRow, item_of, said
+from ...outbox.item import OutboxRow, item_of, reason_text
 from ...outbox.sqlite_table import any_text
 from ...sqlite.errors import is_of_a_row
 from ..admission import check
@@ -84,7 +84,7 @@ class SqliteCollecting:
                 item = item_of(row, now / 1e6, token=False)
                 check([item], self._max_payload)
             except UserError as error:
-                refused[row.place] = said(error)
+                refused[row.place] = reason_text(error)
             else:
                 items[row.place] = item
         try:
@@ -133,7 +133,7 @@ class SqliteCollecting:
                     if not is_of_a_row(error):
                         raise
                     _undo(connection, memory)
-                    refused[place] = said(error)
+                    refused[place] = reason_text(error)
                     failing += 1
                     if failing == MOST_FAILING:
                         break

@@ -1,8 +1,8 @@
 """Floods in the queue on SQLite: so many items of one tenant that they stand before another tenant's next item.
 
 While every tenant with due items is among the next few items of its lane (sixteen for each tenant), time order serves
-all of them, and nothing is stored for it. Tenants take turns only behind a flood (heads.py). Turns need an index by
-kind, which is made then: it makes each write dearer, because rows that are written together lie apart in it.
+all of them, and nothing is stored for it. Tenants take turns only behind a flood (tenant_turns.py). Turns need an index
+by kind, which is made then: it makes each write dearer, because rows that are written together lie apart in it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ..ids import id_number, id_text
 from ..items import ItemContent, Reschedule, due_after
 from ..lifecycle import LEASED, TERMINAL
-from .lease import headers_of
+from .claim import headers_of
 from .memory import Memory
 from .rows import BLOCKED, KEYED
 

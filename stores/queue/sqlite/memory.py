@@ -15,12 +15,12 @@ from ....model.claim import State
 from ....model.height import Height
 from ...jobs.sqlite.memory import JobMemory
 from ...sqlite.identity import identity
+from ..claim_yielding import ClaimYielding
 from ..ids import Ids
-from ..making_way import MakingWay
 from .dedupe import stems
 from .floods import Watch, has_index
-from .heads import Heads
 from .rows import BLOCKED, ID, LANE, SqliteKinds, TaskRow, json_text
+from .tenant_turns import TenantTurns
 
 #: Columns that count the rows of `tasks` by state, in the order of State.
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
@@ -79,7 +79,7 @@ class Memory:
               absent once a claim found that out, so that a lane that was used once costs later claims nothing
     passed    lane → closed kinds, and a bound like `earliest` for the lane's other kinds: they save a look at the same
               items again while a gate keeps many of them at the lane's head
-    heads     the lanes whose tenants take turns, because a flood stands before others; they are not in `earliest`
+    tenant_turns  the lanes whose tenants take turns, because a flood stands before others; they are not in `earliest`
     watches   for each lane in which items wait, the signs of a flood
     index     whether the index of turns exists; `turned`: µs, when it was last of use
     claims    fence → parts; each row of `claims` is one part, and each leased item is in exactly one
@@ -97,7 +97,7 @@ class Memory:
     noted_changes  the number of all changes of the connection when the wall clock was last noted
     """
 
-    def __init__(self, way: MakingWay | None = None) -> None:
+    def __init__(self, yielding: ClaimYielding | None = None) -> None:
         self.kinds = SqliteKinds()
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
@@ -106,7 +106,7 @@ class Memory:
         self.jobs = JobMemory()
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
-        self.heads = Heads(self.kinds.lane_of)
+        self.tenant_turns = TenantTurns(self.kinds.lane_of)
         self.watches: defaultdict[int, Watch] = defaultdict(Watch)
         self.index = False
         self.turned = 0
@@ -117,7 +117,7 @@ class Memory:
         self.fence = 0
         self.name = ""
         self.stored = self.submitted = 0
-        self.way = way or MakingWay()
+        self.yielding = yielding or ClaimYielding()
         self.keyed = self.callbacks = 0
         self.runs: set[tuple[str, str]] = set()
         self.turn = 0
@@ -163,14 +163,14 @@ class Memory:
         self.counts[before] -= count
         self.counts[after] += count
 
-    def came(self, count: int) -> None:
+    def count_new(self, count: int) -> None:
         """Counts new rows of `tasks`."""
         self.counts[State.NEW] += count
         self.taken += count
 
     def look_at_waiting(self, connection: sqlite3.Connection) -> None:
         """Reads the due times of waiting items."""
-        self.heads, self.earliest, self.passed = Heads(self.kinds.lane_of), {}, {}
+        self.tenant_turns, self.earliest, self.passed = TenantTurns(self.kinds.lane_of), {}, {}
         self.watches, self.index = defaultdict(Watch), has_index(connection)
         statement = (
             "SELECT lane, kind, min(next_trigger), max(next_trigger) FROM tasks WHERE next_trigger < ?"
@@ -187,8 +187,8 @@ class Memory:
             return
         lane = self.kinds.lane_of[kind]
         self.watches[lane].put(kind, trigger, count, self.stored)
-        if lane in self.heads.lanes:
-            self.heads.sooner(kind, trigger)
+        if lane in self.tenant_turns.lanes:
+            self.tenant_turns.sooner(kind, trigger)
             return
         if trigger < self.earliest.get(lane, BLOCKED):
             self.earliest[lane] = trigger
@@ -199,11 +199,13 @@ class Memory:
     def first(self, kind: int, now: int) -> int:
         """A time to wait for that is not after any other item of the kind: an item with it is leased first of them."""
         lane = self.kinds.lane_of[kind]
-        return min(now, self.heads.bounds.get(kind, now) if lane in self.heads.lanes else self.earliest.get(lane, now))
+        if lane in self.tenant_turns.lanes:
+            return min(now, self.tenant_turns.bounds.get(kind, now))
+        return min(now, self.earliest.get(lane, now))
 
     def is_empty(self, lane: int) -> bool:
         """Whether no item waits in a lane by itself, as far as is known."""
-        return lane not in self.earliest and lane not in self.heads.lanes
+        return lane not in self.earliest and lane not in self.tenant_turns.lanes
 
     def bound(self, lane: int, shut: frozenset[int]) -> int:
         """A time before which no item of the lane's kinds is due, without the `shut` kinds."""
@@ -213,13 +215,13 @@ class Memory:
                 return passed[1]
         return self.earliest.get(lane, BLOCKED)
 
-    def comes(self, priorities: Iterable[int], items: int, now: int, *, born: bool) -> None:
+    def note_stored(self, priorities: Iterable[int], items: int, now: int, *, born: bool) -> None:
         """Notes that so many items of these priorities are stored. `born`: nobody submits them; they follow from items
         that ended."""
         self.stored = now
         if not born:
             self.submitted = now
-            self.way.submitted(priorities, items, now / 1e6)
+            self.yielding.submitted(priorities, items, now / 1e6)
 
     def just_submitted(self, connection: sqlite3.Connection) -> Fresh | None:
         """Returns the items of the last submissions, once, if nothing else was written since."""
@@ -255,7 +257,7 @@ class Memory:
         """The end of an item's lease, µs by the monotonic clock; 0: it is not leased. Any thread may ask."""
         return next((part.until for part in self.claims.get(fence, ()) if number in part.out), 0)
 
-    def part(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
+    def split(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
         """Gives items of a claim a lease apart from the others. The others' row is changed too: otherwise a reload
         after a restart would end these items with them."""
         former = [each for each in self.claims.get(fence, ()) if not each.out.isdisjoint(numbers)]

@@ -127,15 +127,17 @@ def pick_turns(
 ) -> None:
     """Takes up to `limit` due items of each lane, from the kinds whose turn it is. All items of a kind below its new
     bound were taken."""
-    heads, found = memory.heads, dict[int, list[TaskRow]]()
+    tenants, found = memory.tenant_turns, dict[int, list[TaskRow]]()
     plan = [
         _Turn(lane, limit, _share(limit, len(kinds)), kinds)
         for lane in lanes
-        if (kinds := heads.take(lane, _tenants(limit), shut.__contains__))
+        if (kinds := tenants.take(lane, _tenants(limit), shut.__contains__))
     ]
     looked = bool(visit.left())
     for most_each, some in groupby(plan if looked else (), attrgetter("each")):
-        starts = [(kind, *(visit.taken.get(kind) or (heads.bounds[kind], -1))) for turn in some for kind in turn.kinds]
+        starts = [
+            (kind, *(visit.taken.get(kind) or (tenants.bounds[kind], -1))) for turn in some for kind in turn.kinds
+        ]
         (text,) = connection.execute(_PICK_TURNS, (json_text(starts), now, most_each)).fetchone()
         for row in sorted(_decode(text), key=_due_and_id):
             found.setdefault(row[KIND], []).append(row)
@@ -152,15 +154,15 @@ def pick_turns(
                 visit.taken[kind] = (rows[took - 1][TRIGGER], rows[took - 1][ID])
             if took < len(rows) or not looked:
                 if took:
-                    heads.left(kind, rows[took][TRIGGER])
+                    tenants.left(kind, rows[took][TRIGGER])
                 else:
                     kept.append(kind)
             elif len(rows) < turn.each:
                 emptied.append(kind)
             else:
-                heads.left(kind, rows[-1][TRIGGER])
+                tenants.left(kind, rows[-1][TRIGGER])
     for kind in reversed(kept):
-        heads.keep(kind)
+        tenants.keep(kind)
     _wait(connection, memory, emptied, now)
 
 
@@ -169,7 +171,7 @@ def _wait(connection: sqlite3.Connection, memory: Memory, emptied: list[int], no
     if emptied:
         (text,) = connection.execute(_NEXT_OF_KIND, (json_text(emptied), now)).fetchone()
         for kind, trigger in zip(emptied, _decode(text), strict=True):
-            memory.heads.waits(kind, BLOCKED if trigger is None else trigger)
+            memory.tenant_turns.waits(kind, BLOCKED if trigger is None else trigger)
 
 
 def _tenants(items: int) -> int:

@@ -29,24 +29,24 @@ from ...sqlite.file import AskAgain, SqliteFile
 from ...sqlite.identity import note_height
 from ..admission import check, check_changes
 from ..ageing import folded
+from ..claim_yielding import ClaimYielding
 from ..gates import ShutLanes
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
-from ..late_ends import LateEnds
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
-from ..making_way import MakingWay
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import kinds_of, span
+from ..sweep_grace import SweepGrace
 from . import reports
 from .ageing import ages
-from .claims import end_leases, renew
+from .claim import claim
 from .clocks import close_clock, keep_time, note_wall, open_clock
 from .collect import SqliteCollecting
 from .find import COLUMNS, find
 from .forgetting import forget_ended
 from .items import peek, reschedule
-from .lease import claim
+from .leases import end_leases, renew
 from .memory import Memory
 from .rows import BLOCKED, IDS, SCHEMA, json_text
 from .settle import cancel, end, succeed
@@ -79,9 +79,9 @@ class SqliteQueue:
         self._boot = boot()
         self._config = config or StoresConfig()
         self._clock = clock
-        self._memory = Memory(MakingWay(self._config.busy_share))
+        self._memory = Memory(ClaimYielding(self._config.busy_share))
         self._keeps_time = False  # the file's lease clock belongs to this run
-        self._swept, self._late_ends = 0, LateEnds()
+        self._swept, self._sweep_grace = 0, SweepGrace()
         self._tallying = asyncio.Lock()
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._outbox = SqliteCollecting(self._config.max_waiting, self._config.max_payload)
@@ -339,7 +339,7 @@ class SqliteQueue:
         memory = self._opened()
         now = self._now()
         lanes = [lane for lane, earliest in list(memory.earliest.items()) if earliest <= now]
-        lanes += memory.heads.lanes
+        lanes += memory.tenant_turns.lanes
         if not lanes:
             return {}
 
@@ -359,7 +359,7 @@ class SqliteQueue:
             """Does the regular work that a claim would do, in case nobody claims."""
             now, monotonic = self._keep_time(connection)
             if self.quiet_until <= self._clock.monotonic():
-                end_leases(connection, memory, now, monotonic, self._late_ends.behind(monotonic))
+                end_leases(connection, memory, now, monotonic, self._sweep_grace.micros(monotonic))
             self._collect(connection, now=True)
             note_wall(connection, self._memory, now)
 

@@ -12,7 +12,7 @@ from ....model.tries import Try
 from ....model.workload import Headers
 from ...jobs.rules.item_state import ItemState
 from ..ids import id_number, id_text
-from .lease import headers_of
+from .claim import headers_of
 from .rows import IDS, json_text
 
 

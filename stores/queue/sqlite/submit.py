@@ -37,7 +37,7 @@ def submit(
     live = sum(memory.counts[state] for state in WAITING | LEASED)
     if live + len(items) > max_waiting:
         raise Overloaded(f"the queue holds {live} workloads and takes at most {max_waiting}; try again later", 5.0)
-    memory.comes((item.kind.priority for item in items), len(items), now, born=born)
+    memory.note_stored((item.kind.priority for item in items), len(items), now, born=born)
     fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
     numbers = memory.ids.take(len(items), now // 1000)
     known = note(connection, memory.runs, items, numbers)
@@ -86,7 +86,7 @@ def submit(
     insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks)
     insert(connection, "entities (id, payload, key, headers, expires_at)", entities)
     insert(connection, "keyed (key, id, due)", keyed)
-    memory.came(len(tasks))
+    memory.count_new(len(tasks))
     memory.keyed += len(keyed)
     _keep_callbacks(connection, memory, items, answers)
     if few and len(fresh.payloads) <= FRESH_ITEMS:
@@ -130,5 +130,5 @@ def _plain(
     for kind, count in Counter(map(itemgetter(2), tasks)).items():
         memory.sooner(kind, now, count)
     insert(connection, "entities (id, payload)", [*zip(numbers, (item.payload for item in items), strict=True)])
-    memory.came(len(tasks))
+    memory.count_new(len(tasks))
     return [Submitted(f"{number:016x}", False) for number in numbers]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from tailrace.model.errors import NotConnected
 from tailrace.model.workload import Kind
-from tailrace.stores.queue.group import GROUP, submissions
 from tailrace.stores.queue.queue import NewItem, Submitted
-from tailrace.stores.queue.settlements import FEW, Succeeded, settlements
-from tailrace.stores.queue.settlements import GROUP as ENDS
+from tailrace.stores.queue.shared_settlements import FEW, Succeeded, settlements
+from tailrace.stores.queue.shared_settlements import GROUP as ENDS
+from tailrace.stores.queue.shared_submissions import GROUP, submissions
 
 #: A fence.
 BROKEN = 1 << 40

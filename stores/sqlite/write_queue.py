@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 Write = TypeVar("Write")
 
 
-class WriteLine(Generic[Write]):
+class WriteQueue(Generic[Write]):
     """Writes that wait; `len` is their number."""
 
     def __init__(self) -> None:

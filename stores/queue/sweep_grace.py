@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import Final
 
 #: µs. A holder that was cut off dials again within ten seconds.
-LATE: Final = 30_000_000
+GRACE: Final = 30_000_000
 #: µs: longer than any lease can be over.
 _NOTHING: Final = 1 << 62
 
 
-class LateEnds:
+class SweepGrace:
     """The grace of the sweeps of one store."""
 
     def __init__(self) -> None:
         self._last: int | None = None
 
-    def behind(self, moment: int) -> int:
+    def micros(self, moment: int) -> int:
         """µs for which a lease must have been over to be ended by a sweep at this moment of the leases' clock. The
         first sweep ends none."""
         last, self._last = self._last, moment
-        return _NOTHING if last is None else max(LATE, moment - last)
+        return _NOTHING if last is None else max(GRACE, moment - last)

@@ -15,12 +15,12 @@ from ....model.demand import Cell, Demand
 from ....model.due_times import few
 from ....model.outcome import EXPIRED_WHY
 from ....model.workload import FLIGHT_ITEMS, Extra, Headers
-from ...jobs.sqlite.look import bounds, pauses
+from ...jobs.sqlite.queries import bounds, pauses
 from ..gates import ShutLanes
 from ..ids import id_text
 from ..turns import ReadyLane, turns
-from .claims import end_leases
 from .clocks import grant
+from .leases import end_leases
 from .memory import Fresh, Memory
 from .picking import Visit, pick, pick_turns
 from .rows import (
@@ -43,7 +43,7 @@ from .rows import (
     one_or_many,
 )
 from .settle import end
-from .turning import end_turns, see_to_turns
+from .turn_switch import end_turns, see_to_turns
 
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(TRIGGER, ID)
@@ -72,14 +72,14 @@ def claim(
     call; a lease that ended within that time is not ended."""
     look = end_leases(connection, memory, now, monotonic, behind)
     until = monotonic + int(seconds * 1e6)
-    heads, cell_of = memory.heads, memory.kinds.cells
-    heads.at_gates(demand.closed)
+    tenants, cell_of = memory.tenant_turns, memory.kinds.cells
+    tenants.at_gates(demand.closed)
     ready, shut, bound = _ready(connection, memory, demand, gates, now)
     look = min(look, bound)
-    if way := memory.way.made((each.priority for each in ready), now / 1e6, processor):
-        ready = [each for each in ready if each.priority <= way.urgent]
+    if pause := memory.yielding.pause((each.priority for each in ready), now / 1e6, processor):
+        ready = [each for each in ready if each.priority <= pause.urgent]
         shut = {each.lane: shut[each.lane] for each in ready}
-        look = min(look, now + int(way.rest * 1e6))
+        look = min(look, now + int(pause.seconds * 1e6))
     if not ready:
         end_turns(connection, memory, now)
         return max(0.0, (look - now) / 1e6)
@@ -91,7 +91,7 @@ def claim(
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
         for (takes_turns, limit, closed), visits in groupby(
-            plan, lambda each: (each.lane in heads.lanes, each.limit, shut[each.lane])
+            plan, lambda each: (each.lane in tenants.lanes, each.limit, shut[each.lane])
         ):
             lanes = [each.lane for each in visits]
             if takes_turns:
@@ -123,7 +123,7 @@ def _ready(
     shut: dict[int, frozenset[int]] = {}
     ready: list[ReadyLane] = []
     later = BLOCKED
-    for lane in [*memory.earliest, *memory.heads.lanes]:
+    for lane in [*memory.earliest, *memory.tenant_turns.lanes]:
         limit = demand.cells.get(cell_of[lane], 0)
         if limit <= 0 or gates.shut(*memory.kinds.lanes[lane]):
             continue
@@ -141,8 +141,8 @@ def _ready(
 
 def _bound(memory: Memory, lane: int, shut: frozenset[int], now: int) -> int:
     """A time before which no item of a lane's open kinds is due."""
-    if lane in memory.heads.lanes:
-        return memory.heads.look(lane, now, shut.__contains__)
+    if lane in memory.tenant_turns.lanes:
+        return memory.tenant_turns.look(lane, now, shut.__contains__)
     return memory.bound(lane, shut)
 
 

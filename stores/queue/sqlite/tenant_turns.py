@@ -34,12 +34,12 @@ class LaneTurns:
         self.gates = 0
 
 
-class Heads:
+class TenantTurns:
     """The kinds of a queue in which items wait. Invariants:
 
     bounds  kind → at most the next trigger of its first item; a kind in which no item waits by itself is absent once a
             claim found that out
-    lanes   lanes whose tenants take turns; a lane in which no item waits any more stays until it leaves (turning.py)
+    lanes   lanes whose tenants take turns; one in which no item waits any more stays until it leaves (turn_switch.py)
     """
 
     def __init__(self, lane_of: Mapping[int, int]) -> None:

@@ -20,7 +20,7 @@ SOON = 0.1
 BESIDE = 128
 
 
-class BesideSubmissions:
+class ClaimSizes:
     """The recent submissions of one process. `now` is monotonic seconds."""
 
     def __init__(self) -> None:

@@ -1,4 +1,5 @@
-"""Pauses of claims of less urgent work, while somebody submits more urgent work a few items at a time: THE rule.
+"""Yielding of claims: THE rule of when claims of less urgent work pause, while somebody submits more urgent work, a few
+items at a time.
 
 The submitter of a lone item waits behind everything that claims of less urgent items set in motion: hand-outs,
 settlements and what follows from them. With two busy processors that is four times the item's own way. So such a claim
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from .claims_beside import SOON
+from .claim_sizes import SOON
 
 #: Most items of a submission that counts as a few. More items come by large claims, which share by priority anyway.
 FEW = 64
@@ -21,14 +22,14 @@ FEW = 64
 LONGEST = 0.1
 
 
-class MadeWay(NamedTuple):
+class ClaimYield(NamedTuple):
     """A pause that a claim makes: it takes nothing less urgent than this priority, for so many seconds."""
 
     urgent: int
-    rest: float
+    seconds: float
 
 
-class MakingWay:
+class ClaimYielding:
     """The submissions and claims of one process. `share`: the part of a processor that the process may be busy with; 1:
     no pauses. `now` is seconds of one clock. `processor` returns the processor seconds that this process has used."""
 
@@ -43,7 +44,7 @@ class MakingWay:
             for priority in priorities:
                 self._submitted[priority] = now
 
-    def made(self, priorities: Iterable[int], now: float, processor: Callable[[], float]) -> MadeWay | None:
+    def pause(self, priorities: Iterable[int], now: float, processor: Callable[[], float]) -> ClaimYield | None:
         """Returns the pause that a claim has to make if it may take these priorities. None: no pause; a claim that may
         take less urgent work then counts as the last one."""
         if not self._submitted:
@@ -54,8 +55,8 @@ class MakingWay:
         if urgent is None or all(each <= urgent for each in priorities):
             return None
         used = processor()
-        rest = self._at + min((used - self._used) / self._share, LONGEST) - now
-        if 0 < rest <= LONGEST:
-            return MadeWay(urgent, rest)
+        seconds = self._at + min((used - self._used) / self._share, LONGEST) - now
+        if 0 < seconds <= LONGEST:
+            return ClaimYield(urgent, seconds)
         self._at, self._used = now, used
         return None

@@ -46,7 +46,7 @@ def renew(
             connection.execute("UPDATE claims SET until = ? WHERE number = ?", (parts[0].until, parts[0].number))
         else:
             until = max([until, *(part.until for part in parts if part.out & held)])
-            memory.part(connection, fence, held)
+            memory.split(connection, fence, held)
             memory.claim(connection, fence, until, held)
         _advance(connection, memory, held, fence, phase)
     return Renewed(
