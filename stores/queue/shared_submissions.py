@@ -1,4 +1,4 @@
-"""Group commit of submissions: those that arrive while one is being stored share the next transaction."""
+"""Group commit of submissions: calls that arrive while one is being stored share the next transaction."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def limits_in_turn(ready: Sequence[ReadyLane], total: int, low_share: float, tur
 
 
 def _shares(limits: Sequence[int], budget: int) -> list[int]:
-    """Gives each limit an equal chunk of the budget, as far as it goes; then spreads the rest over those that want
-    more."""
+    """Gives each limit an equal chunk of the budget, in order, until it is used up; then spreads what is left over the
+    limits that allow more."""
     chunk = -(-budget // len(limits))
     takes: list[int] = []
     for limit in limits:

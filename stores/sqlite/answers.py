@@ -10,7 +10,7 @@ from typing import Any
 
 from ..loop_turns import PUSHED
 
-Job = Callable[[sqlite3.Connection], Any]
+WriteFunction = Callable[[sqlite3.Connection], Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +19,7 @@ class Write:
     standing write waits; None: it is no standing write. `look`: when a standing write is to be asked again; `asked`: it
     was asked before."""
 
-    fn: Job
+    fn: WriteFunction
     future: asyncio.Future[Any]
     deadline: float | None
     committed: Callable[[Any], None] | None

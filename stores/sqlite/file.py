@@ -2,7 +2,7 @@
 
 The writer takes all waiting writes, runs them in one transaction, commits once and answers every caller: at FULL
 durability a single row costs an fsync, and a thousand rows cost the same one. A write that takes long has a transaction
-of its own, after those that do not (write_queue.py). *Standing* writes (`write_when`) stay in the writer until there is
+of its own, after the short ones (write_queue.py). *Standing* writes (`write_when`) stay in the writer until there is
 something to do: they are asked again after other writes, in the same transaction, so a submission and the lease that
 waits for it share one commit.
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ...model.errors import NotConnected, Overloaded, StoreFull, TailraceError
-from .answers import SKIPPED, Answer, Job, Write, resolve
+from .answers import SKIPPED, Answer, Write, WriteFunction, resolve
 from .connecting import Connecting
 from .errors import explained
 from .write_queue import WriteQueue
@@ -137,7 +137,12 @@ class SqliteFile:
         return cast("T | None", await self._queue(fn, self._monotonic() + timeout))
 
     async def _queue(
-        self, fn: Job, deadline: float | None, committed: Callable[[Any], None] | None = None, *, heavy: bool = False
+        self,
+        fn: WriteFunction,
+        deadline: float | None,
+        committed: Callable[[Any], None] | None = None,
+        *,
+        heavy: bool = False,
     ) -> Any:
         if self._loop is None or self._closing:
             raise NotConnected(f"the {self.name} store is closed")
@@ -211,7 +216,7 @@ class SqliteFile:
                 return
 
     def _die(self, connection: sqlite3.Connection, standing: list[Write], error: BaseException) -> None:
-        """Refuses all waiting writes, and those that come, because the writer has ended."""
+        """Refuses all waiting and all later writes, because the writer has ended."""
         with self._condition:
             self._closing = self._died = True
             left = [*self._taken, *standing]

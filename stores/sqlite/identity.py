@@ -23,7 +23,7 @@ def identity(connection: sqlite3.Connection) -> Height:
 
 
 def state_height(connection: sqlite3.Connection) -> Height:
-    """The highest version of the rows of ownership, none of which is ever removed."""
+    """The highest version of the rows of ownership, which are never removed."""
     name, noted = identity(connection)
     (newest,) = connection.execute("SELECT coalesce(max(version), 0) FROM ownership").fetchone()
     return Height(name, max(noted, newest))

@@ -1,4 +1,4 @@
-"""Kinds and lanes of a queue in Redis: any node may add some, and each node reads those that others added."""
+"""Kinds and lanes of a queue in Redis: any node may add some, and every node reads the ones that others added."""
 
 from __future__ import annotations
 

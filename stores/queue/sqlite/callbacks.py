@@ -15,7 +15,7 @@ from .submit import UNBOUNDED, submit
 
 
 def tell(connection: sqlite3.Connection, memory: Memory, ends: Mapping[int, tuple[State, str]], now: int) -> None:
-    """Stores the callbacks of these ended items, for those that have one. `ends`: item → its state and the reason."""
+    """Stores the callbacks of these ended items, if they have any. `ends`: item → its state and the reason."""
     if not (memory.callbacks and ends):
         return
     rows = connection.execute(

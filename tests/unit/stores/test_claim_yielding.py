@@ -23,7 +23,8 @@ SHARE = 0.5
 
 
 def busy(yielding: ClaimYielding, used: float, at: float = 100.0) -> ClaimYield | None:
-    """What a claim of both leaves, 10 ms after the one before it, when the process used so much since."""
+    """Returns the pause of a claim of both, 10 ms after the claim before it, when the process has used this much
+    since."""
     yielding.submitted([URGENT], 1, at)
     assert yielding.pause([URGENT, LESS], at, lambda: 7.0) is None  # the first one rests for nothing
     return yielding.pause([URGENT, LESS], at + 0.01, lambda: 7.0 + used)
