@@ -93,7 +93,7 @@ class RedisIdentity:
         if news:
             _LOG.warning(
                 "%s: this server did not grant the current leases: it was promoted, restarted or put back from a copy; "
-                "no workload is handed out for %.0f s (the lease of a source)",
+                "nothing is handed out for %.0f s (the lease of a source)",
                 self._server.name,
                 self._wait,
             )

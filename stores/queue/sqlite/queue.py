@@ -103,7 +103,7 @@ class SqliteQueue:
         if quiet := await self._file.write(read):
             self.quiet_until = max(self.quiet_until, self._clock.monotonic() + quiet)
             _LOG.warning(
-                "%s: the machine went down, and not every write was synced: no workload is handed out for %.0f s (the "
+                "%s: the machine went down, and not every write was synced: nothing is handed out for %.0f s (the "
                 "longest lease)",
                 self._file.path,
                 quiet,
