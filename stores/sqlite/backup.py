@@ -67,8 +67,8 @@ def sizes(readers: Mapping[Path, sqlite3.Connection]) -> int:
     return sum(count.fetchone()[0] * size.fetchone()[0] for count, size in pages)
 
 
-def is_sound(file: Path) -> str:
-    """Checks a whole file, and returns the fault; empty: it has none."""
+def fault_of(file: Path) -> str:
+    """The fault of a file, after a look at all of it; empty: it has none."""
     try:
         with _connected(file) as connection:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -15,7 +15,7 @@ _OF_A_ROW = {None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_C
 
 
 def explained(error: Exception, store: str) -> Exception:
-    """Returns the error to raise instead. `store` names the store and its file. Errors that are not SQLite's are
+    """Returns the error to raise instead. `store` names the store and its file. Errors that need no other words are
     returned as they are."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
