@@ -21,7 +21,7 @@ from ..model.errors import ConfigError, StoreFull
 from ..stores import node_id
 from ..stores.data_dir import DataDir
 from ..stores.restored import STAMP
-from ..stores.sqlite.backup import copy, is_sound, sizes, snapshots, sync
+from ..stores.sqlite.backup import copy, fault_of, sizes, snapshots, sync
 
 #: What says that a folder is a backup, and of which files.
 LIST = "backup.json"
@@ -68,7 +68,7 @@ def put_back(backup: Path, data: Path, as_json: bool) -> None:
             )
         with terminal.progress("Looking at the backup", len(names)) as advance:
             for name in names:
-                if wrong := is_sound(backup / name):
+                if wrong := fault_of(backup / name):
                     raise ConfigError(f"{backup / name} is damaged ({wrong}): take another backup. Nothing was changed")
                 advance(1)
         title = f"Copying {len(names)} files"

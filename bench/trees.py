@@ -26,7 +26,7 @@ from ..model.job import JobItem, JobSpec, TreeSpec
 from ..model.priority import Priority
 from ..model.workload import Kind
 from ..stores.jobs.jobs import Feeding
-from ..stores.queue.sqlite.lease import BESIDE_MICROS
+from ..stores.queue.sqlite.claim import BESIDE_MICROS
 from .backlog import CLAIM, LEASE, Costs, place_of, stores_in
 from .figures import Figures, Progress
 from .percentiles import median

@@ -1,1 +1,1 @@
-"""Jobs: trees of containers whose items feed each other."""
+"""Jobs: trees of jobs, each a container of items; the results of one job become the items of the next."""

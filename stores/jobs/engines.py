@@ -1,4 +1,5 @@
-"""The engines of jobs: they are where the queue is, or are refused with what to use."""
+"""The engines of jobs: jobs are stored where the queue is; beside a queue that cannot hold them they are refused, with
+advice."""
 
 from __future__ import annotations
 
@@ -19,20 +20,20 @@ class OpenJobs(Jobs, Protocol):
     """Jobs as their owner has them."""
 
     async def sweep(self) -> int:
-        """Cancels what is open for too long, goes on with what is due, and forgets some of what is past the retention;
-        0: there is no more to be done."""
+        """Cancels trees that are open for too long, does due steps of jobs, and removes some of the trees that are past
+        the retention. Returns 0 when nothing is left to do."""
 
 
 @runtime_checkable
 class AdvancingJobs(Protocol):
-    """Jobs whose advances are a duty of their owner, since no settlement does them."""
+    """Jobs whose owner must run their advances (the next due steps), because no settlement does them."""
 
     async def run(self) -> None:
-        """Runs while they are open."""
+        """Runs the advances for as long as the jobs are open."""
 
 
 class NoJobs:
-    """A Jobs beside a queue whose engine keeps none: everything is refused, and there is nothing to be seen."""
+    """A Jobs beside a queue whose engine has none: refuses every change, and shows nothing."""
 
     def __init__(self, engine: str) -> None:
         self._engine = engine
@@ -40,7 +41,7 @@ class NoJobs:
     def _refuse(self) -> NoReturn:
         raise InvalidRequest(
             f"a queue on {self._engine} keeps no jobs: they need the queue on SQLite or PostgreSQL "
-            "(`queue: {{engine: postgres}}` in stores.yaml); without one, submit each workload by itself"
+            "(`queue: {engine: postgres}` in stores.yaml); without one, submit each workload by itself"
         )
 
     async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
@@ -83,7 +84,7 @@ class NoJobs:
 
 
 def jobs_beside(queue: Queue, config: StoresConfig) -> OpenJobs:
-    """The jobs of a queue."""
+    """Returns the jobs of a queue."""
     if isinstance(queue, SqliteQueue):
         return SqliteJobs(queue, config)
     if config.queue["engine"] == "postgres":  # its client is installed then

@@ -1,5 +1,5 @@
-"""The protocol of jobs: trees whose jobs feed each other, kept where the queue is, since a child's item is made in the
-transaction that ends its parent."""
+"""The protocol of jobs: trees of jobs whose results feed the next jobs. Jobs are stored where the queue is, because the
+transaction that ends a parent's item also makes the child's item."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..queue.intake import Callback
 @dataclass(frozen=True, slots=True)
 class Feeding:
     """The workloads of one job: their kind, and the bytes around a parent's result that make a payload of it. `most`:
-    bytes of a payload."""
+    most bytes of a payload."""
 
     kind: Kind
     prefix: bytes = b""
@@ -27,62 +27,66 @@ class JobRedrives(Protocol):
     """Redrives of items that failed, in their own trees."""
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
-        """Makes items that failed pend again, each with another workload, while their jobs are not complete; the
-        answers in the order of what is asked. Asked again, the answer is the same. All or none: raises Overloaded."""
+        """Makes failed items pending again, each with another workload, as long as their jobs are not complete. Answers
+        are in the order of `workloads`; a repeated call gets the same answers. All or none are redriven: raises
+        Overloaded."""
 
 
 class JobGathers(Protocol):
-    """Results that an item of a job that gathers gets, where they fit no payload."""
+    """Results for the item of a job that gathers, when they do not fit into its payload."""
 
     async def gathered(self, holder: JobHolder, after: str, limit: int, max_bytes: int) -> ResultPage:
-        """What became of the items of the jobs before it, in their order, to the run that has it. They rest until it
-        has ended, also where it is tried again in another tree. Raises Conflict for a run that has no such item."""
+        """Returns the results of the items of the parent jobs, in their order, to the run that has the gathering item.
+        The results stay until that item has ended, also if it is tried again in another tree. Raises Conflict for a run
+        that has no such item."""
 
 
 class Jobs(JobRedrives, JobGathers, Protocol):
-    """Trees of jobs. What is asked for may be asked again: it is done once. All raise InvalidRequest for what is not
-    there."""
+    """Trees of jobs. Every call may be repeated, and takes effect once. All raise InvalidRequest for a tree or job that
+    does not exist."""
 
     async def create(self, tree: TreeSpec, feedings: Sequence[Feeding], done: Callback | None = None) -> bool:
-        """Makes a tree; `feedings` are its jobs' in their order. `done`: a workload that is made with the event of its
-        end (`rules/callback.py`), in the transaction that completes it. Whether it is new. Raises InvalidRequest for
-        what is no tree, Conflict for a key of the type that another tree has."""
+        """Makes a tree, and returns True if it is new. `feedings` has one for each job, in the order of the tree.
+        `done`: a workload with the event of the tree's end (`rules/callback.py`), made by the transaction that
+        completes the tree. Raises InvalidRequest for a tree that is not valid, and Conflict for a key that another tree
+        of the type has."""
 
     async def add(
         self, tree: str, job: str, token: str, items: Sequence[JobItem], holder: JobHolder | None = None
     ) -> int:
-        """Adds items to a job, all or none; how many. A call whose `token` was heard adds nothing again. `holder`: they
-        are added by a run of an item of the tree, to its own job (without a name) or one that comes after it, sealed
-        or not, since neither can be complete before the run ends. Raises Conflict for a sealed job, a known dedupe key
-        and a run that lost its item, Overloaded, InvalidPayload."""
+        """Adds items to a job, all or none, and returns how many. A repeated `token` adds nothing again. `holder`: the
+        run of an item of the tree that adds them, to its own job (no name) or to one that comes after it, sealed or
+        not, because neither can be complete before the run ends. Raises Conflict for a sealed job, a known dedupe key
+        and a run that lost its item; Overloaded; InvalidPayload."""
 
     async def seal(self, tree: str, job: str) -> bool:
-        """From now on nothing can be added; whether it was open. A job that has parents is sealed by them."""
+        """Seals a job: nothing can be added from now on. Returns True if it was open. A job that has parents is sealed
+        when they complete."""
 
     async def show(self, tree: str, item: str = "") -> TreeStatus | None:
-        """One tree, by its id or by the workload of one of its items; None: it is not known."""
+        """Returns one tree, by its id or by the workload of one of its items; None: it is not known."""
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
-        """Trees, the newest first; of a state unless it is empty. `after`: go on behind this one."""
+        """Returns trees, the newest first; only those in `state` unless it is empty. `after`: the id of the tree after
+        which to go on."""
 
     async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
-        """What became of the items of final jobs that have ended, in their order."""
+        """Returns the results of ended items of final jobs, in their order."""
 
     async def change(self, tree: str, what: str, why: str) -> str:
-        """Does `cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
+        """Does `cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over` if nothing could be done."""
 
     async def retry(self, tree: str, id: str, who: str) -> TreeRetry:
-        """Makes another tree of this one's failed items, with this id, and seals it. Asked again, it goes on where it
-        was; with another id too, while the tree that was begun is open, whose id the answer has. Raises Conflict for a
-        tree that is not over, InvalidRequest where nothing failed."""
+        """Makes another tree, with this id, of a tree's failed items, and seals it. A repeated call goes on where the
+        last one stopped, also with another id while the tree that was begun is open; the answer has that tree's id.
+        Raises Conflict for a tree that is not over, and InvalidRequest if nothing failed."""
 
     async def audit(self, tree: str) -> list[str]:
-        """What of a tree does not agree with itself: nothing, unless rows were changed by somebody else."""
+        """Returns contradictions between a tree's rows: none, unless somebody else changed rows."""
 
 
 class JobEventRow(NamedTuple):
-    """An event that no stream has yet: its number, its bit (`rules/events.py`), the tree that it is of, and its
-    bytes."""
+    """An event that is not in its stream yet: its number, its bit (`rules/events.py`), its tree, and its bytes."""
 
     number: int
     bit: int
@@ -92,10 +96,10 @@ class JobEventRow(NamedTuple):
 
 @runtime_checkable
 class JobOutbox(Protocol):
-    """Events of trees, written in the transactions that they tell of, until a stream has them."""
+    """Events of trees, written in the transactions that they tell of, and stored until they are in a stream."""
 
     async def take_events(self, limit: int, seconds: float) -> list[JobEventRow]:
-        """The oldest events that nobody else has taken; they are the caller's for so many seconds."""
+        """Takes the oldest events that no other caller has taken; they belong to this one for so many seconds."""
 
     async def forget_events(self, numbers: Sequence[int]) -> None:
-        """Forgets events that are in their streams."""
+        """Removes events that are in their streams."""

@@ -1,7 +1,8 @@
-"""The relay of events of jobs: from the outbox beside them into streams of the embedded log, at least once.
+"""The relay of events of jobs: carries them from their outbox (a transactional outbox) into streams of the embedded
+log, at least once.
 
-An event is forgotten once its stream has it, so a crash between tells it again, under the same id (the transactional
-outbox).
+An event is removed from the outbox once its stream has it. After a crash in between it is appended again, with the same
+id.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from ..log.log import Log, Record
 from .jobs import JobOutbox
 from .rules.events import stream_of
 
-#: Seconds between two looks at a file of one's own, and at a server; events of one step; seconds in which a step is
-#: over, or another relay takes its events.
+#: Seconds between two looks at an own file, and at a server; most events of one step; seconds after which another relay
+#: may take the events of a step.
 LOOK, LOOK_AT_SERVER, SOME, HELD = 0.2, 1.0, 1000, 30.0
 #: Seconds before a store that was away is asked again.
 PAUSE = 1.0
@@ -25,7 +26,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class JobEventRelay:
-    """Carries events while it runs. Several may run beside one outbox."""
+    """The carrier of events from one outbox. Several may run beside each other."""
 
     def __init__(self, outbox: JobOutbox, log: Log, look: float = LOOK) -> None:
         self._outbox = outbox
@@ -33,7 +34,7 @@ class JobEventRelay:
         self._look = look
 
     async def run(self) -> None:
-        """A store that is away, or full, is waited for."""
+        """Carries events until it is cancelled; waits for a store that is away or full."""
         while True:
             try:
                 carried = await self.step()
@@ -45,7 +46,7 @@ class JobEventRelay:
                 await asyncio.sleep(self._look)
 
     async def step(self) -> int:
-        """Carries some of the oldest; how many."""
+        """Carries some of the oldest events; returns how many."""
         rows = await self._outbox.take_events(SOME, HELD)
         by_stream: defaultdict[str, list[Record]] = defaultdict(list)
         for row in rows:

@@ -1,8 +1,8 @@
-"""Connections of applications: which library one is of, and how it runs a statement in the transaction that is open.
+"""Connections of applications: recognises the library of a connection, and runs a statement in its open transaction.
 
-Nothing is imported here: whoever hands us a connection has loaded its library. A connection is known by where its
-class, or one of its bases, was defined. One on which no transaction can be open is refused: what it runs would be
-committed at once, apart from the caller's own data.
+No library is imported here: the caller has loaded it. A connection is recognised by the module of its class or of a
+base class. A connection on which no transaction can be open is refused: its statements would be committed at once,
+apart from the caller's own data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ...model.errors import InvalidRequest
 
 POSTGRES, SQLITE = "postgres", "sqlite"
-#: Drivers below SQLAlchemy whose statements are written with %s, or with ?.
+#: Drivers below SQLAlchemy, and their databases. Statements have %s for a value on PostgreSQL, and ? on SQLite.
 _DRIVERS = {
     "psycopg": POSTGRES,
     "psycopg_async": POSTGRES,
@@ -32,8 +32,8 @@ Values = Sequence[Any]
 
 
 class StatementRunner(NamedTuple):
-    """A way to run statements on somebody's connection. `run` runs a statement, with `?` for each value, in the open
-    transaction, and answers its first row; where `awaits` is so, it is to be awaited. `database` is POSTGRES or
+    """A way to run statements on an application's connection. `run` runs a statement, with `?` for each value, in the
+    open transaction, and returns its first row; with `awaits` it returns an awaitable. `database` is POSTGRES or
     SQLITE."""
 
     database: str
@@ -41,38 +41,38 @@ class StatementRunner(NamedTuple):
     run: Callable[[str, Values], Any]
 
 
-def way_of(connection: Any) -> StatementRunner:
-    """How to run statements on a connection. Raises InvalidRequest for one that is of no kind we know."""
+def runner_of(connection: Any) -> StatementRunner:
+    """Returns the way to run statements on a connection. Raises InvalidRequest for a connection of an unknown kind."""
     roots = {each.__module__.partition(".")[0] for each in type(connection).__mro__}
     awaits = inspect.iscoroutinefunction(getattr(type(connection), "commit", None))
     if "psycopg" in roots:
-        return _way(POSTGRES, awaits, _psycopg_async if awaits else _psycopg, connection)
+        return _runner(POSTGRES, awaits, _psycopg_async if awaits else _psycopg, connection)
     if "aiosqlite" in roots:
-        return _way(SQLITE, True, _aiosqlite, connection)
+        return _runner(SQLITE, True, _aiosqlite, connection)
     if "sqlite3" in roots:
-        return _way(SQLITE, False, _sqlite, connection)
+        return _runner(SQLITE, False, _sqlite, connection)
     if "sqlalchemy" in roots and hasattr(connection, "commit"):
         dialect = getattr(connection, "dialect", None) or connection.get_bind().dialect
         if dialect.driver not in _DRIVERS:
             raise InvalidRequest(
                 f"a SQLAlchemy connection over {dialect.name}+{dialect.driver}: expected one over psycopg or SQLite"
             )
-        return _way(_DRIVERS[dialect.driver], awaits, _sqlalchemy_async if awaits else _sqlalchemy, connection)
+        return _runner(_DRIVERS[dialect.driver], awaits, _sqlalchemy_async if awaits else _sqlalchemy, connection)
     if "django" in roots and hasattr(connection, "vendor"):
         if connection.vendor not in ("postgresql", "sqlite"):
             raise InvalidRequest(f"Django's connection to {connection.vendor}: expected one to PostgreSQL or SQLite")
-        return _way(POSTGRES if connection.vendor == "postgresql" else SQLITE, False, _django, connection)
-    raise InvalidRequest(f"cannot enqueue with {type(connection).__name__!r} objects: expected {EXPECTED}")
+        return _runner(POSTGRES if connection.vendor == "postgresql" else SQLITE, False, _django, connection)
+    raise InvalidRequest(f"connection: cannot enqueue with {type(connection).__name__!r} objects: expected {EXPECTED}")
 
 
-def _way(database: str, awaits: bool, run: Callable[[Any, str, Values], Any], connection: Any) -> StatementRunner:
+def _runner(database: str, awaits: bool, run: Callable[[Any, str, Values], Any], connection: Any) -> StatementRunner:
     return StatementRunner(database, awaits, partial(run, connection))
 
 
 def _refuse_autocommit(how: str) -> None:
     raise InvalidRequest(
-        "no transaction is open on this connection, which commits each statement by itself: the workload would be "
-        f"there although what belongs to it may never be. {how}; without a transaction use tailrace.Client"
+        "no transaction is open on this connection, and it commits each statement by itself: the workload would be "
+        f"stored even if your own data is not. {how}; without a transaction use tailrace.Client"
     )
 
 
@@ -96,7 +96,7 @@ async def _psycopg_async(connection: Any, statement: str, values: Values) -> Any
 
 
 def _plain(cursor: Any) -> type[tuple[Any, ...]]:
-    """A row as a tuple, whatever the caller's rows are."""
+    """Makes rows tuples, whichever row type the caller has set."""
     return tuple
 
 
@@ -122,14 +122,14 @@ async def _aiosqlite(connection: Any, statement: str, values: Values) -> Any:
 
 def _sqlalchemy(connection: Any, statement: str, values: Values) -> Any:
     if hasattr(connection, "connection") and not hasattr(connection, "exec_driver_sql"):
-        connection = connection.connection()  # a Session's, in its transaction
+        connection = connection.connection()  # the connection of a Session, in its transaction
     driver = connection.connection.driver_connection
     if _DRIVERS[connection.dialect.driver] == POSTGRES:
         statement = statement.replace("?", "%s")
         if driver.autocommit:
             _refuse_autocommit("Use one without the isolation level AUTOCOMMIT")
     else:
-        if not driver.in_transaction:  # who begins by an event does so with the first statement
+        if not driver.in_transaction:  # an application that begins by an event does so with the first statement
             connection.exec_driver_sql("SELECT 1")
         _sqlite_refusal(driver)
     result = connection.exec_driver_sql(statement, tuple(values))

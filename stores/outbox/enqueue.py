@@ -1,8 +1,8 @@
-"""`tailrace.enqueue`: a workload as part of somebody's own database transaction.
+"""`tailrace.enqueue`: submits a workload as part of the application's own database transaction.
 
-Rolled back, there is none; committed, there is one, for ever (the transactional outbox of Richardson's *Microservices
-Patterns*; enqueueing inside the caller's transaction as in River, Oban and Delayed Job). No worker sees it before the
-commit.
+After a rollback there is no workload; after a commit there is one, for ever (the transactional outbox of Richardson's
+*Microservices Patterns*; enqueueing inside the caller's transaction as in River, Oban and Delayed Job). No worker sees
+it before the commit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...model.errors import ConfigError, InvalidRequest
 from ...model.priority import DEFAULT_PRIORITY, Priority
 from ...sdk.call import Call
 from . import postgres_table, sqlite_table
-from .connections import POSTGRES, SQLITE, StatementRunner, way_of
+from .connections import POSTGRES, SQLITE, StatementRunner, runner_of
 from .row import new_row
 from .table import SCHEMA, TABLE
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 class Enqueued(NamedTuple):
-    """The result of `enqueue`. `id` is the workload's id from the commit on, where the transaction was that of a queue
-    on PostgreSQL; empty elsewhere, since it gets one when it leaves the outbox. (One whose `dedupe_key` turns out to be
-    known is the earlier one, and its id never names anything.) `token` names the row of the outbox."""
+    """The result of `enqueue`. `id`: the workload's id, valid from the commit on, if the transaction was in the
+    database of a queue on PostgreSQL; otherwise empty, because the workload gets its id when it leaves the outbox. (If
+    its `dedupe_key` turns out to be known, the workload is the earlier one, and this id never names anything.) `token`
+    names the row of the outbox."""
 
     id: str
     token: str
@@ -117,30 +118,32 @@ def enqueue(
     call = Call(function, *args, arguments=arguments, **kwargs)
     own = DEFAULT_PRIORITY if isinstance(function, str) else declared.spec.priority
     row = new_row(call, int(own) if call.priority is None else call.priority, SYSTEM_CLOCK.wall())
-    way = way_of(connection)
-    table = outbox if isinstance(outbox, str) else TABLE if outbox or way.database == SQLITE else ""
+    runner = runner_of(connection)
+    table = outbox if isinstance(outbox, str) else TABLE if outbox or runner.database == SQLITE else ""
     if table and schema is not None:
-        raise InvalidRequest("schema is that of a queue on PostgreSQL, which has no part in this: leave it out")
+        raise InvalidRequest(
+            "schema: only a queue on PostgreSQL has one, and this workload goes into an outbox: leave schema out"
+        )
     if not table:
         statement = postgres_table.into_queue(schema or SCHEMA)
     else:
-        statement = (postgres_table if way.database == POSTGRES else sqlite_table).into_table(table)
+        statement = (postgres_table if runner.database == POSTGRES else sqlite_table).into_table(table)
     where = table or f"{schema or SCHEMA}.enqueue"
-    if way.awaits:
-        return _awaited(way, statement, row, where)
+    if runner.awaits:
+        return _awaited(runner, statement, row, where)
     try:
-        return _enqueued(way.run(statement, tuple(row)), row.token)
+        return _enqueued(runner.run(statement, tuple(row)), row.token)
     except Exception as error:
-        if (refusal := _refusal(error, where, way.database)) is None:
+        if (refusal := _refusal(error, where, runner.database)) is None:
             raise
         raise refusal from error
 
 
-async def _awaited(way: StatementRunner, statement: str, row: Any, where: str) -> Enqueued:
+async def _awaited(runner: StatementRunner, statement: str, row: Any, where: str) -> Enqueued:
     try:
-        return _enqueued(await way.run(statement, tuple(row)), row.token)
+        return _enqueued(await runner.run(statement, tuple(row)), row.token)
     except Exception as error:
-        if (refusal := _refusal(error, where, way.database)) is None:
+        if (refusal := _refusal(error, where, runner.database)) is None:
             raise
         raise refusal from error
 
@@ -150,7 +153,7 @@ def _enqueued(answer: Any, token: str) -> Enqueued:
 
 
 def _refusal(error: Exception, where: str, database: str) -> ConfigError | None:
-    """What to tell of an error of the database that no code can mend; None: the driver says it best."""
+    """The error to raise for a database error that only the operator can mend; None: the driver's own error is best."""
     cause = getattr(error, "orig", None) or error.__cause__ or error
     code = str(getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None) or "")
     if code == "42501":

@@ -1,5 +1,5 @@
-"""A row of an outbox → an item of the queue. Anybody may write rows, by hand too and in any language, so each is looked
-at as if nobody had before: not even the type of a value is believed, nor that a text is one."""
+"""Conversion of a row of an outbox into an item of the queue. Anybody may write rows, by hand and in any language, so
+each is fully checked: even the type of a value, and that a text is valid, are not taken for granted."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from ..queue.queue import NewItem
 from .row import MAX_HEADERS
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
-#: Characters of a reason for which a row was set aside.
+#: Most characters of the reason for which a row was set aside.
 REASON = 500
 TEXTS = ("token", "function", "collection", "tenant", "key", "dedupe_key", "headers")
 _pairs = msgspec.json.Decoder(list[tuple[str, str]]).decode
 
 
 class UnreadToken(NamedTuple):
-    """In the place of a token: why the database cannot tell what the row has."""
+    """A stand-in for the token of a row that the database cannot send, with the reason."""
 
     why: str
 
 
 class OutboxRow(NamedTuple):
-    """A row as it rests in an outbox. `due_in` and `expires_in` are seconds from when it was read, by the database's
-    clock: so a host whose clock is wrong starts nothing early. `due_in` below zero: at once; `expires_in` None:
-    never. Written by hand it may have anything but its place of any type: `item_of` looks. A text that is not UTF-8 has
-    half characters (PEP 383) where its bytes are none."""
+    """A row as it is stored in an outbox. `due_in` and `expires_in` are seconds from the time of reading, by the
+    database's clock, so that a host whose clock is wrong starts nothing early. `due_in` below zero: at once;
+    `expires_in` None: never. A row written by hand may have values of any type in every column but `place`: `item_of`
+    checks them. A text that is not UTF-8 has half characters (lone surrogates, PEP 383) for its invalid bytes."""
 
     place: int
     token: str
@@ -52,14 +52,14 @@ class OutboxRow(NamedTuple):
 
 
 def unread(place: int, why: str) -> OutboxRow:
-    """A row of which only the place is known: `item_of` refuses it with the reason."""
+    """A row of which only the place could be read: `item_of` refuses it with the reason."""
     token: Any = UnreadToken(why)
     return OutboxRow(place, token, "", b"", 0, "", "", "", "", "", 0.0, None)
 
 
 def item_of(row: OutboxRow, now: float, *, token: bool = True) -> NewItem:
     """The item of a row read at `now` (wall clock seconds). With `token` it is submitted under the row's own token, so
-    that a row that is submitted twice is one workload. Raises InvalidRequest saying what is wrong with the row."""
+    that a row that is submitted twice is one workload. Raises InvalidRequest with the fault of the row."""
     _refuse_types(row)
     for name, value in (("function", row.function), ("collection", row.collection), ("tenant", row.tenant)):
         if (value or name == "function") and not is_name(value):
@@ -87,16 +87,17 @@ def item_of(row: OutboxRow, now: float, *, token: bool = True) -> NewItem:
     return NewItem(kind, row.payload, due, row.key, headers, dedupe_key, expires_at)
 
 
-def said(reason: object) -> str:
-    """Why a row was set aside, as any database can keep it and any terminal show it; never empty."""
+def reason_text(reason: object) -> str:
+    """The reason why a row was set aside, in characters that any database can store and any terminal can show; never
+    empty."""
     return shown(str(reason)[:REASON]) or "refused"
 
 
 def _refuse_types(row: OutboxRow) -> None:
-    """Raises InvalidRequest for a value that is not of its column's type, for a text that is none, and for a moment
-    that is none."""
+    """Raises InvalidRequest for a value that has not the type of its column, a text that is not valid, and a time that
+    is not finite."""
     if isinstance(row.token, UnreadToken):
-        raise InvalidRequest(f"the database cannot tell what it has: {row.token.why}")
+        raise InvalidRequest(f"the database cannot send this row: {row.token.why}")
     texts = row.token, row.function, row.collection, row.tenant, row.key, row.dedupe_key, row.headers
     try:
         "".join(texts).encode()
@@ -125,7 +126,7 @@ def _refuse_text(name: str, text: Any) -> None:
 
 
 def _kind(value: object) -> str:
-    """A value's type in a database's words."""
+    """The type of a value, in the words of a database."""
     if value is None:
         return "NULL"
     words = {bytes: "a blob", str: "text", float: "a number with a fraction", int: "a number", bool: "true or false"}

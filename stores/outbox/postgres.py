@@ -1,5 +1,5 @@
-"""An outbox in a PostgreSQL database of somebody's own. Each call is one statement in a transaction of its own, so that
-no transaction stays open in that database, and any pooler may stand before it."""
+"""An outbox in an application's PostgreSQL database. Each call is one statement in a transaction of its own, so that no
+transaction stays open in that database, and any connection pooler may be in between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psycopg import AsyncConnection, IntegrityError
 
 from ...model.errors import NotConnected
 from ..postgres.server import NoTables, PostgresOptions, PostgresServer, UnsaidValue
-from .item import TEXTS, OutboxRow, said, unread
+from .item import TEXTS, OutboxRow, reason_text, unread
 from .outbox import OutboxCounts, not_set_aside
 from .postgres_table import create
 from .table import TABLE, quoted
@@ -24,7 +24,7 @@ _COLUMNS = (
 
 
 class PostgresOutbox:
-    """Implements `Outbox`. `options.db_schema` is not used: the table's name may have a schema before it."""
+    """An `Outbox` on PostgreSQL. `options.db_schema` is not used: the table's name may have a schema before it."""
 
     def __init__(self, options: PostgresOptions, table: str = TABLE) -> None:
         self.name = f"{options.server} ({table})"
@@ -37,7 +37,7 @@ class PostgresOutbox:
         self._server.open()
 
     async def create(self) -> None:
-        """Makes the table where it is missing."""
+        """Makes the table if it is missing."""
         for statement in self._create:
             await self._server.rows(statement)
 
@@ -47,15 +47,15 @@ class PostgresOutbox:
     async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[OutboxRow]:
         values = {"waiting": list(waiting), "most": most, "bytes": most_bytes}
         try:
-            return [_row(row) for row in await self._rows(self._taking(_COLUMNS), values, "its rows")]
+            return [_row(row) for row in await self._rows(self._taking(_COLUMNS), values, "rows of the outbox")]
         except UnsaidValue:
             return await self._take_each(values)
 
     async def _take_each(self, values: Mapping[str, Any]) -> list[OutboxRow]:
-        """The same rows, one by one, also those that the database cannot tell us."""
+        """Takes the rows one by one, including rows that the database cannot send."""
         rows: list[OutboxRow] = []
         one = f"SELECT {_COLUMNS} FROM {self._table} WHERE place = %s"
-        for (place,) in await self._rows(self._taking("place"), values, "its rows"):
+        for (place,) in await self._rows(self._taking("place"), values, "rows of the outbox"):
             try:
                 found = await self._rows(one, (place,), f"row {place}")
                 rows.extend(_row(row) for row in found)
@@ -94,8 +94,8 @@ class PostgresOutbox:
         await self._rows(
             f"UPDATE {self._table} AS o SET reason = a.r FROM unnest(%s::bigint[], %s::text[]) AS a (n, r)"
             " WHERE o.place = a.n",
-            (list(reasons), [said(reason) for reason in reasons.values()]),
-            "a note",
+            (list(reasons), [reason_text(reason) for reason in reasons.values()]),
+            "setting rows aside",
         )
 
     async def take_up(self) -> int:
@@ -108,7 +108,7 @@ class PostgresOutbox:
         statement = f"SELECT {{}} FROM {self._table} WHERE reason <> '' ORDER BY place LIMIT %s"
         try:
             rows = await self._rows(statement.format("place, function, reason"), (most,))
-        except UnsaidValue:  # the bytes of a text can be said of any
+        except UnsaidValue:  # the bytes of a text can always be sent
             shown = "place, convert_to(function, 'SQL_ASCII'), convert_to(reason, 'SQL_ASCII')"
             rows = await self._rows(statement.format(shown), (most,))
         return [(place, _text(function), _text(reason)) for place, function, reason in rows]
@@ -122,14 +122,15 @@ class PostgresOutbox:
     async def _rows(self, statement: str, values: Any = (), about: str = "") -> list[tuple[Any, ...]]:
         try:
             return await self._server.rows(statement, values, about)
-        except NoTables:  # of tables that are not there, whose advice is for a queue's
+        except NoTables:  # its advice is for the tables of a queue
             raise NotConnected(f"{self.name}: no such table: `tailrace outbox create` makes it") from None
-        except UnicodeError as error:  # what a connection's encoding cannot say
+        except UnicodeError as error:  # a value that the connection's encoding cannot express
             raise UnsaidValue(f"{self.name}, {about}: {error}") from None
 
 
 def _row(row: tuple[Any, ...]) -> OutboxRow:
-    """A database of the encoding SQL_ASCII gives each text as bytes, of whatever encoding whoever wrote it used."""
+    """The row with its texts as `str`. A database with the encoding SQL_ASCII sends each text as bytes, in the encoding
+    of its writer."""
     found = OutboxRow(*row)
     token: Any = found.token
     if isinstance(token, bytes):
@@ -139,8 +140,8 @@ def _row(row: tuple[Any, ...]) -> OutboxRow:
 
 
 def _text(told: object) -> str:
-    return said(told.decode(errors="replace") if isinstance(told, bytes) else told)
+    return reason_text(told.decode(errors="replace") if isinstance(told, bytes) else told)
 
 
 async def _any_server(connection: AsyncConnection[tuple[Any, ...]], bound: asyncio.Timeout) -> None:
-    """Refuses no server: it is somebody else's."""
+    """Accepts every server: it is the application's."""

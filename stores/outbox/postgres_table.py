@@ -1,4 +1,4 @@
-"""An outbox in PostgreSQL: its table, and how a row gets into it; `?` stands for each value of `NewRow`, in order."""
+"""The table of an outbox in PostgreSQL, and its inserts; `?` stands for each value of `NewRow`, in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NAME, _MOST = NAME_PATTERN_SQL, NAME_LENGTH
 
 
 def create(table: str) -> list[str]:
-    """Statements that make the table; harmless where it is."""
+    """Statements that make the table; harmless if it exists."""
     index = quoted(f"{table.rpartition('.')[2][:50]}_going")
     return [
         f"""CREATE TABLE IF NOT EXISTS {quoted(table)} (
@@ -33,8 +33,8 @@ def create(table: str) -> list[str]:
 
 
 def into_queue(schema: str) -> str:
-    """Calls the schema's `enqueue` (stores/postgres/migrations/0003_outbox.sql) and answers the id that the item will
-    have. The token is not needed: there the row itself becomes the item."""
+    """The call of the schema's `enqueue` (stores/postgres/migrations/0003_outbox.sql), which returns the id of the
+    future item. The token is not needed, because there the row itself becomes the item."""
     return (
         f"SELECT {quoted(schema)}.enqueue(function => a.f, payload => a.p, priority => a.r, collection => a.c,"
         " tenant => a.t, key => a.k, dedupe_key => a.d, headers => a.h, delay => a.w, at => a.m, expires_after => a.e)"
@@ -44,7 +44,7 @@ def into_queue(schema: str) -> str:
 
 
 def into_table(table: str) -> str:
-    """Inserts into an outbox; times are that server's."""
+    """The insert into an outbox; times are the server's."""
     return (
         f"INSERT INTO {quoted(table)} ({COLUMNS})"
         " SELECT o, f, p, r, c, t, k, d, h, s, CASE WHEN e >= 0 THEN greatest(s, n) + e ELSE 0 END FROM"

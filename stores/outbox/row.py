@@ -1,7 +1,7 @@
-"""One row of an outbox: a workload that a transaction of somebody's own leaves there, checked before it is touched.
+"""One row of an outbox: a workload that an application's transaction leaves there, checked before it is written.
 
-What a gateway would refuse is refused here, with the caller's stack still in hand: a row that is committed can only be
-set aside.
+A workload that a gateway would refuse is refused here, in the caller's own call: a committed row could only be set
+aside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...model.units import duration_text
 from ...sdk.call import Call
 from ..queue.admission import SUBMISSION_PREFIX
 
-#: The bounds of a gateway, by default: a transaction does not ask one.
+#: The default bounds of a gateway: a transaction does not ask a gateway.
 MAX_PAYLOAD = 1 << 20
 MAX_DELAY = 30 * 86400.0
 MAX_HEADERS = 8 << 10
@@ -27,10 +27,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class NewRow(NamedTuple):
-    """The values of a row, in the order of an INSERT. `token` is the row's identity: whoever carries the row on
-    submits under it, so that a row that is carried twice is one workload. `headers` is a JSON array of pairs, or empty.
-    `delay` and `expires_after` (seconds; -1: never) count from when the database takes the row, `at` (wall clock
-    seconds; 0: none) is a moment instead of a delay."""
+    """The values of a row, in the order of an INSERT. `token` is the row's identity: the row is submitted under it, so
+    that a row that is carried twice is one workload. `headers` is a JSON array of pairs, or empty. `delay` and
+    `expires_after` (seconds; -1: never) count from the time at which the database takes the row. `at` (wall clock
+    seconds; 0: none) is a time instead of a delay."""
 
     token: str
     function: str
@@ -47,8 +47,8 @@ class NewRow(NamedTuple):
 
 
 def new_row(call: Call, priority: int, now: float) -> NewRow:
-    """The row of a call. Raises InvalidPayload or InvalidRequest for what no queue would take; `now` is wall clock
-    seconds."""
+    """The row of a call. Raises InvalidPayload or InvalidRequest for a call that no queue would take; `now` is wall
+    clock seconds."""
     if len(call.payload) > MAX_PAYLOAD:
         raise InvalidPayload(
             f"{call.function}: the payload has {len(call.payload)} bytes, at most {MAX_PAYLOAD} can be enqueued in a "
@@ -61,14 +61,14 @@ def new_row(call: Call, priority: int, now: float) -> NewRow:
         if "\0" in value:
             raise InvalidRequest(f"{call.function}: its {name} has a NUL: use another one, such as a hash of it")
     if call.on_done:
-        raise InvalidRequest(f"{call.function}: enqueue tells no ends: leave on_done out, or submit to a gateway")
+        raise InvalidRequest(f"{call.function}: enqueue sends no callbacks: leave on_done out, or submit to a gateway")
     if call.dedupe_key.startswith(SUBMISSION_PREFIX):
         raise InvalidRequest(f"dedupe_key may not begin with {SUBMISSION_PREFIX!r}: the platform's own do")
     wait = call.delay if call.at is None else call.at - now
     if wait > MAX_DELAY:
         raise InvalidRequest(
-            f"{call.function}: the delay is {duration_text(min(wait, 1e12))}: at most {duration_text(MAX_DELAY)} is "
-            "taken"
+            f"{call.function}: the delay is {duration_text(min(wait, 1e12))}: expected at most "
+            f"{duration_text(MAX_DELAY)}"
         )
     headers = _encode(call.headers).decode() if call.headers else ""
     if len(headers) > MAX_HEADERS or "\\u0000" in headers:

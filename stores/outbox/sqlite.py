@@ -1,4 +1,4 @@
-"""An outbox in an SQLite file of somebody's own. The file keeps its journal mode and all its settings."""
+"""An outbox in an application's SQLite file. The file keeps its journal mode and all its settings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 from ...model.errors import NotConnected
 from ..sqlite.errors import is_of_a_row
-from .item import OutboxRow, said
+from .item import OutboxRow, reason_text
 from .outbox import OutboxCounts, not_set_aside
 from .sqlite_table import NOW, any_text, create
 from .table import TABLE, quoted
 
-#: Seconds that a write waits for those of the file's other users.
+#: Seconds for which a write waits for writes of the file's other users.
 PATIENCE = 5.0
 _IDS = "(SELECT value FROM json_each(?))"
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class SqliteOutbox:
-    """Implements `Outbox`. Each call is one transaction, in a thread."""
+    """An `Outbox` on SQLite. Each call is one transaction, in a thread."""
 
     def __init__(self, path: Path, table: str = TABLE) -> None:
         self.path = path
@@ -36,10 +36,10 @@ class SqliteOutbox:
         self._one_at_a_time = asyncio.Lock()
 
     async def open(self) -> None:
-        """The first call connects."""
+        """Does nothing: the first call connects."""
 
     async def create(self) -> None:
-        """Makes the table where it is missing, and the file."""
+        """Makes the file and the table if they are missing."""
         await self._call(lambda connection: [connection.execute(each) for each in self._create], make=True)
 
     async def close(self) -> None:
@@ -73,7 +73,7 @@ class SqliteOutbox:
         )
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
-        values = [(said(reason), place) for place, reason in reasons.items()]
+        values = [(reason_text(reason), place) for place, reason in reasons.items()]
         statement = f"UPDATE {self._table} SET reason = ? WHERE place = ?"
 
         def note(connection: sqlite3.Connection) -> dict[int, str]:
@@ -99,14 +99,15 @@ class SqliteOutbox:
     async def aside(self, most: int) -> list[tuple[int, str, str]]:
         statement = f"SELECT place, function, reason FROM {self._table} WHERE reason <> '' ORDER BY place LIMIT ?"
         found = await self._call(lambda connection: _rows(connection, statement, (most,)))
-        return [(place, said(function), said(reason)) for place, function, reason in found]
+        return [(place, reason_text(function), reason_text(reason)) for place, function, reason in found]
 
     async def count(self) -> OutboxCounts:
         statement = f"SELECT coalesce(sum(reason = ''), 0), coalesce(sum(reason <> ''), 0) FROM {self._table}"
         return OutboxCounts(*await self._call(lambda connection: connection.execute(statement).fetchone()))
 
     async def _call(self, fn: Callable[[sqlite3.Connection], T], *, make: bool = False) -> T:
-        """A thread cannot be cancelled: the next call waits for it, whoever gave up on this one."""
+        """Runs a call in a thread. A thread cannot be cancelled, so the next call waits for it even if the caller of
+        this one gave up."""
         return await asyncio.shield(asyncio.create_task(self._turn(fn, make)))
 
     async def _turn(self, fn: Callable[[sqlite3.Connection], T], make: bool) -> T:
@@ -117,7 +118,7 @@ class SqliteOutbox:
         try:
             if self._connection is None:
                 if not make and not self.path.exists():
-                    raise NotConnected(f"{self.name}: there is no such file (yet)")
+                    raise NotConnected(f"{self.name}: the file does not exist (yet)")
                 self._connection = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
             with self._connection as connection:
                 return fn(connection)
@@ -132,7 +133,7 @@ class SqliteOutbox:
 
 
 def _rows(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[Any]:
-    """What a statement finds, also where a text in it is none: see `any_text`."""
+    """The rows that a statement finds, even if a text in them is not valid: see `any_text`."""
     try:
         return connection.execute(statement, values).fetchall()
     except (sqlite3.Error, UnicodeDecodeError) as error:

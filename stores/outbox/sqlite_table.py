@@ -1,4 +1,4 @@
-"""An outbox in SQLite: its table, and how a row gets into it; `?` stands for each value of `NewRow`, in its order.
+"""The table of an outbox in SQLite, and its inserts; `?` stands for each value of `NewRow`, in order.
 
 A file of the queue has one too, which the queue empties by itself (stores/queue/sqlite/collect.py).
 """
@@ -9,12 +9,12 @@ from functools import partial
 
 from .table import COLUMNS, TABLE, quoted
 
-#: This moment, seconds since 1970, by the clock of this host.
+#: The time now, seconds since 1970, by the clock of this host.
 NOW = "(julianday('now') - 2440587.5) * 86400.0"
 
 
 def create(table: str = TABLE) -> list[str]:
-    """Statements that make the table; harmless where it is."""
+    """Statements that make the table; harmless if it exists."""
     return [
         f"""CREATE TABLE IF NOT EXISTS {quoted(table)} (
     place INTEGER PRIMARY KEY AUTOINCREMENT CHECK (place < 4611686018427387904), -- else none would be left for others
@@ -36,13 +36,13 @@ def create(table: str = TABLE) -> list[str]:
     ]
 
 
-#: Has SQLite give any text, with half characters (PEP 383) in the place of bytes that are no UTF-8; as it is it fails a
-#: whole answer for one of them.
+#: A text factory that accepts any text, with half characters (lone surrogates, PEP 383) for bytes that are not UTF-8.
+#: The default one makes a whole answer fail because of one such text.
 any_text = partial(str, encoding="utf-8", errors="surrogateescape")
 
 
 def into_table(table: str) -> str:
-    """Inserts into an outbox."""
+    """The insert into an outbox."""
     return (
         f"INSERT INTO {quoted(table)} ({COLUMNS})"
         " SELECT o, f, p, r, c, t, k, d, h, s, CASE WHEN e >= 0 THEN max(s, n) + e ELSE 0.0 END FROM"

@@ -1,7 +1,7 @@
-"""Admission of items: which cannot be stored, or would not be known again; the same on every engine.
+"""Admission of items: refuses an item that cannot be stored or could not be found again; the same on every engine.
 
-A NUL ends a text for some of what SQLite does, PostgreSQL keeps none, and Redis does: so that what is refused does
-not depend on where a queue rests, no name and no key has one.
+SQLite ends a text at a NUL in some of its functions, PostgreSQL stores none, and Redis stores any. No name and no key
+may have a NUL, so that every engine refuses the same items.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from ...model.errors import InvalidPayload, InvalidRequest
 from .items import HIGHEST, Reschedule
 from .queue import NewItem
 
-#: What a submission's own id is kept as among the dedupe keys. Users' may not begin with it.
+#: Prefix under which a submission's own id is kept among the dedupe keys. Dedupe keys of users may not begin with it.
 SUBMISSION_PREFIX = "submission:"
-#: The latest moment that is a moment: the year 9999.
+#: The latest time that is accepted, seconds since 1970: the end of the year 9999.
 _LATEST = 253_402_300_800.0
+#: A fault of a text, for messages.
+HALF_A_CHARACTER = "half a character (a lone surrogate)"
 #: Bytes of a name or key that every engine can index.
 LONGEST_KEY = 2000
 
 
 def check(items: Sequence[NewItem], max_payload: int) -> None:
-    """Raises InvalidPayload or InvalidRequest for the first item that cannot be stored or found again: its payload,
-    a moment, a name, a key or a header."""
+    """Checks a batch. Raises InvalidPayload or InvalidRequest for the first item that cannot be stored or found again
+    because of its payload, a time, a name, a key or a header."""
     kind = None
     for index, item in enumerate(items):
         if len(item.payload) > max_payload:
@@ -35,7 +37,7 @@ def check(items: Sequence[NewItem], max_payload: int) -> None:
         if item.due or item.expires_at:
             _check_moment(index, item, "due", item.due)
             _check_moment(index, item, "expires_at", item.expires_at)
-        if item.kind is not kind:  # mostly those of a batch are of one
+        if item.kind is not kind:  # most batches have one kind
             kind = item.kind
             _check_text(index, item, "function", kind.function)
             _check_text(index, item, "collection", kind.collection)
@@ -45,11 +47,12 @@ def check(items: Sequence[NewItem], max_payload: int) -> None:
             _check_text(index, item, "key", item.key)
             _check_text(index, item, "dedupe_key", item.dedupe_key)
         if item.headers and not _is_text("".join(itertools.chain.from_iterable(item.headers))):
-            raise _refusal(index, item, "header", "half a character")
+            raise _refusal(index, item, "header", HALF_A_CHARACTER)
 
 
 def check_changes(changes: Sequence[Reschedule]) -> None:
-    """Raises InvalidRequest for a moment that is none, and for a priority that no index takes."""
+    """Checks changes of waiting items. Raises InvalidRequest for a due time that is not a time, and for a priority that
+    no index can hold."""
     for id, due, priority in changes:
         if due is not None and not (math.isfinite(due) and 0 <= due < _LATEST):
             raise InvalidRequest(f"workload {id!r:.40}: due is {due}: expected seconds since 1970")
@@ -68,7 +71,7 @@ def _check_text(index: int, item: NewItem, name: str, text: str) -> None:
     if "\0" in text:
         raise _refusal(index, item, name, "a NUL")
     if not _is_text(text):
-        raise _refusal(index, item, name, "half a character")
+        raise _refusal(index, item, name, HALF_A_CHARACTER)
     if len(text) * 4 > LONGEST_KEY and len(text.encode()) > LONGEST_KEY:
         raise _refusal(index, item, name, f"more than {LONGEST_KEY} bytes")
 
@@ -84,5 +87,8 @@ def _is_text(text: str) -> bool:
 
 
 def _refusal(index: int, item: NewItem, name: str, what: str) -> InvalidRequest:
-    text = f"workload {index} for {item.kind.function!r:.200}: its {name} has {what}: use another, such as a hash of it"
+    text = (
+        f"workload {index} for {item.kind.function!r:.200}: its {name} has {what}: use another {name}, such as a hash "
+        "of it"
+    )
     return InvalidRequest(text)

@@ -1,4 +1,5 @@
-"""Ages of what waits, from the lanes that an engine looked at: collections of a function and priority are one."""
+"""Ages of waiting work, folded from the lanes that an engine looked at: the collections of one function and priority
+count as one."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from .queue import Ageing
 
 
 def folded(lanes: Mapping[int, tuple[str, int, str]], found: Iterable[tuple[int, float, int]]) -> list[Ageing]:
-    """`found`: of each lane its number, for how many seconds its oldest due item has waited, and the highest attempt of
-    a live one. `lanes` says what each number means; unknown ones are left out, and so is what has neither."""
+    """Ages by function and priority; cells with neither a due item nor an attempt are left out.
+
+    found  number of each lane, seconds that its oldest due item has waited, and the highest attempt of a live item
+    lanes  function, priority and collection of each number; lanes that are missing here are left out
+    """
     of: dict[tuple[str, int], tuple[float, int]] = {}
     for lane, waited, attempts in found:
         address = lanes.get(lane)

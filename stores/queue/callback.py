@@ -1,7 +1,7 @@
-"""The callback of a workload: what its function, or its URL, is told once the workload is over.
+"""The callback of a workload: the event that tells a function, or a URL, that the workload is over.
 
-It is made a workload by the transaction that ends the other one, so that it is told at least once, never before the
-end, and through every restart; an engine that cannot do that refuses it.
+The transaction that ends a workload also stores its callback, as a workload of its own. So an end is told at least
+once, never too early, and after any restart. An engine that cannot do this refuses callbacks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class WorkloadEnd(NamedTuple):
 
 
 def event_of(end: WorkloadEnd) -> bytes:
-    """The event. Its id is the same whenever it is told again."""
+    """The event as JSON. A repeated event has the same id."""
     return _encode(
         {
             "id": f"{end.id}:done",
@@ -44,8 +44,9 @@ def event_of(end: WorkloadEnd) -> bytes:
 
 
 def refuse_callbacks(items: Sequence[NewItem], where: str) -> None:
-    """Raises InvalidRequest for items whose ends are to be told, where these cannot be."""
+    """Raises InvalidRequest if an item has a callback, on an engine (`where`) that has none."""
     if any(item.on_done is not None for item in items):
         raise InvalidRequest(
-            f"on_done: {where} tells no ends of workloads: use a queue on SQLite or PostgreSQL, or ask for the result"
+            f"on_done: {where} sends no callbacks of workloads: use a queue on SQLite or PostgreSQL, or ask for the "
+            "result"
         )

@@ -1,4 +1,4 @@
-"""The port for a queue as a whole: how much is in it, and how old that is."""
+"""The port for a queue as a whole: how much is in it, and how old its waiting work is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol
 
 
 class Tally(NamedTuple):
-    """Items counted by state. `taken` is how many items there were when the store was opened and how many were
-    submitted since, `forgotten` how many of them the retention removed; `states` counts the rows by the state's name.
-    What was taken and not forgotten is to be in one state."""
+    """Items counted by state. `taken`: the items that were there when the store was opened, and all that were submitted
+    since. `forgotten`: the ended ones among them that the retention removed. `states`: rows by the state's name. Each
+    item taken and not forgotten has to be in exactly one state."""
 
     taken: int
     forgotten: int
@@ -26,19 +26,20 @@ class Ageing(NamedTuple):
 
 
 class QueueCounts(Protocol):
-    """Numbers for audits, overviews and lag. All are read, none is kept."""
+    """Numbers for audits, overviews and lag. Each is read when asked for; none is stored."""
 
     async def tally(self) -> Tally:
-        """What an audit needs, counted row by row: takes long with many items, but holds up nobody."""
+        """Counts row by row for an audit. Takes long with many items, but delays no other call."""
 
     async def counts(self) -> dict[str, int]:
-        """How many items are in each state, by the state's name."""
+        """Number of items in each state, by the state's name."""
 
     async def due(self, most: int) -> dict[str, int]:
-        """How many items could be leased now, by function, counting at most `most` of one function, priority and
-        collection; functions without any are left out."""
+        """Number of items that could be leased now, by function. Counts at most `most` items of one function, priority
+        and collection; functions without any are left out."""
 
     async def ageing(self) -> list[Ageing]:
-        """The oldest due item and the highest attempt of each function and priority, in no order; those without either
-        are left out. Writes nothing, and looks at two ends of an index for each lane, however much waits. What is out
-        is not due; an item that came back as lost is due as long as the first of its lane then was."""
+        """Returns the oldest due item and the highest attempt of each function and priority, in no order; those with
+        neither are left out. Writes nothing, and reads two ends of an index for each lane, however much waits. A leased
+        item is not due; an item that came back as lost counts as due since the time at which the first of its lane was
+        due then."""

@@ -1,4 +1,4 @@
-"""The engines that the queue may have besides the embedded one: what `queue` in stores.yaml may say."""
+"""Queue engines besides the embedded one: the values of `queue` in stores.yaml."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from .queue import Queue
 
 
 class OpenQueue(Queue, Protocol):
-    """A queue as its owner has it. `quiet_until`: until then, by the monotonic clock, nothing is leased."""
+    """A queue as its owner has it. `quiet_until`: no lease is granted before this time of the monotonic clock."""
 
     quiet_until: float
 
     async def open(self) -> None:
-        """Looks at what it rests on. Raises ConfigError for what cannot be trusted with a queue; a server that cannot
-        be reached now is tried again at each use. Harmless when open."""
+        """Checks the server or file under the queue. Raises ConfigError for one that a queue cannot rest on; a server
+        that cannot be reached now is tried again at each use. Harmless when open."""
 
     async def sweep(self) -> int:
-        """Ends leases that are over, and forgets some of what is past its retention; how many items. Called now and
-        then, and again while it forgets some."""
+        """Ends leases that are over, and removes some of the ended items that are past their retention; returns how
+        many it removed. Called now and then, and again at once while it removes some."""
 
     async def close(self) -> None:
-        """Closes what it has open. Harmless when closed."""
+        """Closes connections and files that it opened. Harmless when closed."""
 
 
-#: Made of its options, StoresConfig, a Clock, `wait`: the lease of a source, seconds, and `fleet`: that of this process
-#: (empty where it has none), beside which a queue of another one is refused.
+#: An engine makes a queue of its options, StoresConfig, a Clock, `wait` (the lease of a source, seconds) and `fleet`
+#: (the fleet of this process; empty: none). A queue that belongs to another fleet is refused.
 QueueEngine = StoreEngine[OpenQueue]
 
 ENGINES = Engines[OpenQueue](

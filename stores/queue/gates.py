@@ -1,4 +1,4 @@
-"""Lanes and kinds that the closed cells of a demand shut."""
+"""Lanes and kinds that must not be leased, because a gate (pause switch) or a missing credit closed their cells."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from ...model.demand import Address, Closed, spared
 from ...model.workload import Kind
 from .kinds import Kinds
 
-#: A function and a collection; None: every one.
+#: A function and a collection; None stands for all.
 LaneAddress = tuple[str | None, str | None]
 
 
 class ShutLanes:
-    """The closed cells of a demand. What an operator drops is leased, unless something closes it that is not less
-    specific: the scheduler answers `dropped`. But of a function that is closed whole no tenant alone is leased."""
+    """The closed cells of a demand. An item that an operator drops is leased all the same, so that the scheduler can
+    answer `dropped`, unless something at least as specific closes it. Exception: of a function that is closed as a
+    whole, a single dropped tenant is not leased."""
 
     def __init__(self, closed: Iterable[Closed]) -> None:
-        self._whole: dict[LaneAddress, int] = {}  # each with the highest rank that is closed
+        self._whole: dict[LaneAddress, int] = {}  # address → the most urgent closed priority
         self._tenants: dict[LaneAddress, dict[str, int]] = {}
         self._dropped: set[Address] = set()
         for each in closed:
@@ -53,7 +54,7 @@ class ShutLanes:
         return not self._spared(mine, function, collection, tenant)
 
     def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
-        """The kinds of a lane whose tenants are closed."""
+        """The kinds of a lane that are closed for their tenants."""
         if not self._tenants:
             return frozenset()
         function, priority, collection = kinds.lanes[lane]
@@ -66,12 +67,12 @@ class ShutLanes:
         return frozenset(number for number in numbers if number is not None)
 
     def _around(self, function: str, priority: int, collection: str) -> list[Address]:
-        """What closes all of the collection."""
+        """Addresses that are closed and that contain the whole collection."""
         whole = self._whole
         return [(*lane, None) for lane in _lanes(function, collection) if whole.get(lane, priority + 1) <= priority]
 
     def _spared(self, around: list[Address], function: str, collection: str, tenant: str | None) -> bool:
-        """Whether that is dropped by what is more specific than all that is closed around it."""
+        """Whether a drop that is more specific than all the closed addresses in `around` covers the collection."""
         if not self._dropped:
             return False
         named: set[Address] = {(*lane, each) for lane in _lanes(function, collection) for each in (None, tenant)}
@@ -79,5 +80,5 @@ class ShutLanes:
 
 
 def _lanes(function: str, collection: str) -> tuple[LaneAddress, ...]:
-    """What lies around a lane: all of its function, itself, and everything."""
+    """The addresses that contain a lane: its function, the lane itself, and everything."""
     return (function, None), (function, collection), (None, None)

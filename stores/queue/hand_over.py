@@ -1,10 +1,11 @@
-"""Hand-over: a submission on a server takes a waiting lease along. The two are one write then, so one trip and one sync
-of the server's disk stand between a lone item and its start, instead of two (SQLite's one writer does so by itself).
+"""Hand-over on a server: a submission claims its items at once for a waiting lease. Submission and claim are one write,
+so a lone item starts after one round trip and one disk sync instead of two. (SQLite's single writer does this by
+itself.)
 
-A lease that waits is a taker. A submission may reserve one that is not looking just now; what it claims for it is
-brought there. For one that looks a submission waits a moment: without that, the item would need a look of its own, in
-which the next submission comes, and so on. Invariants: a taker that is looking is never reserved, so it gets one claim
-at most; what is brought to nobody any more is given back.
+A waiting lease call is a *taker*. A submission may reserve a taker that is not looking for items at that moment, and
+brings it the claim. If a taker is looking, the submission waits a moment: otherwise its item would need a look of its
+own, the next submission would arrive during that look, and so on. Invariants: a taker that looks is never reserved, so
+it gets at most one claim; a claim brought to a taker that has left is given back.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from ..loop_turns import PUSHED, WAITS_AGAIN
 from .gates import ShutLanes
 from .queue import NewItem
 
-#: Items of a submission that takes a lease along: more are work for a claim of their own, and their submitters wait.
+#: Most items of a submission that claims for a taker. More items are claimed separately: their submitters wait anyway.
 MOST = 64
 
 
 class Taker:
-    """One lease of so many seconds that waits. `open`: it may be reserved. `looking`: done when the look is over that
-    is under way, or due. `gates`: what its demand has closed."""
+    """One waiting lease call of so many seconds. `open`: it may be reserved. `looking`: a future that is done when the
+    look under way, or about to start, is over. `gates`: the closed cells of its demand."""
 
     __slots__ = ("coming", "demand", "gates", "looking", "open", "seconds")
 
@@ -39,20 +40,20 @@ class Taker:
         self.looking: asyncio.Future[None] | None = None
 
     def looks(self) -> None:
-        """Notes that a claim looks by itself now, or before anything else."""
+        """Notes that this lease call is looking by itself, or is about to."""
         self.open = False
         if self.looking is None:
             self.looking = asyncio.get_running_loop().create_future()
 
     def looked(self, *, found: bool) -> None:
-        """Notes that it did, and waits on where it found nothing."""
+        """Notes that the look is over; the call goes on waiting if it found nothing."""
         self.open = not found
         if self.looking is not None:
             self.looking.set_result(None)
             self.looking = None
 
     def fits(self, kinds: Collection[Kind], count: int) -> bool:
-        """Whether it wants all of so many items of these kinds."""
+        """Whether the demand covers all of so many items of these kinds."""
         demand = self.demand
         return (
             self.coming is None
@@ -62,12 +63,13 @@ class Taker:
         )
 
     def bring(self, leased: Leased | None) -> None:
-        """Ends the reservation: with a claim, or with none."""
+        """Ends the reservation, with a claim or with None."""
         assert self.coming is not None
         self.coming.set_result(leased)
 
     async def brought(self) -> Leased | None:
-        """What a submission that reserved it brings; None where none did, or it brings nothing."""
+        """Returns the claim of the submission that reserved this taker; None if none reserved it, or if that one has no
+        claim for it."""
         if self.coming is None:
             return None
         leased = await asyncio.shield(self.coming)
@@ -77,27 +79,29 @@ class Taker:
 
 
 class Takers:
-    """The leases of one process that wait. `nobody` gets what was brought for one that was given up."""
+    """The waiting lease calls of one process. `nobody` receives a claim that was brought to a call that was given
+    up."""
 
     def __init__(self, nobody: Callable[[asyncio.Future[Leased | None]], None]) -> None:
         self._takers: list[Taker] = []
         self._nobody = nobody
-        self._brought = False  # and no submission came since
+        self._brought = False  # the last submission brought a claim, and no other one came since
 
     def bring(self, taker: Taker, leased: Leased | None) -> None:
-        """Ends its reservation."""
+        """Ends a taker's reservation, with a claim or with None."""
         taker.bring(leased)
         self._brought = leased is not None
 
     @staticmethod
     async def pushed() -> None:
-        """Lets who was brought something push it, before whoever submitted it is told."""
+        """Gives takers that were brought a claim a few turns of the event loop to push it, before the submitter gets
+        its answer."""
         for _ in range(PUSHED):
             await asyncio.sleep(0)
 
     async def ready(self, items: Sequence[NewItem]) -> None:
-        """Lets those wait again, before a submission of these is made, who were brought something by the last one, or
-        who look just now."""
+        """Waits, before these items are submitted, until takers wait again that were brought the last claim or are
+        looking."""
         kinds = _kinds(items)
         if not kinds:
             return
@@ -116,23 +120,23 @@ class Takers:
             await asyncio.sleep(0)
 
     def add(self, taker: Taker) -> None:
-        """Adds a claim that waits."""
+        """Adds a lease call that waits."""
         self._takers.append(taker)
 
     def remove(self, taker: Taker) -> None:
-        """Removes a claim that waits no more."""
+        """Removes a lease call that waits no more."""
         self._takers.remove(taker)
         if taker.coming is not None:
             taker.coming.add_done_callback(self._nobody)
 
     def close(self) -> None:
-        """Something else is due: whoever waits is to look first."""
+        """Makes every taker look for itself first, because something else became due."""
         for taker in self._takers:
             taker.looks()
 
     def reserve(self, items: Sequence[NewItem]) -> Taker | None:
-        """One that wants all of these items, which are all due; None: there is none. Whoever
-        reserved it brings something, or nothing."""
+        """Reserves a taker whose demand covers all of these items, if all are due now; None if there is none. The
+        caller must end the reservation with `bring`."""
         kinds = _kinds(items) if self._takers else ()
         for taker in self._takers if kinds else ():
             if taker.open and taker.fits(kinds, len(items)):
@@ -143,7 +147,8 @@ class Takers:
 
 
 def _kinds(items: Sequence[NewItem]) -> Collection[Kind]:
-    """The kinds of items that may be taken along; none: they are too many, or something else comes first."""
+    """Kinds of items that may be claimed with their submission; empty if there are too many, or if one has a due time
+    or a key."""
     if len(items) > MOST or any(item.due or item.key for item in items):
         return ()
     return {item.kind for item in items}

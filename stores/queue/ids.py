@@ -1,18 +1,19 @@
-"""The ids of queued workloads, the same on every engine: they rise, tell when they were made, and need no server."""
+"""Ids of queued workloads, the same on every engine: they rise, contain their time, and need no server."""
 
 from __future__ import annotations
 
 import random
 
 _EPOCH_2020_MS = 1_577_836_800_000
-#: The latest milliseconds that an id tells; later ones go on by count. Behind them is room for as many ids as two years
-#: have, so that a clock that was beyond them for a moment leaves enough.
+#: The latest milliseconds that an id can contain; later ids only count up. Above them is room for the ids of two years,
+#: so that enough are left after a clock was beyond them for a moment.
 _LATEST_MS = (1 << 41) - (1 << 36)
 
 
 class Ids:
-    """63-bit ids that rise: 41 bits of milliseconds since 2020, 22 bits that start at random within each. Ids of
-    several writers never meet but by a one in two million chance within a millisecond, and then the table refuses."""
+    """63-bit ids that rise: 41 bits of milliseconds since 2020, and 22 bits that start at random in each millisecond.
+    Ids of two writers collide only within one millisecond, with a chance of one in two million, and then the table
+    refuses the second one."""
 
     def __init__(self, last: int) -> None:
         self.last = last
@@ -30,7 +31,7 @@ def id_text(number: int) -> str:
 
 
 def id_number(text: str) -> int:
-    """The inverse; -1 for text that is no id of this store."""
+    """The number of an id in text; -1 for text that is no id of this store."""
     if len(text) != 16 or not (text.isascii() and text.isalnum()):
         return -1
     try:
@@ -41,7 +42,7 @@ def id_number(text: str) -> int:
 
 
 def created_at(number: int) -> float:
-    """When an item was submitted, wall clock seconds: its id says so."""
+    """Time at which an item was submitted, in wall clock seconds, read from its id."""
     return ((number >> 22) + _EPOCH_2020_MS) / 1000
 
 

@@ -1,4 +1,4 @@
-"""The port for what comes into a queue: new workloads."""
+"""The port for submissions to a queue."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...model.workload import Headers, Kind
 
 
 class Callback(NamedTuple):
-    """The workload that is made once something is over: its kind, and the bytes around the event (`callback.py` here,
-    and that of jobs' rules) which make a payload of it."""
+    """The workload that is stored once something is over: its kind, and the bytes before and after the event that make
+    its payload (`callback.py` here, `jobs/rules/callback.py` for jobs)."""
 
     kind: Kind
     prefix: bytes = b""
@@ -21,7 +21,7 @@ class Callback(NamedTuple):
 @dataclass(slots=True)
 class NewItem:
     """A workload to be stored. `due` 0 means now; `expires_at` 0 means never; an empty dedupe_key or key means none.
-    `on_done`: what its end is told to; one that is a duplicate tells nothing."""
+    `on_done`: the callback of its end; a duplicate has none."""
 
     kind: Kind
     payload: bytes
@@ -34,7 +34,7 @@ class NewItem:
 
 
 class Submitted(NamedTuple):
-    """The id a new item got, or that of the first one with its dedupe key."""
+    """The id of a new item, or of the first item with the same dedupe key."""
 
     id: str
     duplicate: bool

@@ -1,6 +1,6 @@
 """Lanes and kinds by number, as an engine's memory has them.
 
-A *lane* here is one ⟨function, priority, collection⟩: what a lease visits. A kind is a lane and a tenant.
+A *lane* here is one ⟨function, priority, collection⟩: the unit that a lease visits. A *kind* is a lane and a tenant.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...model.workload import Kind
 
 
 class Kinds:
-    """Numbers of lanes and kinds; they are only ever added, and mean the same for ever."""
+    """Numbers of lanes and kinds. Numbers are only ever added, and never change their meaning."""
 
     def __init__(self) -> None:
         self.lanes: dict[int, tuple[str, int, str]] = {}  # lane → function, priority, collection
@@ -23,10 +23,10 @@ class Kinds:
         self.numbers: dict[Kind, int] = {}
         self.lane_numbers: dict[tuple[str, int, str], int] = {}
         self.sizes: Counter[int] = Counter()  # lane → its kinds
-        self._written: dict[int, tuple[str, int, str]] = {}  # lane → its address where it rests
+        self._written: dict[int, tuple[str, int, str]] = {}  # lane → its address as stored
 
     def learn_lane(self, lane: int, address: tuple[str, int, str]) -> None:
-        """A lane has this number. One of a priority beyond those that there are is of the lowest."""
+        """Notes a lane's number. A priority lower than the lowest known one counts as the lowest."""
         function, rank, collection = self._written[lane] = address
         self.lanes[lane] = here = function, min(rank, LOWEST_RANK), collection
         self.cells[lane] = Cell(function, here[1])
@@ -34,7 +34,7 @@ class Kinds:
         self.lane_numbers.setdefault(here, lane)
 
     def learn(self, number: int, lane: int, tenant: str) -> None:
-        """A kind of a known lane has this number."""
+        """Notes the number of a kind of a known lane."""
         self.kinds[number] = kind = Kind(*self.lanes[lane], tenant)
         self.lane_of[number] = lane
         self.numbers[Kind(*self._written[lane], tenant)] = number
@@ -42,7 +42,8 @@ class Kinds:
         self.sizes[lane] += 1
 
     def forget_above(self, kind: int, lane: int) -> None:
-        """Numbers above these were given out by what was undone. They are the last ones that were learnt."""
+        """Forgets all higher numbers: a transaction that was rolled back gave them out. They are the last ones
+        learnt."""
         while self.kinds and (last := next(reversed(self.kinds))) > kind:
             here, its_lane = self.kinds.pop(last), self.lane_of.pop(last)
             self.sizes[its_lane] -= 1

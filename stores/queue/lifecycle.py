@@ -10,13 +10,14 @@
     CANCELLED           none                                               NEW, RETRIABLE_FAILURE, any leased state
     DROPPED, EXPIRED    none                                               any leased state
 
-What is placed on a worker is in no state of its own: one lease covers the way to the worker and the run there, so that
-neither its hand-over nor its start is a write. Number 3 was meant for it, and is in no store.
-A leased state whose trigger passes is leased again (its holder died): that is a move to ENQUEUED with a higher fence.
+An item placed on a worker has no state of its own: one lease covers its way to the worker and its run there, so that
+neither the hand-over nor the start is a write. Number 3 was meant for it, and is in no store.
+When the trigger of a leased item passes, its holder died and the item is leased again: it moves to ENQUEUED with a
+higher fence.
 
-Each engine says the next trigger as `Status.due`, and the model of the conformance suite holds it to this table. How it
-is kept is the engine's: a claim's items share the end of its lease, and an item that waits for an older one of its key
-is in no index of what is due, though its due time stands.
+Each engine reports the next trigger as `Status.due`, and the conformance suite checks it against this table. Engines
+store it in their own ways: a claim's items share the end of its lease, and an item that waits for an older one of its
+key is in no index of due items, though its due time stands.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def may_move(before: State, after: State) -> bool:
 
 
 def next_trigger(state: State, due: float, lease_end: float) -> float | None:
-    """When somebody must look at an item in this state again: at its due time, at its lease's end, or never (None)."""
+    """Time at which somebody must look at an item in this state again: its due time, its lease's end, or never
+    (None)."""
     if state in WAITING:
         return due
     if state in LEASED:

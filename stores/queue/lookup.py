@@ -1,4 +1,4 @@
-"""The port for single workloads of a queue: how each is, which ones fit, and that some are not wanted any more."""
+"""The port for lookups in a queue: status, search, history of attempts, and cancellation of single workloads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...model.workload import Headers, Kind
 
 @dataclass(slots=True)
 class Status:
-    """One item, as the store knows it. `due`: its next trigger (lifecycle.py), 0: it has ended; `ended_at` 0: it has
-    not."""
+    """The status of one item in the store. `due`: its next trigger (lifecycle.py), 0: it has ended; `ended_at` 0: it
+    has not ended."""
 
     id: str
     state: State
@@ -31,8 +31,9 @@ class Status:
 
 @dataclass(slots=True)
 class Page:
-    """The items that a search found, and where it goes on: `after` is the id of the last one that was looked at; empty:
-    nothing is left. A page may hold fewer than its limit, or none, and not be the last one: a look is bounded too."""
+    """One page of a search. `after`: the id of the last item looked at, where the next page goes on; empty: nothing is
+    left. A page may hold fewer items than its limit, or none, without being the last one, because each look is
+    bounded."""
 
     statuses: list[Status]
     after: str = ""
@@ -42,17 +43,20 @@ class QueueLookup(Protocol):
     """Workloads by their ids, and searches for them."""
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
-        """What is known of each id; None for unknown or forgotten ones."""
+        """Returns the status of each id; None for unknown or forgotten ones."""
 
     async def find(self, search: Search) -> Page:
-        """A page of the workloads that fit, the newest first. Writes nothing, holds up nobody, and looks at a bounded
-        number of rows along an index; an engine without one (Redis) looks at all of them, in bounded steps."""
+        """Returns a page of the workloads that match, the newest first. Writes nothing, delays no other call, and reads
+        a bounded number of rows along an index. An engine without such an index (Redis) scans all workloads, in bounded
+        steps."""
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
-        """How the attempts went after which each item came back, the last ones; those without any are left out."""
+        """Returns the last attempts after which each item came back, and how each ended; items without any are left
+        out."""
 
     async def headers(self, ids: Sequence[str]) -> dict[str, Headers]:
-        """The headers of the live items of these that have any."""
+        """Returns the headers of those items that are live and have some."""
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
-        """Of each id: `cancelled` (had not started), `requested` (a lease holder will be told), `ended`, `unknown`."""
+        """Cancels items. Answers each id: `cancelled` (had not started), `requested` (the lease holder will be told),
+        `ended` or `unknown`."""

@@ -1,7 +1,7 @@
-"""The poller of a queue: it looks by the rule of `pace.py`, and all pollers of a queue are counted.
+"""The poller of a queue: looks for due items at the pace of `pace.py`, and counts the pollers of the queue.
 
-Each tells the store about every half minute that it is there, and asks every few seconds how many told so lately. A
-dead one leaves the count within SEEN seconds, one that is closed at once.
+Each poller tells the store about every half minute that it is there, and asks every few seconds how many did so
+recently. A dead poller leaves the count within SEEN seconds, a closed one at once.
 """
 
 from __future__ import annotations
@@ -20,27 +20,26 @@ from ...model.demand import Demand
 from ...model.errors import TailraceError
 from .pace import EmptyLooks, PollPace
 
-#: Seconds between looks of all pollers together, unless configured: half of it is the usual wait without a hint.
+#: Seconds between looks of all pollers together, unless configured. The mean wait without a hint is half of it.
 INTERVAL = 1.0
-#: Seconds between two words of a poller, and two looks at how many there are; after SEEN without one it is dead.
+#: Seconds between two signs of life of a poller, and between two counts. After SEEN without a sign it counts as dead.
 TELL, COUNT, SEEN = 30.0, 5.0, 75.0
-#: Part of a process's own interval between looks after which it looks also at what others may have changed.
+#: Share of a process's own interval after which a look also covers changes that other processes may have made.
 OFTEN = 0.8
-#: Seconds at least between two looks of one waiter.
+#: Shortest time between two looks of one waiter, seconds.
 LEAST = 0.001
 
 _LOG = logging.getLogger("tailrace.stores")
 
 
 class LookResult(NamedTuple):
-    """The claim that a look made, and for how many seconds nothing more may be due in its demand, as far as is
-    known."""
+    """A claim that a look made, and the seconds for which nothing more can be due in its demand, as far as is known."""
 
     leased: Leased
     pause: float
 
 
-#: What a look finds; a number: nothing, and in so many seconds something may be due.
+#: The result of a look; a number means that nothing was due, and something may be due in so many seconds.
 Found = Leased | LookResult | float
 
 
@@ -48,18 +47,18 @@ class Pollers(Protocol):
     """The pollers of a queue, as its store knows them."""
 
     async def count(self, me: str, *, here: bool) -> int:
-        """How many pollers told within SEEN seconds that they are there; `here`: and so does this one."""
+        """Returns how many pollers gave a sign of life within SEEN seconds; with `here` this call is one."""
 
     async def leave(self, me: str) -> None:
-        """Tells the others that this one is not there any more."""
+        """Removes this poller from the count."""
 
 
 async def nothing() -> None:
-    """Nobody brings anything."""
+    """Brings no claim: the default of `brought`."""
 
 
 class Poller:
-    """The waiting of every lease of one process. `pollers` is None where nobody else can poll.
+    """The wait of every lease call of one process. `pollers` is None where no other process can poll.
 
     interval   seconds between looks of all pollers together
     """
@@ -74,7 +73,7 @@ class Poller:
         self._me = secrets.token_hex(8)
         self._counting: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._rested = -math.inf  # until then the store is left alone
+        self._rested = -math.inf  # the store is left alone until then
         self.waiting = 0  # leases that wait now
 
     @property
@@ -83,7 +82,8 @@ class Poller:
         return self._pace.own
 
     def may_look_at_others(self, looked: float, now: float) -> bool:
-        """Whether it is time to look also at what others may have changed, which was looked at then (monotonic)."""
+        """Whether it is time to look again at changes of other processes, if the last such look was at `looked`
+        (monotonic)."""
         return abs(now - looked) >= OFTEN * self._pace.own
 
     async def find(
@@ -93,9 +93,9 @@ class Poller:
         look: Callable[[], Awaitable[Found]],
         brought: Callable[[], Awaitable[Leased | None]] = nothing,
     ) -> Leased | None:
-        """What `look` claims within `wait` seconds, or what is `brought` without a look. `look` answers with seconds
-        until something may be due, as far as is known, when there is nothing. A `wait` of 0 looks at once, which is no
-        polling."""
+        """Returns the claim of the first `look` within `wait` seconds that makes one, or a claim that is `brought`
+        without a look. A `look` that finds nothing returns the seconds until something may be due, as far as is known.
+        With a `wait` of 0 it looks once, at once, which is no polling."""
         if wait > 0 and self._pollers is not None and (self._counting is None or self._counting.done()):
             self._counting = asyncio.create_task(self._keep_count(self._pollers), name="queue-pollers")
         loop = asyncio.get_running_loop()
@@ -132,17 +132,17 @@ class Poller:
                 self.waiting -= 1
 
     def wake(self) -> None:
-        """Something that this process did may make something due."""
+        """Makes all waiting leases look at once: this process did something that may have made items due."""
         self._looks.changed()
         self.nudge()
 
     def nudge(self) -> None:
-        """Somebody was brought something; the others go on waiting."""
+        """Wakes the waiting leases to see whether one was brought a claim; the others go on waiting."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     def hinted(self) -> None:
-        """Another process says so, to all."""
+        """Follows a hint of another process, which all pollers get: looks after a pause that spreads them."""
         if self._pace.pollers == 1:
             self.wake()
             return
@@ -150,7 +150,7 @@ class Poller:
         self.nudge()
 
     async def close(self) -> None:
-        """Leaves the count. Harmless when closed."""
+        """Leaves the count of pollers. Harmless when closed."""
         if self._counting is None:
             return
         await cancel(self._counting)
@@ -159,7 +159,7 @@ class Poller:
             try:
                 await self._pollers.leave(self._me)
             except TailraceError as error:
-                _LOG.info("%s; this poller is counted for %.0f s more", error, SEEN)
+                _LOG.info("%s; the store counts this poller for %.0f s more", error, SEEN)
 
     async def _keep_count(self, pollers: Pollers) -> None:
         loop = asyncio.get_running_loop()
@@ -170,5 +170,5 @@ class Poller:
                 self._pace.pollers = max(1, await pollers.count(self._me, here=here))
                 told = loop.time() if here else told
             except TailraceError:
-                told = -math.inf  # the count stands until the store answers again
+                told = -math.inf  # the last count holds until the store answers again
             await asyncio.sleep(COUNT * (0.75 + 0.5 * self._random()))

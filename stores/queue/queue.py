@@ -1,6 +1,7 @@
 """The queue's protocol: a distributed priority queue in the manner of FOQS (Meta) and ATF's task store (Dropbox).
 
-Times are wall clock seconds of the store's own clock unless said otherwise. Every method is durable when it returns.
+Times are wall clock seconds of the store's own clock unless said otherwise. The effects of a method are durable when it
+returns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ REASON, PROGRESS = 4096, 1024
 
 
 class Queue(QueueIntake, QueueLeases, QueueLookup, QueueItems, QueueCounts, Protocol):
-    """A queue as an engine keeps it: all five ports. A part that needs one of them takes that one."""
+    """A queue as an engine provides it: all five ports. Parts that need one port take only that one."""
 
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Bounds of a search: THE rule of how far one look of it goes, the same on every engine.
+"""Bounds of a search: THE rule of how far one page of it goes, the same on every engine.
 
-There is no index of ended workloads by function or tenant: it would cost every submission and every end a write, for
-what people ask now and then. Ids rise with time, so a look goes along them, newest first, and a page ends where its
-limit or the bound of a look is met.
+There is no index of ended workloads by function or tenant: it would cost a write for every submission and every end,
+for a rare question. Ids rise with time, so a search goes along them, newest first, and a page ends at its limit or at
+the bound of rows.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from ...model.search import MOST_FOUND, Search
 from ...model.workload import Kind
 from .ids import first_id, id_number
 
-#: Rows that one look reads at most, so that it ends soon.
+#: Most rows that one page reads, so that it ends soon.
 LOOK = 20_000
 LAST_ID = (1 << 63) - 1
 
 
 class IdSpan(NamedTuple):
-    """Ids from `lowest` on and below `before`."""
+    """A range of ids: from `lowest` on, and below `before`."""
 
     lowest: int
     before: int
 
 
 def span(search: Search) -> IdSpan:
-    """Which ids the next page looks at. Raises InvalidRequest for what cannot be looked for."""
+    """The ids that the next page looks at. Raises InvalidRequest for a search that is not valid."""
     if not 1 <= search.limit <= MOST_FOUND:
         raise InvalidRequest(f"a page of {search.limit} workloads: expected 1 to {MOST_FOUND}")
     if not (0 <= search.since < 1e11 and 0 <= search.until < 1e11):
-        raise InvalidRequest("since and until: expected wall clock seconds since 1970")
+        raise InvalidRequest("since, until: expected wall clock seconds since 1970")
     before = first_id(int(search.until * 1000)) if search.until else LAST_ID
     if search.after:
         after = id_number(search.after)
         if after < 0:
-            raise InvalidRequest(f"after is {search.after!r:.40}: expected where the page before ended")
+            raise InvalidRequest(f"after is {search.after!r:.40}: expected the id at which the page before ended")
         before = min(before, after)
     return IdSpan(first_id(int(search.since * 1000)) if search.since else 0, min(before, LAST_ID))
 
 
 def kinds_of(search: Search, kinds: Mapping[int, Kind]) -> list[int] | None:
-    """The numbers of the kinds that fit; None: all of them."""
+    """The numbers of the kinds that match; None: all of them."""
     if not search.function and not search.tenant:
         return None
     return [

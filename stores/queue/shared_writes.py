@@ -1,6 +1,5 @@
-"""Shared writes (group commit): what comes at about the same time shares one write of a server. What waits while one is
-written, as far as the bounds of a write go. A commit costs one wait for the disk, however much is in it.
-"""
+"""Group commit: parts that come at about the same time share one write of a server. Parts that arrive during a write
+wait for the next one, up to the bounds of a write. A commit costs one wait for the disk, however much is in it."""
 
 from __future__ import annotations
 
@@ -16,17 +15,20 @@ Answer = TypeVar("Answer")
 
 
 class Load(NamedTuple):
-    """Of one part, or of a write at most."""
+    """The size of one part, or the bound of one write."""
 
     items: int
     size: int = 0  # bytes
 
 
 class SharedWrites(Generic[Part, Answer]):
-    """Writes that share. `write` takes the parts of a group, in the order in which they came, keeps all of them or
-    none, and answers each. When it raises what says that one of them cannot be written, each has a write to itself, so
-    that this one fails alone; what else it raises, each of them is told. `load` says how much a part is; one that is
-    more than `most` by itself has a write to itself. `run` carries work through, whoever waits for it."""
+    """Writes that several callers share.
+
+    write  writes the parts of a group in the order in which they came, all or none, and answers each. If its error says
+           that one part cannot be written, each part is written alone, so that only this one fails; others go to all
+    load   the size of a part; a part larger than `most` has a write of its own
+    run    starts a task that goes on even if its caller leaves
+    """
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class SharedWrites(Generic[Part, Answer]):
         self._waiting: deque[tuple[Part, Load, asyncio.Future[Answer]]] = deque()
 
     async def add(self, part: Part) -> Answer:
-        """Has it written, with others; its answer."""
+        """Has a part written together with others, and returns its answer."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((part, self._load(part), future))
         if self._running is None or self._running.done():
@@ -64,7 +66,7 @@ class SharedWrites(Generic[Part, Answer]):
                 _tell(futures, answers)
 
     async def _apart(self, parts: Sequence[Part], futures: Sequence[asyncio.Future[Answer]]) -> None:
-        """One after the other, in their order."""
+        """Writes each part alone, in their order."""
         for part, future in zip(parts, futures, strict=True):
             try:
                 answers = await self._write([part])
@@ -89,7 +91,7 @@ class SharedWrites(Generic[Part, Answer]):
 
 def _tell(futures: Sequence[asyncio.Future[Answer]], answers: Sequence[Answer]) -> None:
     for future, answer in zip(futures, answers, strict=True):
-        if not future.done():  # who waited may have left
+        if not future.done():  # the caller may have left
             future.set_result(answer)
 
 

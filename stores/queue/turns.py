@@ -1,6 +1,5 @@
-"""Turns of lanes where a lease may take only so much: priorities first, a small share kept for the lower ones, and fair
-turns between the lanes of one priority. Pure.
-"""
+"""Turns of lanes in a lease that may take only a limited number of items: priorities first, a small share kept for the
+lower ones, and fair turns between the lanes of one priority. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 
 class ReadyLane(NamedTuple):
-    """A lane that has something due: its number, its priority's rank and how many items of it may be taken."""
+    """A lane that has due items: its number, the rank of its priority, and how many of its items may be taken."""
 
     lane: int
     priority: int
@@ -18,11 +17,11 @@ class ReadyLane(NamedTuple):
 
 
 def turns(ready: Sequence[ReadyLane], total: int, low_share: float, turn: int) -> list[ReadyLane]:
-    """In which order lanes are visited and how many items each visit may take at most.
+    """The order in which lanes are visited, and how many items each visit may take at most.
 
-    Higher priorities come first but leave `low_share` of the total to the lower ones together; where that is less than
-    one item, one of so many calls leaves it. Within a priority the lanes take turns, beginning at another one with
-    every call (`turn` rises by one). The limits together do not exceed the total.
+    Higher priorities come first but leave `low_share` of the total to the lower ones together; if that is less than one
+    item, only every n-th call leaves one. Lanes of one priority take turns, and each call starts at another lane
+    (`turn` rises by one). The limits together do not exceed the total.
     """
     plan: list[ReadyLane] = []
     left = total
@@ -43,8 +42,8 @@ def turns(ready: Sequence[ReadyLane], total: int, low_share: float, turn: int) -
 
 
 def limits_in_turn(ready: Sequence[ReadyLane], total: int, low_share: float, turn: int) -> dict[int, int]:
-    """The same as how many items each lane may give, in the order of its first visit. Lanes for which nothing was left
-    come last, with none: a server gives them what the others did not have."""
+    """The plan of `turns` as the number of items that each lane may give, in the order of its first visit. Lanes for
+    which nothing was left come last, with 0: a server lets them have items that the others lacked."""
     limits: dict[int, int] = {}
     for each in turns(ready, total, low_share, turn):
         limits[each.lane] = limits.get(each.lane, 0) + each.limit
@@ -54,7 +53,8 @@ def limits_in_turn(ready: Sequence[ReadyLane], total: int, low_share: float, tur
 
 
 def _shares(limits: Sequence[int], budget: int) -> list[int]:
-    """Chunks in turn, as far as the budget goes; then what some did not want goes to those that want more."""
+    """Gives each limit an equal chunk of the budget, in order, until it is used up; then spreads what is left over the
+    limits that allow more."""
     chunk = -(-budget // len(limits))
     takes: list[int] = []
     for limit in limits:

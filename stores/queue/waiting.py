@@ -1,4 +1,4 @@
-"""Leases that wait on a server: when they look is the poller's to say; a look is carried through, whoever leaves."""
+"""Leases that wait on a server: the poller decides when they look, and a look is finished even if its caller leaves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class WaitingClaims:
-    """Claims that wait on a server. `settle` gives back what was claimed for nobody."""
+    """Lease calls that wait on a server. `settle` gives back claims whose caller has left."""
 
     def __init__(self, settle: SettleItems, poller: Poller) -> None:
         self._settle = settle
@@ -31,25 +31,25 @@ class WaitingClaims:
         self.takers = Takers(self._hand_back)
 
     def run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Carries work through, whoever waits for it."""
+        """Starts a task that goes on even if its caller leaves."""
         task = asyncio.create_task(work, name="queue-on-a-server")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
 
     async def close(self) -> None:
-        """Waits for what runs, and polls no more."""
+        """Waits for running tasks, and stops polling."""
         while self._running:
             await asyncio.wait(self._running)
         await self.poller.close()
 
     def wake(self) -> None:
-        """Something that this process did may make something due."""
+        """Makes all waiting leases look at once: this process did something that may have made items due."""
         self.takers.close()
         self.poller.wake()
 
     def bring(self, taker: Taker, leased: Leased | None) -> None:
-        """Ends the reservation of one that waits."""
+        """Ends the reservation of a waiting lease, with a claim or with None."""
         self.takers.bring(taker, leased)
         self.poller.nudge()
 
@@ -61,9 +61,9 @@ class WaitingClaims:
         wait: float,
         quiet: Callable[[], float],
     ) -> Leased | None:
-        """Looks until a look claims something of the demand, or a submission brings something, for `wait` seconds. A
-        look that claims nothing answers how many seconds later something may be due. `quiet`: for how many seconds
-        nothing is to be claimed."""
+        """Looks, for up to `wait` seconds, until a look claims items of the demand or a submission brings a claim. A
+        look that claims nothing returns the seconds until something may be due. `quiet` returns the seconds for which
+        no claim may be made."""
         taker = Taker(demand, seconds)
 
         async def once() -> Found:
@@ -103,8 +103,12 @@ class WaitingClaims:
             self.run(self.give_back(found))
 
     async def give_back(self, leased: Leased) -> None:
-        """Nobody gets this claim."""
+        """Gives back a claim whose caller has left."""
         try:
             await self._settle(leased.fence, [], [Settle(id, leased.fence, State.NEW) for id in leased.ids])
         except Unavailable as error:
-            _LOG.warning("%s; what was claimed for nobody waits for its lease to end", error)
+            _LOG.warning(
+                "%s; %d items were claimed for a caller that left: they wait for their lease to end",
+                error,
+                len(leased.ids),
+            )

@@ -1,1 +1,1 @@
-"""The ground of every store on SQLite: one file, its one writer, its errors, its copies."""
+"""The base of every store on SQLite: a file, its single writer, its errors and its backups."""

@@ -1,4 +1,4 @@
-"""The answers of an SQLite file's writer: in which order those who wait for a commit hear of it."""
+"""Answers of an SQLite file's writer, and the order in which the callers that wait for a commit get them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 from ..loop_turns import PUSHED
 
-Job = Callable[[sqlite3.Connection], Any]
+WriteFunction = Callable[[sqlite3.Connection], Any]
 
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """One write and the future that waits for it, since `told`. `deadline` is monotonic, as all times; None: not a
-    standing write. A standing one was `asked` before, and is to be at `look`."""
+    """One write, and the future that waits for it since `told`. Times are monotonic seconds. `deadline`: until when a
+    standing write waits; None: it is no standing write. `look`: when a standing write is to be asked again; `asked`: it
+    was asked before."""
 
-    fn: Job
+    fn: WriteFunction
     future: asyncio.Future[Any]
     deadline: float | None
     committed: Callable[[Any], None] | None
@@ -27,15 +28,15 @@ class Write:
     asked: bool = False
 
 
-#: The value of a write that was given up before its turn.
+#: The value of a write whose caller gave up before its turn.
 SKIPPED = object()
-#: A write, its value, and what it failed with.
+#: A write, its value, and its error.
 Answer = tuple[Write, Any, Exception | None]
 
 
 def resolve(answers: list[Answer]) -> None:
-    """Resolves answers: those of standing writes first, since what was leased is on its way to its function; a
-    submitter, who only hears that its item is safe, is told when that way had its turns."""
+    """Resolves answers. Standing writes come first, because a leased item goes on to its function. A submitter only
+    learns that its item is safe, so it is told a few turns of the event loop later."""
     for write, value, error in answers:
         if write.committed is not None and error is None and value is not SKIPPED:
             write.committed(value)

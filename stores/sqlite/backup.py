@@ -1,9 +1,9 @@
-"""Copies of several SQLite files as they were at one moment, taken beside the process that writes them.
+"""Copies of several SQLite files as of one moment, taken beside the process that writes them.
 
-What moves between two files (an item that is parked) is durable where it goes before it leaves where it was, so copies
-that were taken one after the other may lack it in both. So all writers are held, with SQLite's own locks; a read
-transaction is opened on each file; the writers go on; and the copies are made from what those transactions see. Writers
-are held for milliseconds, however large the files are.
+An item that moves from one file to another (for example when it is parked) is durable in the second file before it
+leaves the first. So copies taken one after the other may lack it in both. Therefore all writers are blocked with
+SQLite's own locks, a read transaction is opened on each file, the writers go on, and the copies are made from these
+transactions. Writers are blocked for milliseconds, however large the files are.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 
 from .errors import explained
 
-#: Seconds for which a writer that is in the middle of something is waited for.
+#: Seconds to wait for a writer that has a transaction open.
 PATIENCE = 30.0
-#: Pages that are copied between two words of how far it is: 4 MiB.
+#: Pages that are copied between two reports of progress: 4 MiB.
 STEP = 1024
 
 
 @contextlib.contextmanager
 def snapshots(files: Sequence[Path]) -> Iterator[dict[Path, sqlite3.Connection]]:
-    """A connection to each file that sees it as it was at one moment, the same for all. Raises what a SqliteFile
-    does."""
+    """Yields a connection to each file that sees it as of one moment, the same for all files. Raises the errors of a
+    SqliteFile."""
     with contextlib.ExitStack() as stack:
         seen = {file: stack.enter_context(_connected(file)) for file in files}
         with contextlib.ExitStack() as held:
@@ -42,8 +42,9 @@ def snapshots(files: Sequence[Path]) -> Iterator[dict[Path, sqlite3.Connection]]
 
 
 def copy(reader: sqlite3.Connection, target: Path, advance: Callable[[int], None]) -> None:
-    """Writes what the reader sees into a new file, durably, that is nobody else's to read; `advance` is told of bytes.
-    The copy has a mark of its own, so that a run that finds it in the place of another file knows (restored.py)."""
+    """Writes the content that the reader sees into a new file, durably, and readable only by this user. `advance`
+    receives the number of bytes copied since its last call. The copy has its own mark, so that a run recognises it if
+    it is put in the place of another file (restored.py)."""
     (size,) = reader.execute("PRAGMA page_size").fetchone()
     done = 0
 
@@ -61,13 +62,13 @@ def copy(reader: sqlite3.Connection, target: Path, advance: Callable[[int], None
 
 
 def sizes(readers: Mapping[Path, sqlite3.Connection]) -> int:
-    """Bytes of what they see."""
+    """Bytes of the contents that these readers see."""
     pages = [(reader.execute("PRAGMA page_count"), reader.execute("PRAGMA page_size")) for reader in readers.values()]
     return sum(count.fetchone()[0] * size.fetchone()[0] for count, size in pages)
 
 
-def is_sound(file: Path) -> str:
-    """What is wrong with a file; empty: nothing. It looks at all of it."""
+def fault_of(file: Path) -> str:
+    """The fault of a file, after a look at all of it; empty: it has none."""
     try:
         with _connected(file) as connection:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -77,7 +78,7 @@ def is_sound(file: Path) -> str:
 
 
 def sync(path: Path) -> None:
-    """Has a file, or the names in a folder, survive a power cut."""
+    """Makes a file, or the names in a folder, survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -92,7 +93,7 @@ def _connected(file: Path) -> Iterator[sqlite3.Connection]:
     try:
         yield connection
     finally:
-        connection.close()  # which ends what it holds
+        connection.close()  # ends its transaction and its locks
 
 
 @contextlib.contextmanager

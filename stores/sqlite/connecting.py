@@ -1,8 +1,8 @@
-"""The connections of a SQLite file: one that writes, one that only reads.
+"""The connections of a SQLite file: one that writes, and one that only reads.
 
-They are opened in a thread, which cannot be cancelled. So whoever is cancelled as it opens a file waits until it is
-open, and it is closed again: a connection that nobody knows would keep the file, and its write-ahead log, from the next
-one.
+Connections are opened in a thread, which cannot be cancelled. A caller that is cancelled meanwhile waits until the file
+is open, and it is closed again: a forgotten connection would keep the file, and its write-ahead log, from the next
+caller.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from .errors import explained
 
-#: Pages of the write-ahead log (8 MB) before it is written back and begun anew. A sync of a part that was written
-#: before need not wait for the file system to note that the file has grown: a fifth of a lone commit's time on ext4.
+#: Pages of the write-ahead log (8 MB) until it is written back and started again from its beginning. A sync of a part
+#: that was used before need not wait for the file system to note a larger file: a fifth of a lone commit's time (ext4).
 LOG_PAGES = 2000
 #: Seconds for which a write waits for another process that writes the same file, before it is refused.
 BUSY = 5.0
@@ -24,7 +24,8 @@ BUSY = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """Both; `bears_mark`: no reader of what is old of the write-ahead log kept the mark from the file's own header."""
+    """Both connections. `bears_mark`: the mark is in the file's own header, because no reader of old pages of the
+    write-ahead log kept it out."""
 
     writer: sqlite3.Connection
     reader: sqlite3.Connection
@@ -38,8 +39,8 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """The way a file is opened: `schema` makes what is missing, `synchronous` is FULL or NORMAL, `what` names it in
-    errors. A `mark` that is not 0 is given to the file (see restored.py)."""
+    """Parameters to open a file. `schema` is a script that makes missing tables; `synchronous` is FULL or NORMAL;
+    `what` names the file in errors. A `mark` other than 0 is written to the file (see restored.py)."""
 
     path: Path
     schema: str
@@ -48,7 +49,7 @@ class Connecting:
     mark: int
 
     async def both(self) -> Connections:
-        """Opens it, in another thread. Raises StoreFull or TailraceError with what to do."""
+        """Opens both connections, in another thread. Raises StoreFull, or TailraceError with what to do."""
         connecting = asyncio.ensure_future(asyncio.to_thread(self._both))
         try:
             return await asyncio.shield(connecting)
@@ -68,13 +69,13 @@ class Connecting:
         return Connections(writer, reader, bears_mark)
 
     def _connect_and_mark(self) -> tuple[sqlite3.Connection, bool]:
-        with contextlib.suppress(OSError):  # made already, or SQLite says better why it cannot be
+        with contextlib.suppress(OSError):  # it exists already, or SQLite tells better why it cannot be made
             self.path.touch(mode=0o600, exist_ok=False)  # whatever the umask: a later change looks like a restore
         connection, busy = self._connect(), False
         try:
             if self.mark:
                 connection.execute(f"PRAGMA user_version={self.mark}")
-                # it is to be in the file itself
+                # the mark has to be in the file itself, not only in its write-ahead log
                 (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except sqlite3.Error as error:
             connection.close()

@@ -1,4 +1,4 @@
-"""SQLite's errors in the words of the error tree: what is wrong with which file, and what to do."""
+"""SQLite's errors, translated into errors of our own with the file and what to do."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from ...model.errors import StoreFull, TailraceError, Unavailable
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-#: What SQLite says of a row; anything else is about the file. Python itself says that a text is none.
+#: Errors about a row; all others are about the file. None: Python's own error for a text that is not valid.
 _OF_A_ROW = {None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 
 
 def explained(error: Exception, store: str) -> Exception:
-    """The error to raise instead; `store` names the store and its file. Other errors are returned as they are."""
+    """Returns the error to raise instead. `store` names the store and its file. Errors that need no other words are
+    returned as they are."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return error
@@ -29,13 +30,13 @@ def explained(error: Exception, store: str) -> Exception:
         return TailraceError(f"{text}. The file is damaged or is no tailrace store; restore it from a backup")
     if code == sqlite3.SQLITE_BUSY:
         return Unavailable(
-            f"{text}: another process writes this file. Keep its transactions short; this one may be repeated"
+            f"{text}: another process writes this file. Keep its transactions short; this write may be repeated"
         )
     return error
 
 
 def is_of_a_row(error: Exception) -> bool:
-    """Whether a statement failed for what a row has, so that it may succeed without that row."""
+    """Whether a statement failed because of a row's values, so that it may succeed without that row."""
     if not isinstance(error, sqlite3.Error):
         return not isinstance(error, Unavailable)
     code = getattr(error, "sqlite_errorcode", None)

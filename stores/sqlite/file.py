@@ -1,13 +1,13 @@
 """One SQLite file: one writer thread with group commit, one reader thread, one owner process.
 
-The writer takes everything that waits, runs it in one transaction, commits once and answers everybody: at FULL
-durability a lone row costs an fsync, a thousand rows cost the same one. A write that takes long has a transaction to
-itself, behind those that do not (write_line.py). *Standing* writes (`write_when`) wait inside
-the writer for something to do and are asked again after other writes, in the same transaction: a submission and the
-lease that waits for it share one commit.
+The writer takes all waiting writes, runs them in one transaction, commits once and answers every caller: at FULL
+durability a single row costs an fsync, and a thousand rows cost the same one. A write that takes long has a transaction
+of its own, after the short ones (write_queue.py). *Standing* writes (`write_when`) stay in the writer until there is
+something to do: they are asked again after other writes, in the same transaction, so a submission and the lease that
+waits for it share one commit.
 
-Python's sqlite3 gives up the interpreter lock at every step of a statement and may wait a whole switch interval to get
-it back from a busy event loop, so statements over batches are written to take one step (json_each, multi-row VALUES,
+Python's sqlite3 gives up the interpreter lock at every step of a statement, and may wait a whole switch interval to get
+it back from a busy event loop. So statements over batches are written to take one step (json_each, multi-row VALUES,
 json_group_array).
 """
 
@@ -24,36 +24,39 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ...model.errors import NotConnected, Overloaded, StoreFull, TailraceError
-from .answers import SKIPPED, Answer, Job, Write, resolve
+from .answers import SKIPPED, Answer, Write, WriteFunction, resolve
 from .connecting import Connecting
 from .errors import explained
-from .write_line import WriteLine
+from .write_queue import WriteQueue
 
 T = TypeVar("T")
 
-#: Writes that may wait for the writer; beyond it callers are refused (Overloaded).
+#: Most writes that may wait for the writer; further callers are refused (Overloaded).
 MAX_PENDING = 20_000
-#: Writes that share one transaction.
+#: Most writes that share one transaction.
 MAX_GROUP = 512
-#: Seconds between looks at standing writes that gave no time of their own.
+#: Longest time until a standing write is asked again, seconds.
 STANDING_LOOK = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """The answer of a standing write when there is nothing to do yet: ask again after so many seconds at the latest."""
+    """The answer of a standing write that has nothing to do yet: it is to be asked again after so many seconds at the
+    latest."""
 
     after: float
 
 
 class _HalfDone(Exception):
-    """A write failed after it had changed something: what ran beside it must be undone with it, and run again."""
+    """The failure of a write that had changed something already: the writes beside it must be undone too, and run
+    again."""
 
 
 class SqliteFile:
-    """An open database file. `schema` is a script that makes what is missing, and does nothing to what is there.
+    """An open database file. `schema` is a script that makes missing tables, and does not change existing ones.
 
-    `synchronous` is FULL (every answered write survives a power cut) or NORMAL (survives a crash of the process).
+    `synchronous` is FULL (every answered write survives a power cut) or NORMAL (every answered write survives a crash
+    of the process).
     """
 
     def __init__(self, path: Path, schema: str, *, name: str, synchronous: str = "FULL") -> None:
@@ -61,7 +64,7 @@ class SqliteFile:
         self.name = name
         self._schema = schema
         self._synchronous = synchronous
-        self._pending: WriteLine[Write] = WriteLine()
+        self._pending: WriteQueue[Write] = WriteQueue()
         self._condition = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -69,25 +72,25 @@ class SqliteFile:
         self._reader: sqlite3.Connection | None = None
         self._reader_lock = asyncio.Lock()
         self._asked: Write | None = None  # the standing write whose turn it is
-        self.behind = 0.0  # of a standing write: how long ago what it is asked about was whole
-        self._begun = False  # whether the transaction was, so that memory may know of what it did
-        self.mark = 0  # given to the file when it is opened; 0: none (see restored.py)
-        self.bears_mark = False  # no reader of what is old of its write-ahead log kept it from the file's own header
+        self.behind = 0.0  # for a standing write: seconds for which earlier writes may have been waiting unseen
+        self._begun = False  # the transaction has begun, so that memory may have followed it
+        self.mark = 0  # is written to the file when it is opened; 0: none (see restored.py)
+        self.bears_mark = False  # the mark is in the file's own header (see Connections)
         self._after_rollback: list[Callable[[sqlite3.Connection], None]] = []
         self._on_death: Callable[[BaseException], None] | None = None
-        self._taken: list[Write] = []  # by the writer, and not answered yet
+        self._taken: list[Write] = []  # writes that the writer took and has not answered yet
         self._died = False
         self._wanted = False  # from the end of `open` to the beginning of `close`
         self._at_close: list[Callable[[sqlite3.Connection], None]] = []
-        self._monotonic: Callable[[], float] = time.monotonic  # of this host; a simulated one has its own
+        self._monotonic: Callable[[], float] = time.monotonic  # a simulated host has its own
 
     def on_rollback(self, fn: Callable[[sqlite3.Connection], None]) -> None:
-        """Has `fn` run in the writer after something was rolled back: to read again what is kept in memory."""
+        """Has `fn` run in the writer after a rollback, to read again what is kept in memory."""
         self._after_rollback.append(fn)
 
     def on_death(self, tell: Callable[[BaseException], None]) -> None:
-        """Has `tell` called in the event loop when the writer ended by itself: what waited for it was refused, as all
-        is until the file was closed and opened again."""
+        """Has `tell` called in the event loop when the writer thread ended by itself. Waiting writes were refused then,
+        and all others are until the file was closed and opened again."""
         self._on_death = tell
 
     def on_close(self, fn: Callable[[sqlite3.Connection], None]) -> None:
@@ -121,20 +124,25 @@ class SqliteFile:
     ) -> T:
         """Runs `fn` in the writer and returns its value once the transaction is committed.
 
-        What `fn` raises undoes `fn` alone and is raised here. `committed` is given the value in the event loop even if
-        this call was cancelled meanwhile: for what memory keeps of the file. `heavy`: it takes milliseconds, so what
-        does not goes first. Raises Overloaded, StoreFull.
+        An error of `fn` undoes `fn` alone and is raised here. `committed` gets the value in the event loop even if this
+        call was cancelled meanwhile: it keeps memory in step with the file. `heavy`: `fn` takes milliseconds, so light
+        writes go first. Raises Overloaded, StoreFull.
         """
         return cast(T, await self._queue(fn, None, committed, heavy=heavy))
 
     async def write_when(self, fn: Callable[[sqlite3.Connection], T | AskAgain], timeout: float) -> T | None:
-        """Runs `fn` now, after each later group of writes and when it asked to be, until it returns something other
-        than AskAgain; None after `timeout` seconds. While it runs, `behind` says for how many seconds somebody may have
-        waited to be written whom it does not know of, so that after a stall it does not act on old news."""
+        """Runs `fn` now, after each later group of writes, and when it asked to be, until it returns something other
+        than AskAgain; returns None after `timeout` seconds. While `fn` runs, `behind` is the number of seconds for
+        which other writes may have been waiting unseen, so that after a stall `fn` does not act on old news."""
         return cast("T | None", await self._queue(fn, self._monotonic() + timeout))
 
     async def _queue(
-        self, fn: Job, deadline: float | None, committed: Callable[[Any], None] | None = None, *, heavy: bool = False
+        self,
+        fn: WriteFunction,
+        deadline: float | None,
+        committed: Callable[[Any], None] | None = None,
+        *,
+        heavy: bool = False,
     ) -> Any:
         if self._loop is None or self._closing:
             raise NotConnected(f"the {self.name} store is closed")
@@ -145,14 +153,14 @@ class SqliteFile:
         return await write.future
 
     def _put(self, write: Write, heavy: bool) -> None:
-        """Gives it to the writer."""
+        """Hands a write to the writer."""
         with self._condition:
             self._pending.add(write, heavy=heavy)
             self._condition.notify()
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `fn` on the reading connection, in another thread; it sees everything committed so far."""
-        # A thread cannot be cancelled: the connection stays taken until it is done, whoever waits.
+        # A thread cannot be cancelled: the connection is in use until `fn` returns, even if the caller has left.
         return await asyncio.shield(asyncio.create_task(self._read(fn)))
 
     async def _read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
@@ -166,8 +174,8 @@ class SqliteFile:
                 raise self._explain(error) from None
 
     async def close(self) -> None:
-        """Commits what waits, ends the threads and closes the file. Harmless when closed; after one that was cancelled
-        it waits for what is left of that."""
+        """Commits waiting writes, ends the threads and closes the file. Harmless when closed. After a close that was
+        cancelled, waits for the rest of it."""
         self._wanted, thread = False, self._thread
         if thread is not None:
             with self._condition:
@@ -185,7 +193,7 @@ class SqliteFile:
     def _run(self, connection: sqlite3.Connection) -> None:
         standing: list[Write] = []
         try:
-            if self._died:  # it is not known how far the last one came
+            if self._died:  # nobody knows how far the last writer came
                 self._reload(connection)
                 self._died = False
             self._serve(connection, standing)
@@ -208,14 +216,14 @@ class SqliteFile:
                 return
 
     def _die(self, connection: sqlite3.Connection, standing: list[Write], error: BaseException) -> None:
-        """Nobody writes any more: whoever waits, or comes, hears of it."""
+        """Refuses all waiting and all later writes, because the writer has ended."""
         with self._condition:
             self._closing = self._died = True
             left = [*self._taken, *standing]
             while waiting := self._pending.take(MAX_GROUP):
                 left += waiting
         with contextlib.suppress(sqlite3.Error):
-            connection.close()  # what was not committed is undone
+            connection.close()  # undoes what was not committed
         why = NotConnected(f"the writer of the {self.name} store ended: {error!r}")
         self._answer([(each, None, why) for each in left])
         if self._loop is not None:
@@ -223,13 +231,13 @@ class SqliteFile:
                 self._loop.call_soon_threadsafe(self._tell_death, threading.current_thread(), error)
 
     def _tell_death(self, writer: threading.Thread, error: BaseException) -> None:
-        """Tells of the death of the thread, but not where the file was closed meanwhile: it would close what was opened
-        since."""
+        """Tells of the writer's death, unless the file was closed meanwhile: telling it then would close the file that
+        was opened since."""
         if self._on_death is not None and self._wanted and self._thread in (writer, None):
             self._on_death(error)
 
     def _take(self, standing: list[Write]) -> tuple[list[Write], bool]:
-        """Waits for writes, or for the moment that a standing one asked for."""
+        """Waits for writes, or for the time that a standing write asked for."""
         with self._condition:
             if not self._pending and not self._closing:
                 now = self._monotonic()
@@ -238,10 +246,10 @@ class SqliteFile:
             return self._pending.take(MAX_GROUP), self._closing
 
     def _commit(self, connection: sqlite3.Connection, group: list[Write], standing: list[Write]) -> None:
-        """One transaction: the group, then the standing writes. Answers after the commit.
+        """Commits one transaction: the group, then the standing writes. Answers after the commit.
 
-        Nearly always nothing fails half-way, so the writes first run without savepoints between them (4 µs and two
-        turns of the interpreter lock each); when one did fail after it had changed something, all run again with them.
+        Nearly always no write fails half-way, so the writes first run without savepoints between them (4 µs and two
+        turns of the interpreter lock each). If one fails after it had changed something, all run again with savepoints.
         """
         standing.extend(each for each in group if each.deadline is not None)
         plain = [each for each in group if each.deadline is None]
@@ -259,9 +267,9 @@ class SqliteFile:
                 self._undo(connection)
             failure = self._explain(error)
             now = self._monotonic()
-            for each in standing:  # asked again later, not at once: what failed may go on failing
+            for each in standing:  # later, not at once: the failure may last
                 each.look = now + STANDING_LOOK
-            # The one that it failed at is answered, or it would take every later group with it.
+            # The standing write that failed is answered; otherwise it would make every later group fail.
             over = [each for each in standing if each is self._asked or (each.deadline or now) <= now]
             told = dict.fromkeys([*plain, *over, *(answer[0] for answer in answers)])  # once, in their order
             answers = [(each, None, failure) for each in told]
@@ -278,25 +286,25 @@ class SqliteFile:
         *,
         apart: bool,
     ) -> None:
-        """Runs and commits them; those that are over go to `answers`. With `apart` each can be undone by itself, else
-        _HalfDone is raised when one would have to be."""
+        """Runs and commits writes; finished ones are added to `answers`. With `apart` each can be undone alone; without
+        it, raises _HalfDone when one would have to be."""
         connection.execute("BEGIN IMMEDIATE")
         self._begun = True
         for each in plain:
             answers.append(self._attempt(connection, each, apart=apart))
-        if not self._pending.gives_way:  # else they are asked in the next group, with what waits now
+        if not self._pending.gives_way:  # otherwise the next group asks them, together with the waiting writes
             answers.extend(self._attend(connection, standing, apart=apart))
         self._make_durable(connection)
 
     def _make_durable(self, connection: sqlite3.Connection) -> None:
-        """The moment of every durable write: what comes before it leaves nothing, what comes after it stays though
-        nobody was answered yet. `testing/crash_points.py` ends the process on either side of it."""
+        """Commits: the moment of every durable write. A crash before it leaves nothing; after it the writes stay
+        although nobody was answered yet. `testing/crash_points.py` ends the process on either side of it."""
         connection.execute("COMMIT")
 
     def _undo(self, connection: sqlite3.Connection) -> None:
-        """Nothing of the transaction is left, in the file or in what memory keeps of it. What this fails with ends the
-        writer: nobody may go on with a memory that is not the file's."""
-        if connection.in_transaction:  # SQLite itself undoes what found no room
+        """Undoes the transaction, in the file and in memory. An error here ends the writer: it may not go on with a
+        memory that differs from the file."""
+        if connection.in_transaction:  # SQLite itself undoes a transaction that found no room
             connection.execute("ROLLBACK")
         self._reload(connection)
 
@@ -315,7 +323,7 @@ class SqliteFile:
         except Exception as error:
             if isinstance(error, sqlite3.OperationalError) and isinstance(self._explain(error), StoreFull):
                 raise  # the whole transaction is lost
-            # A refusal before the first change left everything as it was: reading it all again would cost a scan.
+            # A refusal before the first change left everything as it was: no need to read it all again.
             if connection.total_changes != changes or not isinstance(error, TailraceError):
                 if not apart:
                     raise _HalfDone from error
@@ -329,7 +337,8 @@ class SqliteFile:
         return write, value, None
 
     def _attend(self, connection: sqlite3.Connection, standing: list[Write], *, apart: bool) -> list[Answer]:
-        """Asks each standing write; returns those that are over. Whose time was over before its turn is asked once."""
+        """Asks each standing write; returns the finished ones. A write whose time is over before its turn is asked
+        once."""
         over: list[Answer] = []
         now, first = self._monotonic(), self._pending.first
         whole = now if first is None else min(now, first.told)
@@ -352,8 +361,8 @@ class SqliteFile:
         return over
 
     def _answer(self, answers: list[Answer]) -> None:
-        """Tells all of them in one visit to the event loop."""
+        """Delivers all answers in one visit to the event loop."""
         loop = self._loop
         if answers and loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
                 loop.call_soon_threadsafe(resolve, answers)

@@ -1,4 +1,5 @@
-"""The random name of an embedded database, and the height (heights.py) that its other tables do not show any more."""
+"""The random name of an embedded database, and its height (high-water mark, heights.py) where its other tables do not
+show it any more."""
 
 from __future__ import annotations
 
@@ -22,14 +23,15 @@ def identity(connection: sqlite3.Connection) -> Height:
 
 
 def state_height(connection: sqlite3.Connection) -> Height:
-    """How high the versions of the rows of ownership have come: none is ever removed."""
+    """The highest version of the rows of ownership, which are never removed."""
     name, noted = identity(connection)
     (newest,) = connection.execute("SELECT coalesce(max(version), 0) FROM ownership").fetchone()
     return Height(name, max(noted, newest))
 
 
 def log_height(connection: sqlite3.Connection) -> Height:
-    """How much was ever appended to a log, in all partitions: what is trimmed counts, and none is ever removed."""
+    """The number of records ever appended to a log, in all partitions, trimmed ones included; no partition is ever
+    removed."""
     (appended,) = connection.execute(
         "SELECT coalesce(sum(max(p.start, coalesce((SELECT b.first + b.count FROM batches AS b WHERE"
         " b.stream = p.stream AND b.partition = p.partition ORDER BY b.first DESC LIMIT 1), 0))), 0)"
@@ -39,5 +41,5 @@ def log_height(connection: sqlite3.Connection) -> Height:
 
 
 def note_height(connection: sqlite3.Connection, highest: int) -> None:
-    """Notes that the store has come so high, whatever is removed from its other tables."""
+    """Notes the height of a store, so that it stays known when rows of other tables are removed."""
     connection.execute("UPDATE identity SET highest = ? WHERE highest < ?", (highest, highest))

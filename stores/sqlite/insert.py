@@ -1,5 +1,5 @@
-"""Many rows in few steps of SQLite: Python gives up the interpreter lock at every step, and a busy event loop gives it
-back half a millisecond later, whatever little the step did."""
+"""Inserts of many rows in few steps of SQLite. Python gives up the interpreter lock at every step, and a busy event
+loop gives it back half a millisecond later, however short the step is."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-#: Rows of one statement: few sizes, so that the statements are prepared once. The largest is what a client submits at
-#: once.
+#: Numbers of rows in one statement: only a few, so that statements are prepared once. The largest is the most that a
+#: client submits at once.
 CHUNKS = (1000, 256, 128, 64, 32, 16, 8, 4, 2, 1)
-#: Statements whose text is remembered: SQLite's cache finds the same text without reading it.
+#: Statements whose text is remembered: SQLite's cache finds an identical text object without reading it.
 STATEMENTS = 256
 
 
@@ -26,9 +26,12 @@ def insert(
     row: str = "",
     select: str = "",
 ) -> None:
-    """Inserts (or replaces) rows, all with as many columns. `behind` is what follows the values, as `ON CONFLICT …`;
-    `row` is how one is written where some columns are the same for all, as `(?, 0, ?)`; `select` is what is asked of
-    the rows, which are called `v`, as `WHERE v.column1 …`."""
+    """Inserts (or replaces) rows, all with the same number of columns.
+
+    behind  text after the values, such as `ON CONFLICT …`
+    row     the text of one row, if some columns are the same for all, such as `(?, 0, ?)`
+    select  a condition on the rows, which are called `v`, such as `WHERE v.column1 …`
+    """
     verb = "INSERT OR REPLACE" if replace else "INSERT"
     for chunk, values in chunks(rows):
         one = row or _row(len(rows[0]))
@@ -36,7 +39,7 @@ def insert(
 
 
 def chunks(rows: Sequence[Sequence[Any]]) -> Iterator[tuple[int, list[Any]]]:
-    """As many rows as a statement takes at once, and their values one behind the other."""
+    """Splits rows into chunks; yields the number of rows of each, and their values as one list."""
     begin, left = 0, len(rows)
     for chunk in CHUNKS:
         while left >= chunk:
@@ -45,7 +48,7 @@ def chunks(rows: Sequence[Sequence[Any]]) -> Iterator[tuple[int, list[Any]]]:
 
 
 def places(columns: int, rows: int) -> str:
-    """Places for the values of so many rows."""
+    """Placeholders for the values of so many rows."""
     return ", ".join([_row(columns)] * rows)
 
 

@@ -1,7 +1,7 @@
-"""A write-ahead log that grows: it is written back and begun anew, or somebody is named who keeps it from that.
+"""A write-ahead log that grows: it is written back and started again, or the processes are named that prevent this.
 
-SQLite writes a log back while others read, but begins it anew only when nobody reads what is in it. So one reader that
-forgot to end its transaction lets it grow for as long as it lives.
+SQLite writes a log back while others read, but starts it again only when no reader needs it. So a reader that forgot to
+end its transaction lets the log grow for as long as it lives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class HeldLog(NamedTuple):
-    """Bytes that a log has, and the processes that have its database open beside this one, as far as is known."""
+    """The bytes of a log, and the other processes that have its database open, as far as is known."""
 
     size: int
     readers: tuple[str, ...]
@@ -29,8 +29,9 @@ def log_size(file: Path) -> int:
 
 
 def watch(file: Path, most: int) -> HeldLog | None:
-    """Begins the log of a database anew; who holds it, if it still has more than so many bytes. Takes a while."""
-    with contextlib.suppress(sqlite3.Error):  # a busy or full disk: the size says so
+    """Starts the log of a database again. If it still has more than `most` bytes, returns its size and who may hold it.
+    Takes a while."""
+    with contextlib.suppress(sqlite3.Error):  # a busy file or a full disk: the size shows it
         connection = sqlite3.connect(file, isolation_level=None, timeout=0.0)
         try:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -41,7 +42,7 @@ def watch(file: Path, most: int) -> HeldLog | None:
 
 
 def readers(file: Path) -> tuple[str, ...]:
-    """Other processes of this user that have the file open; nothing where the system does not tell."""
+    """Other processes of this user that have the file open; empty where the system does not tell."""
     wanted, found = str(file.resolve()), []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -228,7 +228,7 @@ class JobsLaws:
         await engine.jobs.seal(tree.id, "")
         await work(engine, tree, lambda name, payload: None)
         # When they are tried again in a tree of the other one's id, then nothing becomes of it
-        with pytest.raises(Conflict, match="there is a job 'other' already, and it is another one"):
+        with pytest.raises(Conflict, match="the job 'other' exists already, with another definition"):
             await engine.jobs.retry(tree.id, other.id, "ann")
         found = await shown(engine, other)
         assert (found.pending, found.jobs[0].sealed) == (0, False)

@@ -140,9 +140,9 @@ class CallbackLaws:
 
 
 class NoCallbackLaws:
-    """The promise of an engine that tells no ends: it says so before anything is stored."""
+    """The promise of an engine that sends no callbacks: it says so before anything is stored."""
 
     async def test_what_is_to_tell_its_end_is_refused_whole(self, engine: QueueEngine) -> None:
-        with pytest.raises(InvalidRequest, match=r"on_done: a queue on Redis tells no ends.*SQLite or PostgreSQL"):
+        with pytest.raises(InvalidRequest, match=r"on_done: a queue on Redis sends no callbacks.*SQLite or PostgreSQL"):
             await engine.queue.submit([NewItem(MAIL, b""), NewItem(MAIL, b"", on_done=CALLBACK)])
         assert await nothing(engine)

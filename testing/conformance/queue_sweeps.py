@@ -6,9 +6,9 @@ from typing import cast
 
 from ...model.claim import State
 from ...stores.queue.engines import OpenQueue
-from ...stores.queue.late_ends import LATE
 from ...stores.queue.lifecycle import WAITING
 from ...stores.queue.queue import NewItem
+from ...stores.queue.sweep_grace import GRACE
 from .queue_engine import LEASE, MAIL, QueueEngine, put, state, take
 
 
@@ -27,7 +27,7 @@ class SweepLaws:
         assert (await queue.renew(leased.ids, leased.fence, LEASE, State.PROCESSING)).lost == []
         # When whoever has them is gone, and nobody runs anything
         for _ in range(2):
-            await engine.pass_time(LEASE + LATE / 1e6)
+            await engine.pass_time(LEASE + GRACE / 1e6)
             await queue.sweep()
         # Then one waits again, and the other one has ended
         assert await state(engine, kept) in WAITING

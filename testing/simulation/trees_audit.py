@@ -11,7 +11,7 @@ from typing import Any
 from ...stores.jobs.rules import retrying
 from ...stores.jobs.rules.ending import ends_tree
 from ...stores.jobs.sqlite import advance as advance_
-from ...stores.jobs.sqlite import look
+from ...stores.jobs.sqlite import queries
 from .client import WorldClient
 from .grower import Grower
 from .grown import CANCELLED, DIED, DONE, FAILED, OVER, PENDING, SUCCEEDED, Grown, ItemRow, JobRow, grown_in
@@ -178,7 +178,7 @@ class TreesAudit:
                 was = self.over.setdefault(id, grown)
                 if (was.jobs, was.items) != (grown.jobs, grown.items):
                     self._wrong(id, "changes though it is complete")
-            for line in look.audit(self._disk.connect("queue"), id) or ():
+            for line in queries.audit(self._disk.connect("queue"), id) or ():
                 self._wrong(id, f"does not agree with itself: {line}")
 
     def _note(self, id: str, grown: Grown) -> None:

@@ -284,7 +284,7 @@ async def test_a_server_that_is_killed_again_and_again_loses_nothing_of_a_tree(
 
 
 async def _work_through(node: Node, chance: random.Random) -> None:
-    """The same work, by who waits for a server that is away."""
+    """Works like `_work`, and waits for a server that is away."""
     while True:
         with suppress(TailraceError):
             await _work(node, ["t0"], chance, fails=0.0)
@@ -292,7 +292,7 @@ async def _work_through(node: Node, chance: random.Random) -> None:
 
 
 async def _answered(call: Callable[[], Awaitable[Any]]) -> Any:
-    """What a server answers, which may have been away a moment ago."""
+    """Returns the answer of a call, repeated while the server is away."""
     while True:
         with suppress(TailraceError):
             return await call()

@@ -39,7 +39,7 @@ async def _make(jobs: PostgresJobs, id: str, items: int) -> None:
 
 
 async def _write(jobs: PostgresJobs, statement: str, *arguments: str) -> None:
-    """What a node writes that dies before it advances a job."""
+    """Runs a statement as a node that dies before it advances a job."""
     await jobs._ground.rows(statement, arguments, "a test")
 
 

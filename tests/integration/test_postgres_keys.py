@@ -11,14 +11,14 @@ from tailrace.model.claim import Leased
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.settlements import Succeeded
+from tailrace.stores.queue.shared_settlements import Succeeded
 
 MAIL = Kind("mail", 2)
 LEASE = 30.0
 
 
 async def waiting_for_a_lock(nodes: PostgresNodes, count: int) -> None:
-    """Until so many sessions of this test wait for a key."""
+    """Waits until `count` sessions of this test wait for the lock of a key."""
     async with asyncio.timeout(20):
         while True:
             [(found,)] = await nodes.run(

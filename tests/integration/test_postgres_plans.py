@@ -26,7 +26,7 @@ async def claimed(queue: OpenQueue) -> int:
 
 
 async def rows_read(nodes: PostgresNodes) -> dict[str, int]:
-    """How many rows of each table were read by an index, once the sessions that ended have told it."""
+    """Number of rows read by an index, by table, once the sessions that ended have reported it."""
     before: dict[str, int] = {}
     while True:
         found = await nodes.run(

@@ -23,7 +23,7 @@ Ends = Callable[[], tuple[int, int]]
 
 
 async def on_postgres(server: Any, config: Path) -> Ends:
-    """With a schema that was made by command."""
+    """Prepares PostgreSQL with a schema made by command."""
     command = ["store", "migrate", "--config", str(config)]
     planned = await asyncio.to_thread(CliRunner().invoke, app, [*command, "--plan"])
     assert "would take step 1 (queue)" in planned.output

@@ -1,5 +1,6 @@
-"""Advances of jobs on PostgreSQL: what is due of each, a bounded step at a time, decided by the rules and written where
-a job still stands as it was read. Any number of processes may do it; a step that two of them take is taken once."""
+"""Advances of jobs on PostgreSQL: the due steps of each, a bounded number at a time. The rules decide each step, and it
+is written only if the job is still as it was read. Any number of processes may advance; a step that two of them take is
+done once."""
 
 from __future__ import annotations
 
@@ -12,19 +13,19 @@ from ...postgres.arrays import blobs, numbers, texts, truths
 from ..rules.ending import JobStands, JobStep, ends_tree, next_step
 from ..rules.feeding import NoList, TooLarge, elements, payload_of
 from ..rules.refusals import why_ends
-from ..rules.steps import EXPANDED, SOME
+from ..rules.step_bounds import EXPANDED, SOME
 from . import statements as call
 
-#: Jobs of one look.
+#: Most jobs of one look.
 JOBS = 64
-#: Bytes of results that are taken apart in one step, beyond the first one.
+#: Most bytes of lists that are expanded in one step, after the first list.
 READ = 1 << 20
 
 _LOG = logging.getLogger("tailrace.stores")
 
 
 class Ground(Protocol):
-    """The schema of a queue: statements that write, and those that only read."""
+    """The schema of a queue: statements that write, and statements that only read."""
 
     async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]: ...
 
@@ -32,8 +33,8 @@ class Ground(Protocol):
 
 
 class FoldedJob(NamedTuple):
-    """A job with all that was counted of it until now, as `job_fold` answers. `upto`: behind this one there may be
-    others to look at; 0: there are none."""
+    """A job with all counts until now, as `job_fold` returns it. `upto`: other jobs may need a look after this one; 0:
+    none."""
 
     job: int
     tree: int
@@ -59,7 +60,7 @@ class FoldedJob(NamedTuple):
 
     @property
     def stands(self) -> JobStands:
-        """As the rule reads it."""
+        """The job in the form that the rule takes."""
         return JobStands(
             self.sealed,
             self.pending,
@@ -72,14 +73,14 @@ class FoldedJob(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """The outcome of a step: how many jobs may need another one, and whether items are due now that were not."""
+    """The outcome of a step: how many jobs may need another one, and whether items became due."""
 
     left: int
     woken: bool
 
 
 class _ListedResult(NamedTuple):
-    """A result that is taken apart, from one of its elements on."""
+    """A list that is being expanded, from one of its elements on."""
 
     origin: int
     begin: int
@@ -87,7 +88,7 @@ class _ListedResult(NamedTuple):
 
 
 class _CutResult(NamedTuple):
-    """A result of which this process made items until one of its elements."""
+    """A list of which this process expanded a part, up to one of its elements."""
 
     job: int
     origin: int
@@ -96,9 +97,9 @@ class _CutResult(NamedTuple):
 
 
 class PostgresAdvance:
-    """The advances of one process. `at` is µs instead of the server's clock, or None. Each step goes on behind the jobs
-    of the one before, so that all have their turns. A job whose step fails is one of `failed` from then on, and has no
-    other step here; nor have those of `rest`."""
+    """The advances of one process. `at`: µs to use instead of the server's clock, or None. Each step goes on after the
+    jobs of the step before, so that all have their turns. A job whose step fails is added to `failed`, and gets no
+    other step here; nor do the jobs in `rest`."""
 
     def __init__(self, ground: Ground, at: int | None = None, rest: Collection[int] = ()) -> None:
         self._ground = ground
@@ -106,12 +107,12 @@ class PostgresAdvance:
         self.failed: set[int] = set()
         self._rest = rest
         self._cut: _CutResult | None = None
-        self._behind = 0  # the last job that this round has looked at
+        self._behind = 0  # the last job that this round looked at
         self._left = 0  # jobs of this round that may need another step
 
     async def step(self) -> Advanced:
-        """One step of some jobs: how many of this round may need another one, and whether items are due now that were
-        not."""
+        """Does one step of some jobs. Returns how many jobs of this round may need another one, and whether items
+        became due."""
         found = await self._ground.rows(call.FOLD, (JOBS, self._behind), "a look at jobs")
         decided: list[tuple[FoldedJob, str]] = []
         woken, rests = False, 0
@@ -122,9 +123,9 @@ class PostgresAdvance:
             try:
                 step, wakes = await self._step(row)
             except TailraceError as error:
-                await self._ground.read(call.NOW, (self.at,), "the time")  # raises where no other step would go well
+                await self._ground.read(call.NOW, (self.at,), "the time")  # raises if no other step could succeed
                 _LOG.warning(
-                    "a step of the job %r (number %d of the tree number %d) failed, and is tried again later: %s",
+                    "job %r (number %d of the tree number %d): a step failed, and is tried again later: %s",
                     row.name,
                     row.job,
                     row.tree,
@@ -155,7 +156,7 @@ class PostgresAdvance:
         return Advanced(left + (self._behind > 0), woken)
 
     async def _step(self, row: FoldedJob) -> tuple[str, bool]:
-        """What is to be written of a job, or nothing where this took a step of it; whether items are due by it."""
+        """Returns the word to be written about a job, or "" if a step was done here; and whether items became due."""
         if row.complete:
             return "nothing", False
         if not row.ending and ends_tree(row.policy, row.most_failed, row.tree_failed):
@@ -170,8 +171,8 @@ class PostgresAdvance:
         return {JobStep.SEAL: "seal", JobStep.COMPLETE: "complete"}.get(step, "nothing"), False
 
     async def _some_items(self, row: FoldedJob) -> bool:
-        """Cancels, makes or wakes some items of a job. Whether there may be more."""
-        if row.ending:  # what is behind a cancelled item of its key may be due
+        """Cancels, makes or wakes some items of a job. Returns True if there may be more."""
+        if row.ending:  # the item after a cancelled one of its key may be due
             return row.pending > 0 and await self._some(call.CANCEL_SOME, row) > 0
         if row.each and row.pending and await self._expand(row):
             return True
@@ -185,7 +186,7 @@ class PostgresAdvance:
         await self._ground.rows(call.END_TREE, (row.tree, "failed", why), "the end of a job")
 
     async def _expand(self, row: FoldedJob) -> bool:
-        """Makes some items of results that are taken apart. Whether there were any."""
+        """Makes some items of lists that are expanded. Returns True if there were any."""
         found = await self._results(row)
         if not found:
             return False
@@ -221,7 +222,7 @@ class PostgresAdvance:
         return True
 
     async def _results(self, row: FoldedJob) -> list[_ListedResult]:
-        """The next results that are taken apart; one that was cut is read once for all of its steps."""
+        """The next lists to expand; a list that is only partly expanded is read once for all of its steps."""
         cut = self._cut
         if cut is not None and cut.job == row.job:
             return [_ListedResult(cut.origin, cut.end, cut.elements)]

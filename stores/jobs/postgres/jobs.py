@@ -1,5 +1,5 @@
-"""Jobs on PostgreSQL: in the queue's own schema. Items end in the queue's settlements; what is due of their jobs then
-is done after the commit, by whichever process looks first."""
+"""Jobs on PostgreSQL: in the queue's own schema. Items end in the queue's settlements; the due steps of their jobs are
+done after the commit, by the process that looks first."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ from ..rules.feeding import NOTHING
 from ..rules.overdue import CANCELLED, overdue
 from ..rules.redriving import ItemStands, why_not
 from ..rules.tree import check, defined, is_final
-from . import look
+from . import queries
 from . import statements as call
 from .advance import PostgresAdvance
 
-#: Seconds between two advances of what this process ended, and between two looks at what others left.
+#: Seconds between two advances after ends in this process, and between two looks for steps that others left.
 PAUSE, LOOK = 0.02, 1.0
-#: Steps that who seals or changes a tree waits for: enough for a few jobs, and `run` goes on with the rest.
+#: Most steps that a call waits for that seals or changes a tree: enough for a few jobs; `run` does the rest.
 SOON = 32
-#: Seconds for which a job is left alone whose step failed, such as one that took too long.
+#: Seconds for which a job is left alone after a failed step, for example one that took too long.
 REST = 30.0
-#: Rows that one step of the retention forgets.
+#: Most rows that one step of the retention removes.
 FORGOTTEN = 2000
-_ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
+_ANY_KIND = Kind("job")  # only the items' own fields are checked here; the job's kind was checked when it was made
 
 _LOG = logging.getLogger("tailrace.stores")
 
 
 class PostgresJobs:
-    """A Jobs beside this queue. `run` is to run while it is open."""
+    """The Jobs beside this queue. The owner has `run` going while it is open."""
 
     def __init__(self, queue: PostgresQueue, config: StoresConfig | None = None) -> None:
         self._queue = queue
         self._ground = queue.ground
         self._config = config or StoresConfig()
-        self._kept, self._kept_at = 0, -math.inf  # bytes, and when they were looked at
-        self._resting: dict[int, float] = {}  # jobs whose last step failed, and until when they are left alone
+        self._kept, self._kept_at = 0, -math.inf  # bytes, and when they were read
+        self._resting: dict[int, float] = {}  # jobs whose last step failed → until when they are left alone
         self._due = asyncio.Event()
         queue.on_ends(self._due.set)
 
@@ -106,7 +106,7 @@ class PostgresJobs:
                 [(outcome, told)] = await self._ground.rows(call.CREATE, arguments, "a new job")
                 break
         else:
-            raise Unavailable(f"the job {tree.id!r} is made by others all the time: try again")
+            raise Unavailable(f"the job {tree.id!r} collides with new jobs of others each time: try again")
         if outcome == "other":
             raise refusals.another(tree.id)
         if outcome == "key":
@@ -139,7 +139,7 @@ class PostgresJobs:
                 found = await self._ground.rows(
                     call.ADD, (self._ground.time(), tree, job, token, numbers(ids), *columns), "an addition to a job"
                 )
-            except psycopg.errors.UniqueViolation as error:  # ids, a token or a key of somebody else in this moment
+            except psycopg.errors.UniqueViolation as error:  # somebody else just took an id, the token or a key
                 if attempt == NEW_IDS - 1:
                     raise explained(error, self._ground.server.name, "an addition to a job") from None
                 continue
@@ -155,14 +155,14 @@ class PostgresJobs:
         return int(count)
 
     async def _is_full(self) -> bool:
-        """Whether trees keep too much, as of the last second."""
+        """Whether trees keep too many bytes, as of the last second."""
         if abs((now := self._ground.clock.monotonic()) - self._kept_at) > COUNTED:
-            [(self._kept,)] = await self._ground.read(call.KEPT, (), "what jobs keep")
+            [(self._kept,)] = await self._ground.read(call.KEPT, (), "the size of jobs")
             self._kept_at = now
         return self._kept >= self._config.job_bytes
 
     def _refuse(self, outcome: str, tree: str, job: str, told: str) -> None:
-        """Raises what an outcome says, if it refuses."""
+        """Raises the error of an outcome that refuses."""
         if outcome == "unknown":
             raise refusals.unknown(tree)
         if outcome == "nameless":
@@ -189,18 +189,18 @@ class PostgresJobs:
         return True
 
     async def show(self, tree: str, item: str = "") -> TreeStatus | None:
-        return await look.show(self._ground.read, tree, item) if is_name(tree) or id_number(item) >= 0 else None
+        return await queries.show(self._ground.read, tree, item) if is_name(tree) or id_number(item) >= 0 else None
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         refusals.check_state(state)
         if after:
             refusals.check_names(after)
-        return await look.listing(self._ground.read, state, after, limit)
+        return await queries.listing(self._ground.read, state, after, limit)
 
     async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
         refusals.check_names(tree)
         refusals.check_page(after)
-        found = await look.results(self._ground.read, tree, after, limit, max_bytes)
+        found = await queries.results(self._ground.read, tree, after, limit, max_bytes)
         if found is None:
             raise refusals.unknown(tree)
         return found
@@ -232,7 +232,7 @@ class PostgresJobs:
                 raise refusals.another(id)
             self._queue.changed()
         await self._advance_soon()
-        return TreeRetry(id, count, await look.anew(self._ground.read, tree))
+        return TreeRetry(id, count, await queries.anew(self._ground.read, tree))
 
     async def redrive(self, workloads: Sequence[str]) -> list[ItemRedrive]:
         formers = [*dict.fromkeys(number for each in workloads if (number := id_number(each)) >= 0)]
@@ -246,7 +246,7 @@ class PostgresJobs:
                 found = await self._ground.rows(
                     call.REDRIVE, (self._ground.time(), numbers(formers), new), "a redrive of items of jobs"
                 )
-            except psycopg.errors.UniqueViolation as error:  # ids of somebody else, or another redrive of the same
+            except psycopg.errors.UniqueViolation as error:  # somebody else just took an id, or redrives the same items
                 if attempt == NEW_IDS - 1:
                     raise explained(error, self._ground.server.name, "a redrive of items of jobs") from None
                 continue
@@ -265,32 +265,32 @@ class PostgresJobs:
     async def gathered(self, holder: JobHolder, after: str, limit: int, max_bytes: int) -> ResultPage:
         refusals.check_page(after)
         item = refusals.check_holder(holder, refusals.reads_nothing)
-        [(job,)] = await self._ground.read(call.GATHERED, (item, holder.fence), "what an item gathers")
+        [(job,)] = await self._ground.read(call.GATHERED, (item, holder.fence), "results to gather")
         if job is None:
             raise refusals.gathers_no_more(holder)
         if not job:
             raise refusals.reads_nothing(holder)
-        return await look.gathered(self._ground.read, job, after, limit, max_bytes)
+        return await queries.gathered(self._ground.read, job, after, limit, max_bytes)
 
     async def audit(self, tree: str) -> list[str]:
         refusals.check_names(tree)
-        found = await look.audit(self._ground.read, tree)
+        found = await queries.audit(self._ground.read, tree)
         if found is None:
             raise refusals.unknown(tree)
         return found
 
-    # What goes on by itself.
+    # Duties.
 
     async def advance(self, steps: int = 1000) -> bool:
-        """Does what is due of all jobs, at most so many steps. Whether there may be more. One whose step fails is left
-        alone for a while, so that it takes no other one's turn."""
+        """Does due steps of all jobs, at most so many. Returns True if there may be more. A job whose step fails is
+        left alone for a while, so that it takes no turns from others."""
         now = self._ground.clock.monotonic()
         self._resting = {job: until for job, until in self._resting.items() if until > now}
         ahead = PostgresAdvance(self._ground, self._ground.time(), frozenset(self._resting))
         for _ in range(steps):
             try:
                 done = await ahead.step()
-            except psycopg.errors.UniqueViolation:  # ids that the server drew are another's: it draws others
+            except psycopg.errors.UniqueViolation:  # the server drew ids that are taken: it draws others
                 continue
             self._resting |= dict.fromkeys(ahead.failed, now + REST)
             if done.woken:
@@ -304,8 +304,8 @@ class PostgresJobs:
             self._due.set()
 
     async def run(self) -> None:
-        """Advances what this process ended soon, and what others left now and then. A server that is away is waited
-        for."""
+        """Advances jobs soon after ends in this process, and now and then for steps that others left. Waits for a
+        server that is away."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
@@ -315,7 +315,7 @@ class PostgresJobs:
                 if await self.advance():
                     self._due.set()
             except Unavailable as error:
-                _LOG.info("%s; going on with jobs later", error)
+                _LOG.info("%s; jobs go on later", error)
                 await asyncio.sleep(LOOK)
             await asyncio.sleep(PAUSE)
 
@@ -328,12 +328,12 @@ class PostgresJobs:
         await self._ground.rows(call.FORGET_EVENTS, (numbers(numbers_),), "events of jobs")
 
     async def sweep(self) -> int:
-        """Cancels what is open for too long, goes on with what is due, and forgets some of what is past the retention;
-        0: there is no more to be done."""
+        """Cancels trees that are open for too long, does due steps of jobs, and removes some of the trees that are past
+        the retention. Returns 0 when nothing is left to do."""
         [(now,)] = await self._ground.read(call.NOW, (self._ground.time(),), "the time")
         arguments = (*overdue(now, self._config.job_max_age), CANCELLED)
         [(cancelled,)] = await self._ground.rows(call.CANCEL_OVERDUE, arguments, "jobs that are open for too long")
         left = await self.advance()
         before = now - int(self._config.job_retention * 1e6)
-        [(gone,)] = await self._ground.rows(call.FORGET, (before, FORGOTTEN), "what is forgotten of jobs")
+        [(gone,)] = await self._ground.rows(call.FORGET, (before, FORGOTTEN), "the removal of old jobs")
         return int(cancelled) + int(left) + int(gone)

@@ -1,5 +1,5 @@
-"""The calls of the schema's functions for jobs; S. stands for the schema. Their arguments are described with the
-functions (stores/postgres/migrations/0022_jobs.sql)."""
+"""Calls of the schema's functions for jobs; S. stands for the schema. The arguments are described with the functions
+(stores/postgres/migrations/0022_jobs.sql)."""
 
 from __future__ import annotations
 

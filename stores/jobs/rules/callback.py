@@ -1,4 +1,4 @@
-"""The callback of a tree: what its function, or its URL, is told once the tree is over."""
+"""The callback of a tree: the event that tells a function, or a URL, that the tree is over."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import msgspec
 
 from .ending import state_of
 
-#: The function whose items are requests over HTTP; gateways send them.
+#: The function whose items are HTTP requests; gateways send them.
 CALLBACK = "tailrace.callback"
 
 _encode = msgspec.json.Encoder().encode
 
 
 class TreeEnd(NamedTuple):
-    """The end of a tree: its id and type, the state in which it was to end before its time (empty: it was not to), how
-    its items ended, why, and when (wall clock seconds)."""
+    """The end of a tree: its id and type, the state in which it ended early (empty: it did not), the number of its
+    items by how they ended, the reason, and the time (wall clock seconds)."""
 
     id: str
     type: str
@@ -28,7 +28,7 @@ class TreeEnd(NamedTuple):
 
 
 def event_of(end: TreeEnd) -> bytes:
-    """The event. Its id is the same whenever it is told again."""
+    """The event as JSON. A repeated event has the same id."""
     return _encode(
         {
             "id": f"{end.id}:done",

@@ -1,4 +1,5 @@
-"""The end of jobs and trees: when a job is sealed, when it is complete, and what a failed item does to its tree."""
+"""The end of jobs and trees: when a job is sealed and when it is complete, and the effect of failed items on their
+tree."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from ....model.job import Policy, TreeState
 
 
 class JobStands(NamedTuple):
-    """A job as its row says. `open_parents`: those that are not complete; `ending`: its tree ends before its time."""
+    """The state of a job's row. `open_parents`: parents that are not complete; `ending`: the tree ends before its
+    time."""
 
     sealed: bool
     pending: int
@@ -21,7 +23,7 @@ class JobStands(NamedTuple):
 
 
 class JobStep(Enum):
-    """The next thing to be done with a job. One at a time, so that each is a step of its own."""
+    """The next step of a job. Each is a transaction of its own."""
 
     NOTHING = "nothing"
     SEAL = "seal"
@@ -30,8 +32,8 @@ class JobStep(Enum):
 
 
 def next_step(job: JobStands) -> JobStep:
-    """What a job needs now. Only parents seal a job that has some, when all of them are complete; complete = sealed,
-    and nothing pending nor to come from a parent; it is final."""
+    """The step that a job needs now. A job that has parents is sealed only when all of them are complete. A job is
+    complete when it is sealed, none of its items is pending, and no parent can make more; that is final."""
     if job.complete:
         return JobStep.NOTHING
     if job.ending and not job.sealed:
@@ -44,14 +46,14 @@ def next_step(job: JobStands) -> JobStep:
 
 
 def ends_tree(policy: str, most_failed: int, failed: int) -> bool:
-    """Whether a tree of which so many items failed ends before its time."""
+    """Whether a tree ends before its time because so many items failed."""
     if policy == Policy.FAIL_TREE:
         return failed > 0
     return policy == Policy.THRESHOLD and failed > most_failed
 
 
 def state_of(ending: str, paused: bool, complete: bool) -> TreeState:
-    """A tree's state. `ending`: the state in which it is to end before its time; empty: it is not to."""
+    """The state of a tree. `ending`: the state in which it is to end before its time; empty: it is not to end early."""
     if complete:
         return TreeState(ending) if ending else TreeState.COMPLETE
     if ending:

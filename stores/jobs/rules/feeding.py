@@ -1,4 +1,5 @@
-"""Feeding: what a parent's result becomes for the jobs behind it. Bytes around bytes: only `each` reads a result."""
+"""Feeding: makes payloads for the next jobs of a parent's result. It puts bytes around bytes; only `each` parses a
+result."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ NOTHING = b"null"
 
 
 class TooLarge(Exception):
-    """A result of which no payload can be made; the text says why."""
+    """A result that is too large for a payload; the text says why."""
 
 
 class NoList(Exception):
-    """A result of which each element was to become an item, and that is no list."""
+    """A result that should have been a list, one item for each element, and is none."""
 
 
 def payload_of(prefix: bytes, result: bytes, suffix: bytes, most: int, job: str) -> bytes:
@@ -35,7 +36,7 @@ def list_of(results: Iterable[bytes]) -> bytes:
 
 
 def elements(result: bytes, job: str) -> Sequence[bytes]:
-    """Each element of a result that is a list; of nothing there is none. Raises NoList."""
+    """Elements of a result that is a list; none for an empty result. Raises NoList."""
     try:
         return [bytes(each) for each in msgspec.json.decode(result, type=list[msgspec.Raw] | None) or ()]
     except msgspec.DecodeError:
@@ -43,5 +44,6 @@ def elements(result: bytes, job: str) -> Sequence[bytes]:
 
 
 def around(argument: str) -> tuple[bytes, bytes]:
-    """The bytes before and behind a result that make it the one argument of this name; empty: it is the payload."""
+    """Bytes before and after a result that make it the value of this one argument; empty: the result is the whole
+    payload."""
     return (b"{" + msgspec.json.encode(argument) + b":", b"}") if argument else (b"", b"")

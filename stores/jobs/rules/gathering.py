@@ -1,7 +1,8 @@
-"""Gathering: THE rule of what the one item of a job that gathers is given. A list of all results where it fits one
-payload; else their jobs with counts, whose results its run reads by pages.
+"""Gathering: THE rule of the payload for the one item of a job that gathers. It is a list of all results if that fits
+one payload; otherwise the jobs with their counts, and the run reads the results by pages.
 
-Counters answer first: a result has a byte and a comma, so of a million nothing is read to know that they do not fit.
+Counters decide first: each result takes at least a byte and a comma, so a million results need not be read to see that
+they do not fit.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from .feeding import list_of
 
 
 def room_for(prefix: bytes, suffix: bytes, most: int) -> int:
-    """The bytes that results may have in a payload of so many, each with a comma behind it."""
+    """Bytes for results in a payload of at most `most`, each with a comma after it."""
     return most - len(prefix) - len(suffix) - 1
 
 
 def within(results: Iterable[bytes], succeeded: int, room: int) -> list[bytes] | None:
-    """All of so many results, which are read no further than there is room; None: they do not fit."""
+    """All of `succeeded` results, read only as far as there is room; None: they do not fit."""
     if succeeded * 2 > room:
         return None
     found: list[bytes] = []
@@ -33,7 +34,7 @@ def within(results: Iterable[bytes], succeeded: int, room: int) -> list[bytes] |
 def payload_of(
     prefix: bytes, suffix: bytes, results: list[bytes] | None, tree: str, jobs: Iterable[GatheredJob]
 ) -> bytes:
-    """The payload. That which names jobs is held to no bound: it has a few bytes for each of them."""
+    """The payload of the gathering item. A payload that names jobs has no bound: it takes a few bytes for each."""
     if results is None:
         return GatheredResults(tree, tuple(jobs), prefix, suffix).encode()
     return prefix + list_of(results) + suffix

@@ -1,4 +1,4 @@
-"""The states of a job's item, by the numbers that its row has."""
+"""States of a job's item, by their numbers in its row."""
 
 from __future__ import annotations
 

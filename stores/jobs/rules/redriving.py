@@ -1,4 +1,4 @@
-"""Redrive of an item in its own tree: only one that failed, and only while its job is open. THE rule."""
+"""Redrive of an item in its own tree: THE rule. Only a failed item can be redriven, and only while its job is open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .refusals import no_redrive
 
 
 class ItemStands(NamedTuple):
-    """An item as its row says; whether its job is complete, and its tree ends before its time."""
+    """The state of an item's row; whether its job is complete; whether its tree ends before its time."""
 
     state: int
     complete: bool
@@ -17,7 +17,7 @@ class ItemStands(NamedTuple):
 
 
 def why_not(item: ItemStands, tree: str) -> str:
-    """Why an item keeps the end that it has; empty: it may be tried again."""
+    """The reason why an item cannot be tried again; empty: it can."""
     if item.state != ItemState.FAILED:
         return no_redrive(tree, "succeeded" if item.state == ItemState.SUCCEEDED else "pending")
     if item.complete:
@@ -26,7 +26,7 @@ def why_not(item: ItemStands, tree: str) -> str:
 
 
 def token_of(token: str, workload: str, first: str) -> str:
-    """The token of an addition that a run of a workload makes: as if the first workload of its item made it, so that no
-    life of an item adds again what a former one added."""
+    """The token of an addition that a run of a workload makes, as if the first workload of its item made it. So a
+    redriven item does not add again what its former workload added."""
     own = f"in-{workload}-"
     return f"in-{first}-{token.removeprefix(own)}" if token.startswith(own) else token

@@ -1,4 +1,4 @@
-"""Refusals of jobs: what is told of each thing that cannot be done with a tree, the same on every engine."""
+"""Refusals of jobs: errors, and checks of arguments, with the same texts on every engine."""
 
 from __future__ import annotations
 
@@ -10,108 +10,111 @@ from ....model.job import JobHolder, JobItem, TreeSpec, TreeState
 from ....model.name import EXPECTED, is_name
 from .tree import check_key
 
-#: Open trees: each costs a few hundred bytes of memory once it is looked at, and a row of every listing.
+#: Most open trees: each costs a few hundred bytes of memory once it is looked at, and a row in every listing.
 MOST_OPEN = 100_000
-#: Items of one call.
+#: Most items of one call.
 MOST_ITEMS = 10_000
-#: What may be done with a tree.
+#: Changes that can be made to a tree.
 CHANGES = ("cancel", "pause", "resume", "delete")
 
 
-def said(tree: str, name: str) -> str:
-    """A job of a tree, or the tree's root, as messages name it."""
+def job_path(tree: str, name: str) -> str:
+    """The name of a job, or of the tree for its root, in messages."""
     return repr(f"{tree}/{name}" if name else tree)
 
 
 def unknown(tree: str) -> InvalidRequest:
-    """No tree has this id."""
+    """The error for a tree that is not known."""
     return InvalidRequest(
         f"no job {tree[:100]!r} is known: it was never made here, or was forgotten; `tailrace job list` shows all"
     )
 
 
 def nameless(tree: str, name: str, there: str) -> InvalidRequest:
-    """The tree has no job of this name."""
+    """The error for a job name that the tree does not have."""
     return InvalidRequest(f"the tree {tree!r} has no job {name[:100]!r}: it has {there}")
 
 
 def another(tree: str) -> Conflict:
-    """There is another tree of this id."""
-    return Conflict(f"there is a job {tree!r} already, and it is another one: make it with an id of its own")
+    """The error for a tree id that another tree has."""
+    return Conflict(f"the job {tree!r} exists already, with another definition: choose another id")
 
 
 def key_taken(tree: TreeSpec, whose: str) -> Conflict:
-    """Another tree of its type has its key."""
+    """The error for a key that another tree of the type has."""
     return Conflict(f"the job {whose!r} of the type {tree.type!r} has the key {tree.key[:100]!r} already")
 
 
 def too_many(count: int) -> Overloaded:
-    """There is no room for another open tree."""
-    return Overloaded(f"{count} jobs are open, and at most {MOST_OPEN} may be; try again later", 5.0)
+    """The error for too many open trees."""
+    return Overloaded(f"{count} jobs are open: at most {MOST_OPEN} may be; try again later", 5.0)
 
 
 def full(kept: int, most: int) -> Overloaded:
-    """The trees that are known keep too much."""
+    """The error for too many bytes in all known trees."""
     return Overloaded(
-        f"jobs keep {kept} bytes of results and of what failed items were given, and at most {most} are kept "
-        "(job_bytes of stores.yaml): delete jobs that are over (`tailrace job delete ID`), or wait until some are "
-        "forgotten",
+        f"jobs keep {kept} bytes of results and of payloads of failed items, and at most {most} are kept "
+        "(job_bytes of stores.yaml): delete jobs that are over (`tailrace job delete ID`), or wait until the retention "
+        "of some is over",
         5.0,
     )
 
 
 def no_room(job: str, most: int) -> InvalidRequest:
-    """The bytes around a result leave none for it."""
+    """The error for a job whose payloads have no room for a result."""
     return InvalidRequest(f"job {job!r}: a payload may have {most} bytes, too few for the name of an argument")
 
 
 def over(tree: str, *, complete: bool) -> Conflict:
-    """Nothing can be added to a tree that ends or has ended."""
+    """The error for an addition to a tree that ends or has ended."""
     return Conflict(
         f"the job {tree!r} {'is complete' if complete else 'ends'}: nothing can be added to it; make another one"
     )
 
 
 def sealed(tree: str, name: str) -> Conflict:
-    """Nothing can be added to a sealed job."""
-    return Conflict(f"the job {said(tree, name)} is sealed: nothing can be added to it; make another job")
+    """The error for an addition to a sealed job."""
+    return Conflict(f"the job {job_path(tree, name)} is sealed: nothing can be added to it; make another job")
 
 
 def stale(holder: JobHolder) -> Conflict:
-    """A run that lost its item, or has none of a job, adds nothing."""
+    """The error for an addition by a run that lost its item, or never had one of a job."""
     return Conflict(
-        f"the run of {holder.workload[:40]} has no item of a job any more: its lease is over, and another run may have "
-        "it; nothing was added"
+        f"the run of workload {holder.workload[:40]} has no item of a job any more: its lease is over, and another run "
+        "may have it; nothing was added"
     )
 
 
 def elsewhere(holder: JobHolder, tree: str, name: str) -> InvalidRequest:
-    """A run adds to its own job and to those after it."""
+    """The error for an addition by a run to a job that is neither its own nor after its own."""
     return InvalidRequest(
-        f"the run of {holder.workload[:40]} cannot add to {said(tree, name)}: only to its own job, and to those that "
-        "come after it"
+        f"the run of workload {holder.workload[:40]} cannot add to {job_path(tree, name)}: a run adds to its own job "
+        "and to jobs after it"
     )
 
 
 def known_item(tree: str, name: str, key: str) -> Conflict:
-    """An item of the job has this dedupe key."""
-    return Conflict(f"an item of the job {said(tree, name)} has the dedupe key {key[:100]!r} already: none was added")
+    """The error for a dedupe key that an item of the job has."""
+    return Conflict(
+        f"an item of the job {job_path(tree, name)} has the dedupe key {key[:100]!r} already: no item was added"
+    )
 
 
 def sealed_by_parents(tree: str, name: str) -> InvalidRequest:
-    """A job that comes after others is sealed by them alone."""
+    """The error for sealing a job that is sealed by its parents."""
     return InvalidRequest(
-        f"the job {said(tree, name)} comes after others, and is sealed when these are complete: seal the first one"
+        f"the job {job_path(tree, name)} comes after other jobs, and is sealed when they are complete: seal the first "
+        "job"
     )
 
 
 def not_over(tree: str) -> Conflict:
-    """Only what has ended is tried again."""
-    return Conflict(f"the job {tree!r} is not over: wait for it, or cancel it, and then try its failed items again")
+    """The error for another try of a tree that is not over."""
+    return Conflict(f"the job {tree!r} is not over: wait for its end, or cancel it; then try its failed items again")
 
 
 def no_redrive(tree: str, state: str) -> str:
-    """The reason why an item of a tree is not tried again where it is."""
+    """The reason why an item of a tree cannot be redriven in it."""
     match state:
         case "pending":
             return f"it is an item of the job {tree!r} that has not ended: try again in a moment"
@@ -127,8 +130,8 @@ def no_redrive(tree: str, state: str) -> str:
 
 
 def none_failed(tree: str) -> InvalidRequest:
-    """There is nothing to be tried again."""
-    return InvalidRequest(f"no item of the job {tree!r} failed: there is nothing to be tried again")
+    """The error for another try of a tree without failed items."""
+    return InvalidRequest(f"no item of the job {tree!r} failed: there is nothing to try again")
 
 
 def why_ends(policy: str, failed: int, most_failed: int) -> str:
@@ -138,20 +141,23 @@ def why_ends(policy: str, failed: int, most_failed: int) -> str:
 
 
 def reads_nothing(holder: JobHolder) -> Conflict:
-    """A run that has no item of a job that gathers reads no results of the jobs before it."""
+    """The error for a run that asks for results to gather without having the item of a job that gathers."""
     return Conflict(
-        f"the run of {holder.workload[:40]} has no item of a job that gathers (any more): its lease is over, and "
-        "another run may have it; it gets no results"
+        f"the run of workload {holder.workload[:40]} has no item of a job that gathers (any more): its lease is over, "
+        "and another run may have it; no results are sent"
     )
 
 
 def gathers_no_more(holder: JobHolder) -> Conflict:
-    """The results of an item that gathers are gone with their tree."""
-    return Conflict(f"the tree whose results the item {holder.workload[:40]} gathers is forgotten: run it anew")
+    """The error for results to gather that were removed with their tree."""
+    return Conflict(
+        f"the results that workload {holder.workload[:40]} gathers were removed with their job: run the job again"
+    )
 
 
 def check_names(tree: str, job: str = "", *, held: bool = False) -> None:
-    """What is no name is nobody's; who holds an item need not name its tree. Raises InvalidRequest."""
+    """Raises InvalidRequest for a tree or job name that is not valid, because nothing can have it. With `held` the tree
+    may be empty: the held item tells it."""
     if not is_name(tree) and not (held and not tree):
         raise unknown(tree)
     if job and not is_name(job):
@@ -159,7 +165,7 @@ def check_names(tree: str, job: str = "", *, held: bool = False) -> None:
 
 
 def check_holder(holder: JobHolder, refusal: Callable[[JobHolder], Conflict] = stale) -> int:
-    """The number of the item that a run holds. Raises Conflict (the refusal) for what can be none."""
+    """Returns the number of the item that a run holds. Raises Conflict (the refusal) if no item can have it."""
     workload, fence = holder
     number = int(workload, 16) if len(workload) == 16 and set(workload) <= set("0123456789abcdef") else 0
     if not 0 < number < 1 << 63 or not 0 < fence < 1 << 63:
@@ -168,17 +174,18 @@ def check_holder(holder: JobHolder, refusal: Callable[[JobHolder], Conflict] = s
 
 
 def check_id(id: str) -> None:
-    """Raises InvalidRequest for what cannot be the id of a tree."""
+    """Raises InvalidRequest for a text that cannot be the id of a tree."""
     if not is_name(id):
-        raise InvalidRequest(f"the id of a job is {id[:100]!r}: {EXPECTED}")
+        raise InvalidRequest(f"id of a job: {id[:100]!r}: {EXPECTED}")
 
 
 def check_items(token: str, items: Sequence[JobItem]) -> None:
-    """Raises InvalidRequest for an addition that cannot be told from others, or is too large."""
+    """Raises InvalidRequest for an addition with a token that is not valid, too many items, or a key that no engine can
+    index."""
     if not is_name(token):
-        raise InvalidRequest(f"the token of an addition is {token[:40]!r}: {EXPECTED}")
+        raise InvalidRequest(f"token of an addition: {token[:40]!r}: {EXPECTED}")
     if len(items) > MOST_ITEMS:
-        raise InvalidRequest(f"{len(items)} items in one call: at most {MOST_ITEMS} are taken; send several")
+        raise InvalidRequest(f"{len(items)} items in one call: at most {MOST_ITEMS} are taken; make several calls")
     for each in items:
         check_key("the dedupe key of an item", each.dedupe_key)
 
@@ -193,18 +200,18 @@ def twice(items: Sequence[JobItem]) -> str | None:
 
 
 def check_change(what: str) -> None:
-    """Raises InvalidRequest for what cannot be done."""
+    """Raises InvalidRequest for a change that does not exist."""
     if what not in CHANGES:
-        raise InvalidRequest(f"a job cannot {what[:40]!r}: expected one of {', '.join(CHANGES)}")
+        raise InvalidRequest(f"change of a job: {what[:40]!r}: expected one of {', '.join(CHANGES)}")
 
 
 def check_state(state: str) -> None:
-    """Raises InvalidRequest for what is no state of a tree; empty: any."""
+    """Raises InvalidRequest for a text that is no state of a tree; empty stands for any."""
     if state and state not in list(TreeState):
         raise InvalidRequest(f"state is {state[:40]!r}: {meant(state[:40], list(TreeState))}")
 
 
 def check_page(after: str) -> None:
-    """Raises InvalidRequest for what no page of results said."""
+    """Raises InvalidRequest for an `after` that no page of results returned."""
     if after and not (after.isascii() and after.replace(".", "").isalnum() and after.partition(".")[0].isdigit()):
         raise InvalidRequest(f"after is {after[:40]!r}: expected the `after` of a former page")

@@ -1,4 +1,4 @@
-"""The shape of a tree of jobs: THE rule of which one may be made. The taxonomy is fixed when it is."""
+"""The shape of a tree of jobs: THE rule of which trees can be made. The shape is fixed when a tree is made."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ....model.errors import InvalidRequest
 from ....model.job import JobEvent, JobSpec, Policy, TreeSpec
 from ....model.name import EXPECTED, NAME_LENGTH, is_name
 
-#: Jobs of one tree, and how many of them may stand one behind the other: an ending of the whole tree looks at each.
+#: Most jobs of one tree, and of one path through it: ending a tree looks at each.
 MOST_JOBS, MOST_DEPTH = 256, 100
-#: The bytes of a tree's key, and of an item's: every engine can index them.
+#: Most bytes of the key of a tree or an item: every engine can index so many.
 LONGEST_KEY = 1000
-#: Failures of one item that a job may allow, as many as a function's `max_attempts` may.
+#: Most failures of one item that a job may allow; a function's `max_attempts` has the same bound.
 MOST_FAILURES = 10_000
 
 
@@ -23,18 +23,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 def defined(tree: TreeSpec) -> str:
-    """The definition of a tree, by which one that is asked for again is known."""
+    """The definition of a tree, as JSON: a repeated request is recognised by it."""
     told = [tree.on_done] if tree.on_done or tree.events else []
     told += [",".join(sorted(tree.events))] if tree.events else []
     jobs = [msgspec.to_builtins(job) for job in tree.jobs]
-    for job in jobs:  # as it was before it could be said
+    for job in jobs:  # as definitions were before this field existed
         if not job["max_failures_per_item"]:
             del job["max_failures_per_item"]
     return _encode((tree.type, tree.key, tree.policy, tree.most_failed, jobs, *told)).decode()
 
 
 def check(tree: TreeSpec) -> None:
-    """Raises InvalidRequest for what is no tree, naming the job and what to do."""
+    """Raises InvalidRequest for a tree that is not valid, with the job and what to do."""
     for what, text in (("id", tree.id), ("type", tree.type)):
         if not is_name(text):
             raise InvalidRequest(f"the {what} of a job is {text[:NAME_LENGTH]!r}: {EXPECTED}")
@@ -66,10 +66,11 @@ def check_key(what: str, key: str) -> None:
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
-        raise InvalidRequest(f"{what} has half a character: use another, such as a hash of it") from None
+        text = f"{what} has half a character (a lone surrogate): use another key, such as a hash of it"
+        raise InvalidRequest(text) from None
     if size > LONGEST_KEY or "\0" in key:
         found = "a NUL" if "\0" in key else f"{size} bytes"
-        raise InvalidRequest(f"{what} has {found}: at most {LONGEST_KEY} bytes without NUL; use a hash of it")
+        raise InvalidRequest(f"{what} has {found}: expected at most {LONGEST_KEY} bytes without NUL; use a hash of it")
 
 
 def _check_names(jobs: Sequence[JobSpec]) -> None:
@@ -99,7 +100,8 @@ def _check_roots(jobs: Sequence[JobSpec]) -> None:
 
 
 def depths(jobs: Sequence[JobSpec]) -> dict[str, int]:
-    """How many jobs stand before each. Raises InvalidRequest for a cycle, and for what is too deep."""
+    """Number of jobs before each job, on the longest path. Raises InvalidRequest for a cycle, and for a tree that is
+    too deep."""
     found: dict[str, int] = {}
     left = list(jobs)
     while left:
@@ -111,12 +113,12 @@ def depths(jobs: Sequence[JobSpec]) -> dict[str, int]:
             found[job.name] = 1 + max((found[parent] for parent in job.parents), default=-1)
             if found[job.name] >= MOST_DEPTH:
                 raise InvalidRequest(
-                    f"job {job.name!r} has {MOST_DEPTH} before it: at most {MOST_DEPTH} are one deep tree"
+                    f"job {job.name!r} has {MOST_DEPTH} jobs before it: a tree may be at most {MOST_DEPTH} jobs deep"
                 )
         left = [job for job in left if job.name not in found]
     return found
 
 
 def is_final(job: JobSpec, jobs: Sequence[JobSpec]) -> bool:
-    """Whether its results are the tree's: as it says, else when no job comes after it."""
+    """Whether a job's results are the tree's: as the job says, and otherwise if no job comes after it."""
     return not any(job.name in other.parents for other in jobs) if job.final is None else job.final

@@ -1,5 +1,5 @@
-"""Advances of jobs: what is due of each, a bounded step at a time. Whoever ended something goes on with it in the same
-transaction; what is left is marked, and goes on with the next look at the queue."""
+"""Advances of jobs: does the due steps of each, a bounded number at a time. The transaction that ends an item also does
+the steps that follow; steps that are left are marked, and done with the next look at the queue."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..rules.ending import JobStands, JobStep, next_step
 from ..rules.feeding import elements, payload_of
 from ..rules.item_state import ItemState
 from ..rules.retrying import is_made_of_failed
-from ..rules.steps import DROPPED_BYTES, EXPANDED, SOME
+from ..rules.step_bounds import DROPPED_BYTES, EXPANDED, SOME
 from .callback import tell
 from .ends import Born, make, mark
 from .events import tell_complete
 from .gather import gathered_payload
 from .memory import APART, FedJob
 
-#: Steps that one transaction takes, and rows that count as one more: with what they write, some milliseconds.
+#: Most steps of one transaction, and written rows that count as one more step: together some milliseconds.
 STEPS, ROWS = 64, 8
 
 
@@ -46,7 +46,7 @@ class _DueJob(NamedTuple):
 
     @property
     def stands(self) -> JobStands:
-        """As the rule reads it."""
+        """The job in the form that the rule takes."""
         return JobStands(
             bool(self.sealed),
             self.pending,
@@ -59,7 +59,7 @@ class _DueJob(NamedTuple):
 
     @property
     def fed(self) -> FedJob:
-        """As it is fed."""
+        """The job in the form that `make` takes."""
         return FedJob(self.job, self.name, self.kind, self.prefix, self.suffix, self.most, bool(self.each))
 
 
@@ -73,7 +73,7 @@ _READ = (
 
 
 def advance(connection: sqlite3.Connection, memory: Memory, now: int) -> None:
-    """Does what is due, at most STEPS steps of it, one of each tree in turn."""
+    """Does due steps, at most STEPS, one of each tree in turn."""
     due, steps = memory.jobs.due, STEPS
     while due and steps > 0:
         job = due.turn()
@@ -86,7 +86,7 @@ def advance(connection: sqlite3.Connection, memory: Memory, now: int) -> None:
 
 
 def _step(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
-    """One step of one job: about how many rows it wrote; 0: there is no more to be done."""
+    """Does one step of one job. Returns about how many rows it wrote; 0: nothing is left to do."""
     if row.complete_at is not None:
         return 0
     if row.ending:
@@ -109,7 +109,7 @@ def _step(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int
 
 
 def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
-    """Cancels pending items of a tree that ends; how many. Those that are out end with their run."""
+    """Cancels some pending items of a tree that ends; returns how many. Leased items end with their runs."""
     gone = _drop_some(connection, row) if row.each else 0
     if gone:
         connection.execute("UPDATE jobs SET pending = pending - ? WHERE job = ?", (gone, row.job))
@@ -122,7 +122,7 @@ def _cancel_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, n
 
 
 def _drop_some(connection: sqlite3.Connection, row: _DueJob) -> int:
-    """Drops some of what is taken apart for a job; how many."""
+    """Drops some lists that were to be expanded into items of a job; returns how many."""
     origins: list[int] = []
     size = 0
     rows = connection.execute(
@@ -139,7 +139,8 @@ def _drop_some(connection: sqlite3.Connection, row: _DueJob) -> int:
 
 
 def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
-    """Items that wait since their tree was paused, and is no more, are due again; how many were looked at."""
+    """Makes items due that waited because their tree was paused, now that it is resumed; returns how many it looked
+    at."""
     if row.looked < 0:
         return 0
     items = _pending(connection, row)
@@ -156,7 +157,7 @@ def _wake_some(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now
 
 
 def _pending(connection: sqlite3.Connection, row: _DueJob) -> list[int]:
-    """The next pending items behind the last one that was looked at."""
+    """The next pending items after the last one that was looked at."""
     if not row.pending:
         return []
     found = connection.execute(
@@ -172,8 +173,8 @@ def _looked(connection: sqlite3.Connection, row: _DueJob, items: list[int]) -> N
 
 
 def _expand(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> int:
-    """Makes some items of a result that is taken apart; how many, and one for the result. It counts as one item until
-    that is done."""
+    """Makes some items of a list that is being expanded; returns how many, plus one, or 0 if there is no list. The list
+    counts as one pending item until it is used up."""
     if not row.each:
         return 0
     found = connection.execute(
@@ -201,7 +202,7 @@ def _expand(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: i
 
 
 def _elements(connection: sqlite3.Connection, memory: Memory, row: _DueJob, origin: int) -> Sequence[bytes]:
-    """The elements of a result, which is read once for all of its steps while few others are."""
+    """The elements of a list, parsed once for all of its steps as long as only a few lists are being expanded."""
     apart = memory.jobs.taken_apart
     known = apart.get(row.job)
     if known is not None and known[0] == origin:
@@ -216,7 +217,7 @@ def _elements(connection: sqlite3.Connection, memory: Memory, row: _DueJob, orig
 
 
 def _gather(connection: sqlite3.Connection, memory: Memory, row: _DueJob, now: int) -> None:
-    """The one item of a job that gathers, of all its parents' results."""
+    """Makes the one item of a job that gathers, from all results of its parents."""
     tree, definition, fed = connection.execute(
         "SELECT t.id, t.definition, EXISTS (SELECT 1 FROM job_parents AS p JOIN job_items AS i ON i.job = p.parent"
         " WHERE p.job = ?2) FROM job_trees AS t WHERE t.tree = ?1",

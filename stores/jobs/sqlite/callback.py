@@ -1,4 +1,4 @@
-"""Callbacks of trees on SQLite: kept with the tree, and made a workload by the transaction that completes it."""
+"""Callbacks of trees on SQLite: kept with the tree, and stored as a workload by the transaction that completes it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ..rules.callback import TreeEnd, event_of
 
 
 def keep(connection: sqlite3.Connection, memory: Memory, tree: int, done: Callback) -> None:
-    """Keeps what is to be told once a tree is over."""
+    """Keeps the callback of a tree until it is over."""
     row = (tree, memory.kinds.number(connection, done.kind), done.prefix, done.suffix)
     insert(connection, "job_callbacks (tree, kind, prefix, suffix)", [row])
 
 
 def copy(connection: sqlite3.Connection, former: int, tree: int) -> None:
-    """Another tree tells the same."""
+    """Gives another tree the same callback."""
     connection.execute(
         "INSERT INTO job_callbacks SELECT ?, kind, prefix, suffix FROM job_callbacks WHERE tree = ?", (tree, former)
     )
 
 
 def tell(connection: sqlite3.Connection, memory: Memory, tree: int, now: int) -> None:
-    """Makes the workload that tells of the end of a tree, where that is to be told."""
+    """Stores the callback of a tree that is over as a workload, if it has one."""
     kept = connection.execute("SELECT kind, prefix, suffix FROM job_callbacks WHERE tree = ?", (tree,)).fetchone()
     if kept is None:
         return

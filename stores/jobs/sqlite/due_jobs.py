@@ -1,5 +1,4 @@
-"""Due jobs, with which something is to be done: their trees take turns, one step of each, so that none waits until a
-large one is done."""
+"""Jobs that have due steps. Their trees take turns, one step each, so that no tree waits until a large one is done."""
 
 from __future__ import annotations
 
@@ -7,10 +6,10 @@ from collections.abc import Iterable
 
 
 class DueJobs:
-    """The jobs that something is to be done with. Invariants:
+    """The jobs that have due steps. Invariants:
 
-    _trees    the jobs of each tree, of which the one whose turn comes next is the first; none is without jobs
-    _tree_of  the tree of each of them
+    _trees    the jobs of each tree, and none without jobs; the tree whose turn is next is the first
+    _tree_of  the tree of each job
     """
 
     def __init__(self, rows: Iterable[tuple[int, int]] = ()) -> None:
@@ -20,12 +19,12 @@ class DueJobs:
             self.add(tree, job)
 
     def add(self, tree: int, job: int) -> None:
-        """Something is to be done with a job. A tree that had nothing comes last."""
+        """Adds a job that has a due step. A tree that had none comes last."""
         self._tree_of[job] = tree
         self._trees.setdefault(tree, set()).add(job)
 
     def discard(self, job: int) -> None:
-        """There is nothing more to be done with it. Harmless when there was nothing."""
+        """Removes a job that has nothing left to do. Harmless if it is not in."""
         tree = self._tree_of.pop(job, None)
         if tree is not None:
             self._trees[tree].discard(job)
@@ -33,7 +32,7 @@ class DueJobs:
                 del self._trees[tree]
 
     def turn(self) -> int:
-        """A job of the tree whose turn it is, which comes last then: parents before their children."""
+        """A job of the tree whose turn it is; the tree then comes last. Parents come before their children."""
         tree, jobs = next(iter(self._trees.items()))
         del self._trees[tree]
         self._trees[tree] = jobs

@@ -1,8 +1,8 @@
 """Ends of items: an item's end, its children, its result and the counters of its job, all in the transaction that ends
 its workload.
 
-Order: the workload under its fence (the queue did that), then the item from pending to its end (no row changed: it had
-ended, and nothing follows), then result, children with their workloads, counters.
+Order: the workload under its fence (the queue did that); then the item, from pending to its end (if no row changed it
+had ended already, and nothing follows); then result, children with their workloads, and counters.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ..rules.refusals import why_ends
 from .events import tell_items
 from .memory import FedJob
 
-#: Characters of a reason that an item keeps.
+#: Most characters of an item's reason.
 REASON = 500
 
 _decode = msgspec.json.Decoder().decode
 
 
 class ItemEnd(NamedTuple):
-    """An item whose workload has ended. `reason` says why it failed."""
+    """The end of an item's workload. `reason`: why it failed."""
 
     item: int
     succeeded: bool
@@ -44,7 +44,8 @@ class ItemEnd(NamedTuple):
 
 
 class Born(NamedTuple):
-    """An item to be made of a parent's."""
+    """A new item that a parent's result makes: its job, the parent's item, its index among the parts, and its
+    payload."""
 
     fed: FedJob
     origin: int | None
@@ -55,8 +56,8 @@ class Born(NamedTuple):
 def results_of(
     connection: sqlite3.Connection, memory: Memory, others: Sequence[Settle]
 ) -> tuple[dict[int, bytes], list[Settle]]:
-    """Of settlements the results that came with successes, and the rest; a result of which no item can be made is a
-    failure instead, before anything is written."""
+    """Splits settlements into results of successes, by item, and the rest. A result of which no item can be made
+    becomes a failure, before anything is written."""
     won = {id_number(each.id): each for each in others if each.result is not None and each.state is State.SUCCESS}
     rest = [each for each in others if each.result is None or each.state is not State.SUCCESS]
     results = {number: each.result or NOTHING for number, each in won.items()}
@@ -72,7 +73,7 @@ def results_of(
 
 
 def _of(connection: sqlite3.Connection, items: Iterable[int]) -> list[tuple[int, int]]:
-    """The workloads that are items and have not ended, with their jobs."""
+    """The pending items among these workloads, with their jobs."""
     (text,) = connection.execute(
         f"SELECT json_group_array(json_array(item, job)) FROM job_items WHERE item IN {IDS}"
         f" AND state = {ItemState.PENDING}",
@@ -83,7 +84,7 @@ def _of(connection: sqlite3.Connection, items: Iterable[int]) -> list[tuple[int,
 
 
 def _unfit(connection: sqlite3.Connection, memory: Memory, job: int, result: bytes) -> str:
-    """Why no item can be made of a result; empty: they can."""
+    """The reason why no item can be made of a result; empty: items can be made."""
     for fed in memory.jobs.job(connection, job).feeds:
         try:
             for each in elements(result, fed.name) if fed.each else [result]:
@@ -94,7 +95,7 @@ def _unfit(connection: sqlite3.Connection, memory: Memory, job: int, result: byt
 
 
 def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[ItemEnd], now: int) -> None:
-    """Ends these items, as far as they are some that have not ended yet. What is due then is `advance`'s."""
+    """Ends those of these items that are pending. `advance` does the steps that are due then."""
     if not ends:
         return
     by_item = {end.item: end for end in ends}
@@ -140,7 +141,7 @@ def note_ends(connection: sqlite3.Connection, memory: Memory, ends: Sequence[Ite
 
 
 def keep_payloads(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
-    """Keeps what items that fail were given, before their workloads forget it."""
+    """Keeps the payloads of failed items, before their workloads lose them."""
     lost = [end.item for end in ends if not end.succeeded]
     if lost:
         connection.execute(
@@ -150,7 +151,7 @@ def keep_payloads(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> No
 
 
 def _write(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
-    """Moves these from pending to their ends."""
+    """Moves items from pending to their ends."""
     won = [end.item for end in ends if end.succeeded]
     if won:
         connection.execute(f"UPDATE job_items SET state = {ItemState.SUCCEEDED} WHERE item IN {IDS}", (json_text(won),))
@@ -164,7 +165,7 @@ def _write(connection: sqlite3.Connection, ends: Sequence[ItemEnd]) -> None:
 
 
 def make(connection: sqlite3.Connection, memory: Memory, born: Sequence[Born], now: int) -> Counter[int]:
-    """Makes items with their workloads; how many of each job. They are the caller's to count."""
+    """Makes items with their workloads; returns how many for each job. The caller counts them in the jobs' rows."""
     if not born:
         return Counter()
     kinds = memory.kinds.kinds
@@ -186,7 +187,7 @@ def _count(connection: sqlite3.Connection, memory: Memory, job: int, succeeded: 
 
 
 def mark(connection: sqlite3.Connection, memory: Memory, job: int) -> None:
-    """Something is to be done with a job."""
+    """Marks a job that has a due step."""
     (tree,) = connection.execute("UPDATE jobs SET due = 1 WHERE job = ? RETURNING tree", (job,)).fetchone()
     memory.jobs.due.add(tree, job)
 
@@ -205,8 +206,8 @@ def _apply_policy(connection: sqlite3.Connection, memory: Memory, failed: Counte
 
 
 def end_tree(connection: sqlite3.Connection, memory: Memory, tree: int, ending: str, why: str) -> None:
-    """A tree is to end before its time: in force at once, since it is paused from then on, and its rows follow step by
-    step."""
+    """Ends a tree before its time. This takes effect at once, because the tree is paused from now on; its rows follow
+    step by step."""
     connection.execute(
         "UPDATE job_trees SET ending = ?, why = ?, paused = 1 WHERE tree = ?", (ending, why[:REASON], tree)
     )

@@ -18,7 +18,7 @@ from .memory import HeardJob
 def tell_items(
     connection: sqlite3.Connection, memory: Memory, ends: Iterable[tuple[HeardJob, int, bool, str]], now: int
 ) -> None:
-    """Items ended: their jobs, which tell of it, their numbers, whether they succeeded, and else why not."""
+    """Writes events of ended items. `ends`: job, item, whether it succeeded, and why it failed."""
     rows: list[tuple[int, str, bytes]] = []
     for job, item, succeeded, reason in ends:
         event = JobEvent.ITEM_SUCCEEDED if succeeded else JobEvent.ITEM_FAILED
@@ -30,7 +30,7 @@ def tell_items(
 
 
 def tell_complete(connection: sqlite3.Connection, memory: Memory, job: int, now: int) -> None:
-    """A job is complete."""
+    """Writes the event of a complete job."""
     heard = memory.jobs.job(connection, job).heard
     if heard is None or not heard.bits & BITS[JobEvent.JOB_COMPLETED]:
         return
@@ -48,7 +48,7 @@ def _put(connection: sqlite3.Connection, memory: Memory, rows: Sequence[tuple[in
 
 
 def take(connection: sqlite3.Connection, memory: Memory, limit: int) -> list[JobEventRow]:
-    """The oldest. One process has the file, so nobody else takes them."""
+    """Returns the oldest events. Only one process has the file, so no other relay takes them."""
     found = connection.execute(
         "SELECT number, bit, tree, payload FROM job_events ORDER BY number LIMIT ?", (limit,)
     ).fetchall()
@@ -57,5 +57,5 @@ def take(connection: sqlite3.Connection, memory: Memory, limit: int) -> list[Job
 
 
 def forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Forgets events that are in their streams."""
+    """Removes events that are in their streams."""
     connection.execute(f"DELETE FROM job_events WHERE number IN {IDS}", (json_text([*numbers]),))

@@ -1,4 +1,5 @@
-"""Gathers on SQLite: what the one item of a job that gathers is given, and what its run reads of the jobs before it."""
+"""Gathers on SQLite: the payload for the one item of a job that gathers, and the results of the parent jobs that its
+run reads."""
 
 from __future__ import annotations
 
@@ -9,15 +10,16 @@ from ....model.gathered import GatheredJob
 from ....model.job import JobHolder, ResultPage
 from ..rules import gathering, refusals
 from ..rules.item_state import ItemState
-from .look import FinishedJob, page
 from .memory import FedJob
+from .queries import FinishedJob, page
 
-#: The item of a job that gathers that is out under a fence.
+#: Finds the item of a job that gathers, if it is leased under this fence.
 _HELD = (
     "SELECT 1 FROM job_items AS i JOIN tasks AS w ON w.id = i.item JOIN jobs AS j ON j.job = i.job"
     f" WHERE i.item = ? AND i.state = {ItemState.PENDING} AND j.gather = 1 AND w.fence = ? AND w.state BETWEEN 2 AND 9"
 )
-#: The job of which it was made first: one that is tried again in another tree has its results in the former one.
+#: The job for which the item was made first: an item that is tried again in another tree gathers the former tree's
+#: results.
 _FIRST = """
 WITH RECURSIVE came (job, origin) AS (
     SELECT job, origin FROM job_items WHERE item = ?
@@ -27,7 +29,7 @@ SELECT job FROM came WHERE origin IS NULL
 
 
 def gathered_payload(connection: sqlite3.Connection, fed: FedJob, tree: str) -> bytes:
-    """The payload of a gather's item, in the order of parents and items. It reads no more than fits."""
+    """The payload of a gathering item, in the order of parents and their items. Reads no more results than fit."""
     parents = connection.execute(
         "SELECT o.job, o.name, o.succeeded, o.failed FROM job_parents AS p JOIN jobs AS o ON o.job = p.parent"
         " WHERE p.job = ? ORDER BY o.job",
@@ -51,7 +53,7 @@ def _results(connection: sqlite3.Connection, jobs: Sequence[int]) -> Iterator[by
 
 
 def gathered(connection: sqlite3.Connection, holder: JobHolder, after: str, limit: int, max_bytes: int) -> ResultPage:
-    """Some of what a run's item gathers. Raises Conflict for a run that has none."""
+    """Returns a page of the results that a run's item gathers. Raises Conflict for a run that has no such item."""
     item = refusals.check_holder(holder, refusals.reads_nothing)
     if connection.execute(_HELD, (item, holder.fence)).fetchone() is None:
         raise refusals.reads_nothing(holder)

@@ -18,15 +18,15 @@ from ..jobs import Feeding, JobEventRow
 from ..rules import refusals
 from ..rules.overdue import overdue
 from ..rules.tree import check
-from . import events, gather, look, retry, trees
+from . import events, gather, queries, retry, trees
 from .advance import advance
 from .redrive import redrive
 
-_ANY_KIND = Kind("job")  # items are checked for what they have themselves: their job's kind was when it was made
+_ANY_KIND = Kind("job")  # only the items' own fields are checked here; the job's kind was checked when it was made
 
 
 class SqliteJobs:
-    """A Jobs beside this queue. It has no file, no thread and no memory of its own."""
+    """The Jobs beside this queue. It has no file, thread or memory of its own."""
 
     def __init__(self, queue: SqliteQueue, config: StoresConfig | None = None) -> None:
         self._queue = queue
@@ -70,20 +70,20 @@ class SqliteJobs:
         self._queue.memory()
         if not is_name(tree) and id_number(item) < 0:
             return None
-        return await self._file.read(lambda connection: look.show(connection, tree, item))
+        return await self._file.read(lambda connection: queries.show(connection, tree, item))
 
     async def trees(self, state: str, after: str, limit: int) -> list[TreeStatus]:
         self._queue.memory()
         refusals.check_state(state)
         if after:
             refusals.check_names(after)
-        return await self._file.read(lambda connection: look.listing(connection, state, after, limit))
+        return await self._file.read(lambda connection: queries.listing(connection, state, after, limit))
 
     async def results(self, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage:
         refusals.check_names(tree)
         self._queue.memory()
         refusals.check_page(after)
-        found = await self._file.read(lambda connection: look.results(connection, tree, after, limit, max_bytes))
+        found = await self._file.read(lambda connection: queries.results(connection, tree, after, limit, max_bytes))
         if found is None:
             raise refusals.unknown(tree)
         return found
@@ -130,7 +130,7 @@ class SqliteJobs:
     async def audit(self, tree: str) -> list[str]:
         refusals.check_names(tree)
         self._queue.memory()
-        found = await self._file.read(lambda connection: look.audit(connection, tree))
+        found = await self._file.read(lambda connection: queries.audit(connection, tree))
         if found is None:
             raise refusals.unknown(tree)
         return found
@@ -145,8 +145,8 @@ class SqliteJobs:
         await self._file.write(lambda connection: events.forget(connection, numbers))
 
     async def sweep(self) -> int:
-        """Cancels what is open for too long, goes on with what is due, and forgets some of what is past the retention;
-        0: there is no more to be done."""
+        """Cancels trees that are open for too long, does due steps of jobs, and removes some of the trees that are past
+        the retention. Returns 0 when nothing is left to do."""
         memory = self._queue.memory()
 
         def tidy(connection: sqlite3.Connection) -> int:

@@ -1,7 +1,7 @@
-"""Memory of the writer for jobs: how many trees are open, which jobs have something to be done, and what they feed.
+"""Memory of the writer for jobs: how many trees are open, which jobs have due steps, and which jobs they feed.
 
-All of it is read again from the tables after a rollback. Only the writer thread changes it. While no tree is open
-nothing of jobs is asked of the tables.
+All of it is read again from the tables after a rollback. Only the writer thread changes it. While no tree is open the
+tables of jobs are not read.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import NamedTuple
 from ...queue.sqlite.rows import json_text
 from .due_jobs import DueJobs
 
-#: Jobs whose row and children are remembered; forgotten all at once when there are more.
+#: Most jobs whose row and children are remembered; with more all are forgotten at once.
 KNOWN = 4096
-#: Results whose elements are remembered between the steps of their expansions; others are read for each step.
+#: Most lists whose elements are remembered between the steps of their expansion; others are read for each step.
 APART = 8
-#: A result of so many bytes fits any payload, while there is no job.
+#: The value of `fits` while there is no job.
 _ANY = 1 << 62
 
 
 class FedJob(NamedTuple):
-    """One job that is fed by another: its number and name, its workloads' kind, and the bytes around a result."""
+    """A job that another one feeds: its number and name, the kind of its workloads, and the bytes around a result."""
 
     job: int
     name: str
@@ -34,7 +34,7 @@ class FedJob(NamedTuple):
 
 
 class HeardJob(NamedTuple):
-    """A job whose tree tells of it: the bits of the events, the tree's id and type, and its name."""
+    """A job whose tree has events: their bits, the tree's id and type, and the job's name."""
 
     bits: int
     tree: str
@@ -43,8 +43,8 @@ class HeardJob(NamedTuple):
 
 
 class KnownJob(NamedTuple):
-    """A job as the end of an item needs it. `keeps`: its results are kept; `ending`: nothing is fed any more; `heard`:
-    None where nothing is told of it."""
+    """A job as the end of an item needs it. `keeps`: its results are kept; `ending`: it feeds no other job any more;
+    `heard`: None if it has no events."""
 
     tree: int
     feeds: list[FedJob]
@@ -58,14 +58,14 @@ class KnownJob(NamedTuple):
 class JobMemory:
     """The memory of one writer. Invariants:
 
-    open    trees that are not complete
-    due     jobs whose row is marked so
-    paused  open trees that are
-    taken_apart  results that are being expanded, by their jobs: of each its origin and its elements; at most APART
-    told    there may be events that no stream has
-    bounded  some job has a bound of its own on failures of an item
-    unfit   how many results made no item since the start, of those that were to make some
-    fits    a result of so many bytes fits every payload that is made of one; `each`: some are taken apart
+    open    number of trees that are not complete
+    due     jobs whose row is marked as due
+    paused  open trees that are paused
+    taken_apart  lists that are being expanded: job → origin and elements; at most APART
+    told    whether there may be events that are in no stream
+    bounded  whether some job has its own bound on failures of an item
+    unfit   number of results since the start that should have made an item and could not
+    fits    a result of so many bytes fits every payload that is made of one; `each`: some lists are expanded
     """
 
     def __init__(self) -> None:
@@ -94,23 +94,23 @@ class JobMemory:
             self.learn(connection)
 
     def learn(self, connection: sqlite3.Connection) -> None:
-        """Reads what results are to fit, and whether failures are bounded."""
+        """Reads the bounds of results, and whether failures are bounded."""
         self.fits, self.each = connection.execute(
             "SELECT coalesce(min(most - length(prefix) - length(suffix)), 0), coalesce(max(each), 0) FROM jobs"
         ).fetchone()
         self.bounded = connection.execute("SELECT 1 FROM job_bounds LIMIT 1").fetchone() is not None
 
     def changed(self) -> None:
-        """Some tree ends, or is forgotten: what is known of jobs is read again."""
+        """Forgets the known jobs, because a tree ends or was removed."""
         self._known.clear()
 
     def job(self, connection: sqlite3.Connection, job: int) -> KnownJob:
-        """A job, read when it is not known."""
+        """Returns a job; reads it if it is not known."""
         known = self._known.get(job)
         return self.jobs(connection, [job])[job] if known is None else known
 
     def jobs(self, connection: sqlite3.Connection, jobs: Collection[int]) -> Mapping[int, KnownJob]:
-        """The jobs that are asked for, and others; those that are not known are read together."""
+        """Returns these jobs, among others; reads the unknown ones together."""
         unknown = [job for job in jobs if job not in self._known]
         if unknown:
             if len(self._known) + len(unknown) > KNOWN:

@@ -1,6 +1,6 @@
-"""Redrives of items that failed, in their own trees: an item's next life is another workload.
+"""Redrives of failed items in their own trees: each continues with another workload.
 
-An item is known by its workload, so whatever settles the former one later finds no item and changes nothing.
+An item is known by its workload, so a late settlement of the former workload finds no item and changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..rules.redriving import ItemStands, why_not
 
 
 class _Life(NamedTuple):
-    """An item that is to have another life: the workload that failed, its job and tree, and its next workload."""
+    """An item to be redriven: the workload that failed, its job and tree, and its next workload."""
 
     former: int
     job: int
@@ -32,7 +32,7 @@ class _Life(NamedTuple):
 def redrive(
     connection: sqlite3.Connection, memory: Memory, workloads: Sequence[str], max_waiting: int, now: int
 ) -> list[ItemRedrive]:
-    """The answers in the order of the workloads."""
+    """Redrives items; returns the answers in the order of the workloads."""
     answers: dict[str, ItemRedrive] = {}
     lives: dict[str, _Life] = {}
     for workload in workloads:
@@ -70,7 +70,7 @@ def _look(connection: sqlite3.Connection, memory: Memory, number: int) -> ItemRe
 
 
 def first_life(connection: sqlite3.Connection, workload: str) -> str:
-    """The first workload of the item that has this one."""
+    """The first workload of the item that has this workload now."""
     life = id_number(workload)
     while row := connection.execute("SELECT former FROM job_redrives WHERE item = ?", (life,)).fetchone():
         (life,) = row

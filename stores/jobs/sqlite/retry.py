@@ -1,8 +1,8 @@
-"""Another tree of what failed in one that is over: the same jobs, and in each the items that failed there, with what
-they were given.
+"""Another try of a tree that is over: a new tree with the same jobs, and in each job the items that failed there, with
+their payloads.
 
-It is filled some items at a time, and sealed with the last. A crash between leaves it open, and whoever asks again goes
-on in it: an item's origin says which one it is.
+The new tree is filled some items at a time, and sealed with the last. After a crash it stays open, and a repeated
+request continues it: each item's origin tells which failed item it is.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from ..rules.item_state import ItemState
 from . import callback
 from .ends import mark
 
-#: Failed items of a job behind one of them.
+#: Failed items of a job after one of them.
 _FAILED = f"""
 SELECT i.item, p.payload, p.key FROM job_items AS i JOIN job_payloads AS p ON p.item = i.item
 WHERE i.job = ? AND i.state = {ItemState.FAILED} AND i.item > ? ORDER BY i.item LIMIT ?
 """
-#: The last failed item of a job that was taken along into another one: what feeds the other job is newer than they.
+#: The last failed item of a job that was copied into another one: items that feed the other job are newer.
 _LAST = """
 SELECT coalesce((SELECT origin FROM job_items INDEXED BY job_items_origins
     WHERE origin <= (SELECT max(item) FROM job_items WHERE job = ?1) AND job = ?2 ORDER BY origin DESC LIMIT 1), -1)
 """
-#: Jobs of a tree with those of another one of the same jobs, without gathers behind a job of which items failed: these
-#: are made of what is tried again before them (rules/retrying.py).
+#: Condition: jobs that gather after a job with failed items. They gather the items tried again (rules/retrying.py).
 _ANEW = """
 o.gather = 1 AND o.job IN (
     WITH RECURSIVE behind (job) AS (
@@ -50,9 +49,9 @@ _COPIED = "place, name, kind, prefix, suffix, most, final, gather, each"
 
 
 class RetryStep(NamedTuple):
-    """A step of another try: the id of its tree, whether there may be more, and how many items there are once there is
-    no more, and which jobs gather these alone. `behind`: of jobs of the tree the last failed items that were taken
-    along."""
+    """One step of another try: the id of the new tree; whether there may be more steps; and after the last one the
+    number of its items, and the jobs that gather only these. `behind`: job of the tree → the last failed item that was
+    copied into it."""
 
     id: str
     more: bool = True
@@ -64,7 +63,7 @@ class RetryStep(NamedTuple):
 def go_on(
     connection: sqlite3.Connection, memory: Memory, asked: tuple[str, RetryStep], who: str, max_waiting: int, now: int
 ) -> RetryStep:
-    """Takes some items along, behind those of the step before. `asked`: the former tree's id, and that step."""
+    """Copies some items, after those of the step before. `asked`: the former tree's id, and that step."""
     former_id, step = asked
     former = _former(connection, former_id)
     id, tree = _tree(connection, former_id, step.id)
@@ -102,8 +101,8 @@ def _former(connection: sqlite3.Connection, id: str) -> int:
 
 
 def _tree(connection: sqlite3.Connection, former_id: str, id: str) -> tuple[str, int | None]:
-    """The tree that was begun for this, with its id: of the id that is asked for, or of another one while it is open;
-    None: none was. Raises Conflict where the id is another tree's."""
+    """The id and number of the tree that was begun for this: the one with the requested id, or another one while it is
+    open; None: there is none. Raises Conflict if another tree has the id."""
     definition = retrying.definition_of(former_id)
     row = connection.execute("SELECT tree, definition FROM job_trees WHERE id = ?", (id,)).fetchone()
     if row is not None and row[1] != definition:
@@ -119,7 +118,7 @@ def _tree(connection: sqlite3.Connection, former_id: str, id: str) -> tuple[str,
 
 
 def _copy(connection: sqlite3.Connection, memory: Memory, former: int, ids: tuple[str, str], who: str, now: int) -> int:
-    """The same jobs once more. The key stays the former one's."""
+    """Makes the new tree, with the same jobs. The former tree keeps its key."""
     (tree,) = connection.execute(
         "INSERT INTO job_trees (id, type, key, policy, most_failed, created_by, created_at, definition)"
         " SELECT ?, type, '', policy, most_failed, ?, ?, ? FROM job_trees WHERE tree = ? RETURNING tree",
@@ -157,8 +156,8 @@ def _take_along(
     max_waiting: int,
     now: int,
 ) -> dict[int, int] | None:
-    """Takes the next failed items along from one tree to another. Answers how far each job's are then, or None: those
-    were the last."""
+    """Copies the next failed items from one tree to the other. Returns the last copied item of each job; None: all are
+    copied."""
     pairs = connection.execute(_PAIRS, trees).fetchall()
     behind, size = {**begin}, 0
     rows: list[tuple[int, int, int, bytes, str]] = []

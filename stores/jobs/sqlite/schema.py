@@ -1,8 +1,8 @@
 """The tables of jobs in SQLite, beside the queue's own.
 
-One writer has the file, so a job's counters are in its row and are changed in the transaction that ends an item. `due`
-marks a job with something to be done, and is written in that transaction too: a crash between two steps loses none.
-An item is known by the id of its workload.
+The file has one writer, so a job's counters are in its row, and change in the transaction that ends an item. `due`
+marks a job with a due step, and is written in that transaction too, so a crash between two steps loses none. An item
+has the id of its workload.
 """
 
 from __future__ import annotations

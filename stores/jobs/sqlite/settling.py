@@ -1,4 +1,4 @@
-"""Settlements while some tree is open: what an item of a job returned becomes items together with its end."""
+"""Settlements while a tree is open: the transaction that ends an item also makes items of its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def settle_with_jobs(
     others: Sequence[Settle],
     now: int,
 ) -> list[str]:
-    """As `Queue.settle`; then what is due of the jobs."""
+    """Settles as `Queue.settle` does, then does due steps of the jobs."""
     results, others = results_of(connection, memory, others)
     won = [*succeeded, *map(id_text, results)]
     refused = succeed(connection, memory, fence, won, now, results) if won else []

@@ -1,4 +1,4 @@
-"""Trees on SQLite: made, added to, sealed, ended and forgotten, each in one transaction of the queue's writer."""
+"""Trees on SQLite: created, extended, sealed, ended and removed, each in one transaction of the queue's writer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from . import callback
 from .ends import end_tree, mark
 from .redrive import first_life
 
-#: Rows that one step of the retention forgets.
+#: Most rows that one step of the retention removes.
 FORGOTTEN = 2000
 
 
@@ -36,7 +36,7 @@ def create(
     given: tuple[Sequence[Feeding], Callback | None],
     now: int,
 ) -> bool:
-    """Makes a tree; whether it is new. `given`: the feedings of its jobs, and what tells of its end."""
+    """Makes a tree; returns True if it is new. `given`: the feedings of its jobs, and its callback."""
     feedings, done = given
     definition = defined(tree)
     known = connection.execute("SELECT definition FROM job_trees WHERE id = ?", (tree.id,)).fetchone()
@@ -110,7 +110,7 @@ def add(
     now: int,
     holder: JobHolder | None = None,
 ) -> int:
-    """Adds items to a job; how many this call added, now or when it was first heard. `bounds`: most workloads that
+    """Adds items to a job; returns how many this call added, now or when it came first. `bounds`: most workloads that
     wait, and most bytes that trees keep."""
     if holder is not None:
         found = _held(connection, found, holder)
@@ -139,7 +139,7 @@ def add(
 
 
 def _find(connection: sqlite3.Connection, tree: str, name: str) -> tuple[int, int, int, str, int | None, int]:
-    """A job by its tree's id and its name; without a name the root."""
+    """Finds a job by its tree's id and its name; without a name the root."""
     row = connection.execute(
         "SELECT j.job, j.kind, j.sealed, t.ending, t.complete_at,"
         " (SELECT count(*) FROM job_parents WHERE job = j.job)"
@@ -161,8 +161,8 @@ def _find(connection: sqlite3.Connection, tree: str, name: str) -> tuple[int, in
 
 
 def _held(connection: sqlite3.Connection, found: tuple[str, str], holder: JobHolder) -> tuple[str, str]:
-    """The tree and the job that who holds an item means. Raises Conflict for a run that has none any more,
-    InvalidRequest for a job that may be complete before it ends."""
+    """The tree and job to which the holder of an item may add. Raises Conflict for a run that has no item any more, and
+    InvalidRequest for a job that may be complete before the run ends."""
     row = connection.execute(
         "SELECT t.id, j.name, j.job FROM job_items AS i JOIN tasks AS w ON w.id = i.item JOIN jobs AS j"
         " ON j.job = i.job JOIN job_trees AS t ON t.tree = j.tree"
@@ -185,7 +185,7 @@ def _held(connection: sqlite3.Connection, found: tuple[str, str], holder: JobHol
 
 
 def _new_keys(connection: sqlite3.Connection, job: int, said: tuple[str, str], items: Sequence[JobItem]) -> list[str]:
-    """The dedupe keys of items to be added. Raises Conflict, before anything is written, for one that is known."""
+    """The dedupe keys of items to be added. Raises Conflict, before anything is written, if one is known."""
     keys = [each.dedupe_key for each in items if each.dedupe_key]
     known = refusals.twice(items)
     if keys and known is None:
@@ -199,7 +199,7 @@ def _new_keys(connection: sqlite3.Connection, job: int, said: tuple[str, str], i
 
 
 def seal(connection: sqlite3.Connection, memory: Memory, tree: str, name: str) -> bool:
-    """Seals a job; whether it was open."""
+    """Seals a job; returns True if it was open."""
     job, _, sealed, _, _, parents = _find(connection, tree, name)
     if parents:
         raise refusals.sealed_by_parents(tree, name)
@@ -211,7 +211,7 @@ def seal(connection: sqlite3.Connection, memory: Memory, tree: str, name: str) -
 
 
 def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str, why: str) -> str:
-    """Cancels, pauses, resumes or deletes a tree: one write on it, in force at once."""
+    """Cancels, pauses, resumes or deletes a tree: one write to its row, which takes effect at once."""
     row = connection.execute("SELECT tree, ending, paused, complete_at FROM job_trees WHERE id = ?", (tree,)).fetchone()
     if row is None:
         raise refusals.unknown(tree)
@@ -240,7 +240,7 @@ def change(connection: sqlite3.Connection, memory: Memory, tree: str, what: str,
 
 
 def cancel(connection: sqlite3.Connection, memory: Memory, late: OverdueTrees) -> int:
-    """Cancels some of the trees that are open for too long; how many."""
+    """Cancels some of the trees that are open for too long; returns how many."""
     rows = connection.execute(
         "SELECT tree FROM job_trees WHERE complete_at IS NULL AND ending = '' AND created_at >= ? AND created_at < ?"
         " LIMIT ?",
@@ -252,9 +252,9 @@ def cancel(connection: sqlite3.Connection, memory: Memory, late: OverdueTrees) -
 
 
 def forget(connection: sqlite3.Connection, memory: Memory, before: int) -> int:
-    """Forgets some rows of the oldest tree that was complete before a time, or that is deleted; how many. The next
-    tree's jobs may have the numbers of its. One whose gather failed and is tried again is kept as long as that other
-    try (rules/retrying.py): its results may be read there."""
+    """Removes some rows of the oldest tree that was complete before a time or is deleted; returns how many. Jobs of the
+    next tree may get the same numbers. A tree whose gather failed and is tried again is kept as long as that other try
+    (rules/retrying.py), because its results may be read there."""
     row = connection.execute(
         "SELECT t.tree FROM job_trees AS t WHERE t.complete_at IS NOT NULL AND (t.complete_at < ? OR t.deleted = 1)"
         " AND NOT (EXISTS (SELECT 1 FROM jobs AS j WHERE j.tree = t.tree AND j.gather = 1 AND j.failed > 0) AND EXISTS"
@@ -263,7 +263,7 @@ def forget(connection: sqlite3.Connection, memory: Memory, before: int) -> int:
     ).fetchone()
     if row is None:
         return 0
-    connection.execute("UPDATE job_trees SET deleted = 1 WHERE tree = ? AND deleted = 0", row)  # seen whole, or not
+    connection.execute("UPDATE job_trees SET deleted = 1 WHERE tree = ? AND deleted = 0", row)  # never seen in part
     jobs = json_text([job for (job,) in connection.execute("SELECT job FROM jobs WHERE tree = ?", row).fetchall()])
     items = [
         item

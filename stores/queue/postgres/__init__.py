@@ -1,1 +1,1 @@
-"""The queue on PostgreSQL: each verb is one function of the schema in `stores/postgres/migrations`."""
+"""The queue on PostgreSQL: each method calls one function of the schema in `stores/postgres/migrations`."""

@@ -1,8 +1,8 @@
-"""The bound at which a look at a lane may begin, so that it does not pass again over what was taken since.
+"""Bounds at which a look at a lane may begin, so that it does not pass again over items that were taken since.
 
-An index of PostgreSQL keeps what was taken until a vacuum; a queue that begins at the lane's head walks over all of it.
-A bound is a hint of this process: another one may store or return something that is due before it, so all bounds are
-forgotten once a second, with the poll that is the base of everything here.
+An index of PostgreSQL keeps entries of taken items until a vacuum, and a look that begins at the lane's head walks over
+all of them. A bound is only a hint of this process: another process may store or return an item that is due before it.
+So all bounds are forgotten once a second, with the regular poll.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 
 class LookBounds:
-    """Lane → a time before which nothing of it was waiting when this process looked last."""
+    """Lane → a time before which none of its items waited when this process last looked."""
 
     def __init__(self) -> None:
         self._of: dict[int, int] = {}
@@ -20,15 +20,15 @@ class LookBounds:
         return self._of.get(lane, 0)
 
     def found(self, lane: int, earliest: int) -> None:
-        """Nothing waits before this."""
+        """Notes that no item of the lane waits before this time."""
         self._of[lane] = earliest
 
     def sooner(self, lanes: Iterable[tuple[int, int]]) -> None:
-        """Something of the lane waits for this time."""
+        """Notes times for which items of lanes wait."""
         for lane, moment in lanes:
             if moment < self._of.get(lane, 0):
                 self._of[lane] = moment
 
     def forget(self) -> None:
-        """Anything may wait anywhere."""
+        """Forgets all bounds: anything may wait anywhere."""
         self._of.clear()

@@ -1,5 +1,5 @@
-"""Capacity: what lives is counted once a second, beside what is submitted, so several nodes may pass the bound by what
-they take between two counts."""
+"""Capacity of the queue on PostgreSQL. Live items are counted once a second, beside the submissions, so several nodes
+may exceed the bound by as many items as they take between two counts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COUNTED = 1.0
 
 
 class Capacity:
-    """The room for more. `most` live items; `counts` says how many there are by the state's name. `run` carries a count
-    through that nobody waits for."""
+    """Room for more items. `most`: the bound on live items. `counts` returns the items by the state's name. `run`
+    starts a count that nobody waits for."""
 
     def __init__(
         self,
@@ -37,7 +37,8 @@ class Capacity:
         self._counting: asyncio.Task[None] | None = None
 
     async def look(self, count: int) -> None:
-        """Raises Overloaded when there is no room for so many more. While there is, a new count is made beside."""
+        """Raises Overloaded if there is no room for so many more items. If there is, a new count runs beside when one
+        is due."""
         if self._counted == -math.inf or self._live + count > self._most:
             await self._count()
         elif abs(self._clock.monotonic() - self._counted) > COUNTED and (
@@ -50,17 +51,17 @@ class Capacity:
             )
 
     def taken(self, count: int) -> None:
-        """So many more live."""
+        """Notes that so many more items are live."""
         self._live += count
         self._taken += count
 
     async def _count_if_it_can(self) -> None:
-        with contextlib.suppress(TailraceError):  # whoever submits is told
+        with contextlib.suppress(TailraceError):  # submissions get errors of their own
             await self._count()
 
     async def _count(self) -> None:
         now, taken = self._clock.monotonic(), self._taken
         counts = await self._counts()
-        # What was taken meanwhile may be counted or not: then twice for a moment, not never.
+        # The count may include items taken meanwhile. They are added again: better counted twice for a moment than not.
         self._live = sum(counts[state.label] for state in WAITING | LEASED) + self._taken - taken
         self._counted = now

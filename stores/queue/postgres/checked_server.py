@@ -1,5 +1,4 @@
-"""The server of a queue on PostgreSQL, and the schema in it, which are looked at with each new connection, and the
-clocks there and here."""
+"""The server of a queue on PostgreSQL: it, its schema and both clocks are checked with each new connection."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ from .options import PostgresQueueOptions
 
 
 class CheckedPostgres:
-    """A server that is looked at with each new connection. `time` is µs instead of the server's clock, or None; `fleet`
-    is that of this process, empty where it has none."""
+    """A server that is checked with each new connection. `time` returns µs to use instead of the server's clock, or
+    None. `fleet`: the fleet of this process; empty: none."""
 
     def __init__(
         self,
@@ -45,13 +44,14 @@ class CheckedPostgres:
         self._checked = False
 
     async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
-        """One statement, with S. for the schema. With relaxed durability its commit is not waited for."""
+        """Runs one statement, with S. for the schema. With relaxed durability it does not wait for the commit to be on
+        disk."""
         if self._relaxed:
             statement = statement.replace(" FROM S.", " FROM set_config('synchronous_commit', 'off', true), S.", 1)
         return await self.read(statement, arguments, about)
 
     async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
-        """The same for one that writes nothing."""
+        """Runs one statement that writes nothing."""
         return await self.server.rows(statement, arguments, about, self._schema)
 
     async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]], bound: asyncio.Timeout) -> None:

@@ -1,19 +1,19 @@
-"""Claims that this process handed out: which of their items are still out.
+"""Claims that this process handed out: the items of each that are still leased.
 
-It is told with the settlement that ends a claim, so that the claim's row goes with it. What a claim that somebody else
-settles leaves behind goes when its lease ends.
+The settlement that ends a claim names it, so that the claim's row is deleted with it. If another process settles the
+items, the row goes when its lease ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-#: Claims that are remembered; the rows of older ones go when their leases end.
+#: Most claims that are remembered; the rows of older ones go when their leases end.
 REMEMBERED = 10_000
 
 
 class ClaimsOut:
-    """Claim numbers → fences and ids that are out. Invariant: an id is in one claim at most."""
+    """Claim numbers → fences, and ids that are leased. Invariant: an id is in at most one claim."""
 
     def __init__(self) -> None:
         self._ids: dict[int, set[int]] = {}
@@ -21,7 +21,7 @@ class ClaimsOut:
         self._claim_of: dict[int, int] = {}
 
     def claimed(self, number: int, fence: int, ids: Iterable[int]) -> None:
-        """Notes what is out by this claim (now, where they were by another)."""
+        """Notes items that are leased by this claim, and no longer by another."""
         ids = set(ids)
         self._drop(ids)
         self._ids[number], self._fences[number] = ids, fence
@@ -30,7 +30,7 @@ class ClaimsOut:
             self._drop([*self._ids[next(iter(self._ids))]])
 
     def over_with(self, fence: int, ids: Iterable[int]) -> list[int]:
-        """The claims under this fence that have nothing out when these are settled."""
+        """The claims under this fence that have no leased item left once these are settled."""
         settled: dict[int, int] = {}
         for each in set(ids):
             number = self._claim_of.get(each)
@@ -39,12 +39,13 @@ class ClaimsOut:
         return [number for number, count in settled.items() if count == len(self._ids[number])]
 
     def renewed(self, number: int, fence: int, ids: Sequence[int]) -> None:
-        """Notes what is out by this claim; when that is a new one, they were renewed apart from the rest of theirs."""
+        """Notes items that were renewed. If their claim is a new one, they were renewed apart from the rest of the
+        former one."""
         if number not in self._ids and any(each in self._claim_of for each in ids):
             self.claimed(number, fence, ids)
 
     def ended(self, fence: int, ids: Iterable[int]) -> None:
-        """Notes what is not out under the fence any more."""
+        """Notes items that are not leased under the fence any more."""
         self._drop([each for each in ids if self._fences.get(self._claim_of.get(each, -1)) == fence])
 
     def _drop(self, ids: Iterable[int]) -> None:

@@ -1,4 +1,5 @@
-"""Searches of a queue on PostgreSQL: one statement, so that nothing moves between what waits and what has ended."""
+"""Searches of a queue on PostgreSQL: one statement, so that no item moves from the waiting to the ended ones
+meanwhile."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ _FOUND = (
 
 
 async def find(rows: RunStatement, kinds: PostgresKinds, search: Search) -> Page:
-    """A page, as `Queue.find` says."""
+    """Returns a page, as `Queue.find` does."""
     wanted = span(search)
     await kinds.look()
     fitting = kinds_of(search, kinds.kinds)
@@ -49,7 +50,8 @@ async def find(rows: RunStatement, kinds: PostgresKinds, search: Search) -> Page
 
 
 async def _find(rows: RunStatement, search: Search, ids: IdSpan, kinds: Sequence[int] | None) -> tuple[list[Any], str]:
-    """Rows of id, state, kind, attempts, crashes, due, ended, reason and progress, and where the next page goes on."""
+    """Rows of id, state, kind, attempts, crashes, due, ended, reason and progress, and the id at which the next page
+    goes on."""
     if search.key:
         live = _LIVE.format(keyed=" AND id IN (SELECT id FROM S.keyed WHERE key = %s)")
         looked = f"SELECT * FROM ({live}) AS live"

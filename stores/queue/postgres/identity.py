@@ -1,9 +1,10 @@
-"""The identity of a server: are these the tables that handed out what is out? After a failover, a restore or a dump
-that was put back they may lack claims that were made: then nothing is leased for the lease of a source.
+"""The identity of a server: tells whether its tables are the ones that granted the leases. After a failover, a restore
+or a dump that was put back, claims may be missing in them: then nothing is leased for the lease of a source.
 
-Known by the cluster's identity, its timeline and the number of the table, which stand in `home`, and while a process
-runs also by the log's position, which never goes back. A copy of the files of a server, put back under it while nobody
-was connected, looks like a restart: `UPDATE tailrace.home SET known = ''` says what it was.
+A server is known by the cluster's identity, its timeline and the number of the table, which are stored in `home`; and
+while a process runs also by the log's position, which never goes back. A copy of a server's files, put back while
+nobody was connected, looks like a restart: an operator who does that tells the queue by `UPDATE tailrace.home SET known
+= ''`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class PostgresIdentity:
-    """The identity of the server under a queue. `wait` is the lease of a source, seconds; `quiet_until` by the
-    monotonic clock."""
+    """The identity of the server under a queue. `wait`: the lease of a source, seconds. `quiet_until`: nothing is
+    leased before this time of the monotonic clock."""
 
     def __init__(self, schema: str, server: str, wait: float, clock: Clock) -> None:
         self._schema = schema
@@ -34,8 +35,8 @@ class PostgresIdentity:
         self.quiet_until = -math.inf
 
     async def look(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
-        """Looks where a new connection leads. Several may be looked at at once, and an answer may be overtaken by one
-        that was given later: so it is held against what was known when it was asked for."""
+        """Checks the server of a new connection. Several checks may run at once, and a later answer may arrive first,
+        so each answer is compared with the position that was known when it was asked for."""
         known_before = self._position
         cursor = await connection.execute(
             f"SELECT h.home, h.timeline, h.written, (SELECT known FROM {self._schema}.home)"
@@ -54,8 +55,8 @@ class PostgresIdentity:
             if self._moved != here or went_back:
                 self.quiet_until = self._clock.monotonic() + self._wait
                 _LOG.warning(
-                    "%s: not the server that handed out what is out, but one that crashed, was promoted, or put back "
-                    "from a copy: nothing is handed out for %.0f s (the lease of a source)",
+                    "%s: this server did not grant the current leases: it crashed, was promoted, or was put back from a "
+                    "copy; nothing is handed out for %.0f s (the lease of a source)",
                     self._server,
                     self._wait,
                 )
@@ -63,10 +64,10 @@ class PostgresIdentity:
 
     @property
     def settled_in(self) -> str:
-        """What `home` is to say now that the wait is over; empty: it says so already. Not before: whoever dies in the
-        wait leaves it to the next run."""
+        """The new text for `home`, once the wait is over; empty: `home` has it already. It is not written before, so
+        that after a death during the wait the next run waits too."""
         return self._moved if self._clock.monotonic() >= self.quiet_until else ""
 
     def known(self) -> None:
-        """`home` says it."""
+        """Notes that `home` has the new text."""
         self._moved = ""

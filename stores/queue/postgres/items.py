@@ -1,7 +1,7 @@
-"""One item of the queue on PostgreSQL: what it holds, and another moment or priority for it.
+"""Single items of the queue on PostgreSQL: their content, and changes of due time or priority.
 
-A change is one statement: it takes the locks of the key and of the row, in the schema's order, before it decides, and a
-row that somebody claims meanwhile does not fit any more.
+A change is one statement. It takes the locks of the key and of the row, in the schema's order, before it decides, so it
+does not apply to a row that is claimed meanwhile.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .kinds import PostgresKinds
 from .reports import statuses
 from .rows import BLOCKED, headers_of
 
-#: Looks at an item that comes back and is claimed again between two looks.
+#: Most looks at an item that comes back and is claimed again between two looks.
 LOOKS = 5
 
-# Given the id, the time, due (µs, 0: now, NULL: as it is), lane and kind (NULL: as they are). No row: it does not wait.
+# Parameters: id, time, due (µs; 0: now; NULL: unchanged), lane, kind (NULL: unchanged). No row: the item does not wait.
 _RESCHEDULE = f"""
 WITH given AS MATERIALIZED (SELECT %s::bigint AS id, S.now_micros(%s::bigint) AS now, %s::bigint AS due,
     %s::int AS lane, %s::int AS kind),
@@ -52,7 +52,7 @@ _PEEK = (
 async def rescheduled(
     rows: RunStatement, read: RunStatement, kinds: PostgresKinds, at: int | None, change: Reschedule
 ) -> str:
-    """Changes an item that waits. Answers as `QueueItems.reschedule` says."""
+    """Changes an item that waits. Answers as `QueueItems.reschedule` does."""
     for _ in range(LOOKS):
         [status] = await statuses(read, kinds, kinds.look, [change.id])
         if status is None:
@@ -66,15 +66,15 @@ async def rescheduled(
             kind = kinds.numbers[wanted]
             lane = kinds.lane_of[kind]
         due = None if change.due is None else 0 if change.due == NOW else int(change.due * 1e6)
-        found = await rows(_RESCHEDULE, (id_number(change.id), at, due, lane, kind), "a change of an item")
+        found = await rows(_RESCHEDULE, (id_number(change.id), at, due, lane, kind), "a change of a workload")
         for may, behind in found:
             return (BEHIND if behind else CHANGED) if may else EXPIRES
-    raise Unavailable(f"{change.id} is claimed and comes back all the time; nothing was changed: try again")
+    raise Unavailable(f"workload {change.id} is claimed and comes back all the time; nothing was changed: try again")
 
 
 async def peek(read: RunStatement, id: str, max_bytes: int) -> ItemContent | None:
-    """What a live item holds."""
-    rows = await read(_PEEK, (max_bytes, id_number(id)), "a look at an item")
+    """Returns the content of a live item."""
+    rows = await read(_PEEK, (max_bytes, id_number(id)), "a look at a workload")
     for payload, size, key, headers, expires_at, head in rows:
         behind = "" if head is None else id_text(head)
         return ItemContent(bytes(payload), size, key, headers_of(headers), expires_at, behind)

@@ -1,4 +1,4 @@
-"""Kinds and lanes of a queue on PostgreSQL: any node may add some, and each reads what the others added."""
+"""Kinds and lanes of a queue on PostgreSQL: any node may add some, and every node reads the ones that others added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import statements as call
 
 
 class PostgresKinds(Kinds):
-    """Numbers rise in the order in which they can be seen, so that none is missed between two looks."""
+    """Kinds and lanes by number. Numbers rise in the order in which they become visible, so no look misses one."""
 
     def __init__(self, rows: RunStatement) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class PostgresKinds(Kinds):
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
-        """Reads what was added since."""
+        """Reads the kinds that were added since the last look."""
         async with self._looking:
             for kind, lane, tenant, *address in await self._rows(call.LEARN, (next(reversed(self.kinds), 0),), "kinds"):
                 if lane not in self.lanes:
@@ -30,7 +30,7 @@ class PostgresKinds(Kinds):
                 self.learn(kind, lane, tenant)
 
     async def add(self, kinds: Iterable[Kind]) -> None:
-        """Sees to it that these have numbers."""
+        """Gives numbers to those of these kinds that have none."""
         new = sorted(kind for kind in set(kinds) if kind not in self.numbers)
         if new:
             columns = (

@@ -10,6 +10,9 @@ from ..poller import INTERVAL
 
 
 class PostgresQueueOptions(PostgresOptions):
-    """poll_interval   seconds between looks at the queue of all nodes together, when nothing tells them"""
+    """A queue on PostgreSQL: its server, and how it is polled.
+
+    poll_interval  seconds between looks of all nodes together while no node tells of a change
+    """
 
     poll_interval: Seconds = Field(INTERVAL, ge=0.01, le=60)

@@ -7,7 +7,7 @@ from ..poller import SEEN
 
 
 class PostgresPollers:
-    """A Pollers. `rows` runs a statement, with S. for the schema."""
+    """The Pollers of a schema. `rows` runs a statement, with S. for the schema."""
 
     def __init__(self, rows: RunStatement) -> None:
         self._rows = rows
@@ -19,4 +19,4 @@ class PostgresPollers:
         return int(count)
 
     async def leave(self, me: str) -> None:
-        await self._rows("DELETE FROM S.pollers WHERE poller = %s", (me,), "a poller's leave")
+        await self._rows("DELETE FROM S.pollers WHERE poller = %s", (me,), "the end of a poller")

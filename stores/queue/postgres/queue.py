@@ -1,9 +1,8 @@
-"""The queue on PostgreSQL: each verb is one call of a function of the schema
+"""The queue on PostgreSQL: each method is one call of a function of the schema
 (stores/postgres/migrations/0001_queue.sql), over columns, in one transaction. Any number of nodes may use one queue.
 
-The time is the server's, so that a node whose clock is wrong starts nothing early. Polling is the base: a lease that
-waits looks when something changed through this process, when another one hints so, when the next item is due, and once
-a second.
+The time is the server's, so that a node whose clock is wrong starts nothing early. A waiting lease looks when this
+process changed something, when another one hints that it did, when the next item is due, and in any case once a second.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from ...postgres.server import explained
 from ..admission import check, check_changes
 from ..engines import QueueEngine
 from ..gates import ShutLanes
-from ..group import submissions
 from ..history import kept
 from ..ids import Ids, id_number, id_text
 from ..lifecycle import TERMINAL
 from ..poller import Found, LookResult, Poller
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
-from ..settlements import FEW, Succeeded, settlements
+from ..shared_settlements import FEW, Succeeded, settlements
+from ..shared_submissions import submissions
 from ..waiting import WaitingClaims
 from . import statements as call
 from .capacity import Capacity
@@ -56,9 +55,9 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class PostgresQueue:
-    """A Queue in a schema of its own. `wait` is the lease of a source, seconds: for so long nothing is leased on a
-    server that was put back or promoted. `fleet`: that of this process, empty where it has none. `store_time` is for
-    tests: µs instead of the server's clock."""
+    """A Queue in a schema of its own. `wait`: the lease of a source, seconds; for this long nothing is leased on a
+    server that was put back from a copy or promoted. `fleet`: the fleet of this process; empty: none. `store_time` is
+    for tests: returns µs to use instead of the server's clock."""
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class PostgresQueue:
         self._time: Callable[[], int | None] = store_time or (lambda: None)
         self.ground = ground = CheckedPostgres(options, self._config, wait, clock, self._time, fleet)
         self._home, self._kinds, self._rows, self._read = ground.home, ground.kinds, ground.rows, ground.read
-        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
+        self.quiet_until = -math.inf  # nothing is leased before this time of the monotonic clock
         self._ids, self._out = Ids(0), ClaimsOut()
         self._ends: list[Callable[[], None]] = []
         self._poller = Poller(options.poll_interval, PostgresPollers(ground.read))
@@ -96,8 +95,8 @@ class PostgresQueue:
         )
 
     async def open(self) -> None:
-        """Looks at the server and makes the schema where there is none. Raises ConfigError for a server or a schema
-        that cannot be used; one that cannot be reached now is tried again at each use. Harmless when open."""
+        """Checks the server, and makes the schema if there is none. Raises ConfigError for a server or schema that
+        cannot be used; a server that cannot be reached now is tried again at each use. Harmless when open."""
         self.ground.server.open()
         self._hints.open()
         try:
@@ -111,38 +110,38 @@ class PostgresQueue:
         await self._waiting.close()
         await self.ground.server.close()
 
-    # For what rests in the same schema (stores/jobs).
+    # For jobs, which are in the same schema (stores/jobs).
 
     @property
     def max_payload(self) -> int:
-        """The bytes that a payload may have."""
+        """Most bytes that a payload may have."""
         return self._config.max_payload
 
     def new_ids(self, count: int) -> Sequence[int]:
-        """So many new ids."""
+        """Returns new ids."""
         return self._ids.take(count, int(self._clock.wall() * 1000))
 
     def stored(self, lanes: Sequence[int], moment: int) -> None:
-        """Items were stored in these lanes, which are due since that moment (µs)."""
+        """Notes that items were stored in these lanes, due since that moment (µs)."""
         if lanes:
             self._claiming.stored(lanes, moment)
             self._wake()
 
     def changed(self) -> None:
-        """Anything may be due that was not."""
+        """Makes waiting leases look at once: anything may be due."""
         self._wake(anything=True)
 
     def on_ends(self, told: Callable[[], None]) -> None:
-        """`told` is called when items of jobs ended by a settlement here."""
+        """Has `told` called whenever a settlement here ends items of jobs."""
         self._ends.append(told)
 
     def _hinted(self) -> None:
-        """Another node changed something."""
+        """Follows a hint of another node that it changed something."""
         self._claiming.hinted()
         self._poller.hinted()
 
     def _wake(self, *, anything: bool = False) -> None:
-        """Something may be due."""
+        """Makes waiting leases look at once: items may be due."""
         if anything:
             self._claiming.changed()
         self._hints.tell()
@@ -172,7 +171,7 @@ class PostgresQueue:
             ids, first, moment, found = await stored(self._rows, self._kinds, self._ids, items, times, claim)
             taken = self._claiming.turned(found)
             if taker is not None and taken:
-                leased = await self._claiming.out_by(taken, taker.seconds)
+                leased = await self._claiming.handed_out(taken, taker.seconds)
                 if leased is not None and self._quiet() > 0:
                     await self._waiting.give_back(leased)
                     leased = None
@@ -203,13 +202,13 @@ class PostgresQueue:
         return await self._waiting.lease(demand, seconds, look, wait, self._quiet)
 
     def _quiet(self) -> float:
-        """Seconds for which nothing is leased."""
+        """Seconds for which nothing may be leased."""
         return max(self.quiet_until, self._home.quiet_until) - self._clock.monotonic()
 
     async def _claim(self, demand: Demand, gates: ShutLanes, seconds: float) -> Found:
         found = await self._claiming.look(demand, gates, seconds)
         if isinstance(found, LookResult) and self._quiet() > 0:
-            # The connection that claimed it was the first to this server: nobody gets it now.
+            # The claim was the first to reach this server, on which nothing may be leased yet: give it back.
             await self._waiting.give_back(found.leased)
             return math.inf
         return found
@@ -295,14 +294,14 @@ class PostgresQueue:
         return await tally(self._read)
 
     async def due(self, most: int) -> dict[str, int]:
-        return dict(await self._read(call.DUE, (self._time(), most), "a look at what is due"))
+        return dict(await self._read(call.DUE, (self._time(), most), "a look for due workloads"))
 
     async def ageing(self) -> list[Ageing]:
-        return ages(await self._read(call.AGEING, (self._time(),), "a look at how old what waits is"))
+        return ages(await self._read(call.AGEING, (self._time(),), "the ages of waiting workloads"))
 
     async def sweep(self) -> int:
-        """Ends leases that are over, folds the counts and forgets what is past its retention; returns how many items.
-        The owner calls it now and then, and again while it forgets some."""
+        """Ends leases that are over, folds the counts, and removes items that are past their retention; returns how
+        many it removed. The owner calls it now and then, and again at once while it removes some."""
         try:
             if self._quiet() <= 0:
                 await self._claiming.end_over()
@@ -311,7 +310,7 @@ class PostgresQueue:
                 self._wake(anything=True)
             items = await self.counts()
             ended = sum(items[state.label] for state in TERMINAL)
-            [(size,)] = await self._read(call.HISTORY, (), "what it takes")
+            [(size,)] = await self._read(call.HISTORY, (), "the size of the history")
             keep = kept(self._config.keep_ended, ended, size, self._config.history_bytes)
             bounds = (int(self._config.retention * 1e6), keep)
             [(gone,)] = await self._rows(call.SWEEP, (self._time(), *bounds))

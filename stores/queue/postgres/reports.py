@@ -1,4 +1,5 @@
-"""Reports of a queue on PostgreSQL, of itself and of its items. One statement each, so that nothing moves meanwhile."""
+"""Reports of a queue on PostgreSQL, about itself and its items. Each is one statement, so that nothing changes
+meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from ..kinds import Kinds
 from ..queue import Ageing, Status, Tally
 from .rows import BLOCKED, headers_of
 
-#: States of the counts: how many were ever taken, how many forgotten.
+#: States in the counts that stand for all items ever taken, and for all that were removed.
 TAKEN, FORGOTTEN = 100, 101
 
 _STATUS = (
@@ -37,7 +38,7 @@ _TALLY = (
 async def statuses(
     rows: RunStatement, kinds: Kinds, learn: Callable[[], Awaitable[None]], ids: Sequence[str]
 ) -> list[Any]:
-    """A Status for each id, or None."""
+    """Returns a Status for each id, or None."""
     wanted = numbers(map(id_number, ids))
     found = {row[0]: row[1:] for row in await rows(_STATUS.replace("%(ids)s", "%s"), (wanted, wanted), "a status")}
     if any(kind not in kinds.kinds for _, kind, *_ in found.values()):
@@ -46,7 +47,7 @@ async def statuses(
 
 
 def status_of(id: str, kinds: Kinds, row: Any) -> Status:
-    """The status that a row says."""
+    """The status in a row."""
     state, kind, attempts, crashes, due, ended, reason, progress = row
     return Status(
         id=id,
@@ -63,7 +64,7 @@ def status_of(id: str, kinds: Kinds, row: Any) -> Status:
 
 
 async def tries(rows: RunStatement, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
-    """How attempts went, of the ids that have any."""
+    """The past attempts of those ids that have any."""
     wanted = numbers(map(id_number, ids))
     found: dict[int, Any] = dict(
         await rows("SELECT id, tries FROM S.tries WHERE id = ANY (%s::bigint[])", (wanted,), "attempts")
@@ -72,7 +73,7 @@ async def tries(rows: RunStatement, ids: Sequence[str]) -> dict[str, tuple[Try, 
 
 
 async def headers(rows: RunStatement, ids: Sequence[str]) -> dict[str, Headers]:
-    """The headers of live items, of the ids that have any."""
+    """The headers of those ids that are live and have any."""
     wanted = numbers(map(id_number, ids))
     told = await rows(
         "SELECT id, headers FROM S.entities WHERE headers <> '' AND id = ANY (%s::bigint[])", (wanted,), "headers"
@@ -81,18 +82,18 @@ async def headers(rows: RunStatement, ids: Sequence[str]) -> dict[str, Headers]:
 
 
 async def counts(rows: RunStatement) -> dict[str, int]:
-    """Rows by the state's name, of the running sums."""
+    """Items by the state's name, from the running sums."""
     found: dict[int, int] = dict(await rows("SELECT state, items FROM S.queue_counts()", (), "counts"))
     return {state.label: int(found.get(int(state), 0)) for state in State}
 
 
 async def tally(rows: RunStatement) -> Tally:
-    """Rows counted one by one."""
+    """Counts the rows one by one."""
     found = {(what, state): items for what, state, items in await rows(_TALLY, (), "a tally")}
     states = {state.label: found.get(("now", int(state)), 0) for state in State}
     return Tally(found.get(("ever", TAKEN), 0), found.get(("ever", FORGOTTEN), 0), states)
 
 
 def ages(rows: Sequence[tuple[Any, ...]]) -> list[Ageing]:
-    """How old what waits is, from rows of function, priority, µs and attempts."""
+    """Ages of waiting work, from rows of function, priority, µs and attempts."""
     return [Ageing(function, priority, waited / 1e6, attempts) for function, priority, waited, attempts in rows]

@@ -1,4 +1,4 @@
-"""Items as the arguments of a statement in PostgreSQL: a column is one array."""
+"""Items as arguments of a statement in PostgreSQL: each column is one array."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TRIED = 16  # in `tries`
 JOB = 32  # is an item of a job: its headers are [], or [3] where it may fail three times
 TELLS = 64  # in `callbacks`
 
-#: Next trigger of an item that waits for an older one of its key: never by itself.
+#: Next trigger of an item that waits for an older one of its key: it never becomes due by itself.
 BLOCKED = (1 << 62) - 1
-#: … of an item of a paused job.
+#: Next trigger of an item of a paused job.
 PAUSED = BLOCKED + 1
 
 
-#: What stands in the place of headers at an item of a job, which has none: how often it may fail, if that is bounded.
+#: Matches the mark that an item of a job has instead of headers: how often it may fail, if that is bounded.
 mark_of_job = re.compile(r"\[(\d*)\]").fullmatch
 
 _encode = msgspec.json.Encoder().encode
@@ -36,12 +36,12 @@ _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
 
 
 def headers_of(text: str) -> Headers:
-    """The headers that a row has; the mark of an item of a job is none."""
+    """The headers in a row. The mark of an item of a job stands for none."""
     return _decode(text) if text and mark_of_job(text) is None else ()
 
 
 class CallbackRows(NamedTuple):
-    """The arguments of `queue_submit_with_callbacks` behind those."""
+    """The arguments of `queue_submit_with_callbacks` that follow those of `queue_submit`."""
 
     items: str
     kinds: str
@@ -70,7 +70,7 @@ class NewRows(NamedTuple):
 
 
 def new_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> NewRows:
-    """Items under their ids; their kinds have numbers."""
+    """Items with these ids, as arguments; their kinds have numbers."""
     of_items = [kinds.numbers[item.kind] for item in items]
     tagged: list[tuple[int, str, str, float]] = []
     deduped: list[tuple[int, str, str]] = []
@@ -106,7 +106,7 @@ def new_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> NewR
 
 
 def callback_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> CallbackRows | None:
-    """What these items tell of their ends; None: nothing. The kinds of that have numbers."""
+    """The callbacks of these items, as arguments; None: there are none. The kinds of the callbacks have numbers."""
     found = [(number, item.on_done) for number, item in zip(ids, items, strict=True) if item.on_done is not None]
     if not found:
         return None

@@ -1,4 +1,5 @@
-"""Settlements on PostgreSQL: what a claim's items become, and plain successes of several claims in one transaction."""
+"""Settlements on PostgreSQL: the new states of a claim's items, and plain successes of several claims in one
+transaction."""
 
 from __future__ import annotations
 
@@ -15,16 +16,20 @@ from ...postgres.run_statement import RunStatement
 from ..ids import id_number, id_text
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
-from ..settlements import Succeeded
+from ..shared_settlements import Succeeded
 from . import statements as call
 from .claims import ClaimsOut
 from .submit import NEW_IDS
 
 
 class SettleReply(NamedTuple):
-    """The items refused of each settlement, and whether anything waits now that may be due. `fed`: items of jobs ended;
-    these are the lanes in which others are due by that, since `moment` (µs). `unfit`: items that failed since no other
-    one can be made of their results, with why, where that was asked for."""
+    """The answer to settlements.
+
+    refused  ids of each settlement that were refused
+    again    whether items that wait may be due now
+    fed      None, or items of jobs ended, and in these lanes further items are due since `moment` (µs)
+    unfit    if asked for: items that failed because no item can be made of their results, with the reason
+    """
 
     refused: list[list[str]]
     again: bool
@@ -43,9 +48,9 @@ async def settled(
     *,
     told: bool = False,
 ) -> SettleReply:
-    """Ends hand-outs of one claim. `at`: µs instead of the server's clock. Results that come with successes become
-    items of jobs in the same transaction, whose ids the server draws: where these are taken it begins anew. `told`: it
-    answers which of them can become none."""
+    """Ends leases of items of one claim. `at`: µs to use instead of the server's clock. Results that come with
+    successes become items of jobs in the same transaction. The server draws the ids of these; if one is taken, the
+    transaction is repeated. `told`: also returns items of whose results no item can be made."""
     results = {id_number(each.id): each.result for each in others if _is_result(each)}
     everybody = (*succeeded, *(other.id for other in others))
     others = [each for each in others if not _is_result(each)] if results else others
@@ -82,7 +87,7 @@ async def settled(
 
 
 async def _with_new_ids(rows: RunStatement, statement: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """A settlement, begun anew where ids that the server drew for items of jobs are another's."""
+    """Runs a settlement, and repeats it if ids that the server drew for items of jobs are taken."""
     for _ in range(NEW_IDS - 1):
         with contextlib.suppress(psycopg.errors.UniqueViolation):
             return await rows(statement, arguments, "a settlement")
@@ -96,7 +101,7 @@ def _is_result(each: Settle) -> bool:
 async def succeeded_together(
     rows: RunStatement, out: ClaimsOut, at: int | None, group: Sequence[Succeeded]
 ) -> SettleReply:
-    """Ends items of several claims that ended well: all of them or none."""
+    """Ends items of several claims that succeeded: all of them or none."""
     ids = [[id_number(each) for each in succeeded] for _, succeeded in group]
     claims = [(fence, leaving) for (fence, _), leaving in zip(group, ids, strict=True)]
     over = [number for fence, leaving in claims for number in out.over_with(fence, leaving)]

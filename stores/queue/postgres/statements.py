@@ -1,4 +1,4 @@
-"""The calls of the schema's functions; S. stands for the schema. Their arguments are described with the functions."""
+"""Calls of the schema's functions; S. stands for the schema. The arguments are described with the functions."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SUBMIT_WITH_CALLBACKS = (
     + ", %s::bigint[], %s::int[], %s::int[], %s::bytea[], %s::bytea[])"
 )
 LOOK = "SELECT lane, earliest, moment FROM S.queue_look(%s::bigint, %s::int[], %s::bigint[], %s::int[], %s::boolean[])"
-#: Where the moment of the look is in its rows.
+#: Index of the look's time in its rows.
 LOOKED_AT: Final = 2
 TURNS = "SELECT S.queue_turns()"
 STOCKED = "SELECT lane FROM S.queue_stocked(%s::int[]) AS lane"
-#: Both of them: rows of other lanes in which something waits have no moment.
+#: Both in one statement: rows of other lanes, in which items wait, have no time.
 LOOK_AROUND = f"{LOOK} UNION ALL SELECT lane, NULL, NULL FROM S.queue_stocked(%s::int[]) AS lane"
 CLAIM = (
     "SELECT id, kind, attempts, crashes, payload, key, headers, expires_at, progress, due, fence, number, moment"
     " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int[],"
     " %s::int, %s::bigint, %s::bigint, %s::text)"
 )
-#: Where each column of a claimed row is in it; behind the fence come the claim's number and the moment. A row whose id
-#: is NO_ITEM says whose turn was last (its kind) in a lane (its attempts).
+#: Indexes of the columns of a claimed row; the claim's number and the time follow the fence. A row whose id is NO_ITEM
+#: tells whose turn was last: `kind` is that kind, and `attempts` is the lane.
 NO_ITEM: Final = -1
 ID: Final = 0
 KIND: Final = 1
@@ -44,8 +44,8 @@ EXPIRES_AT: Final = 7
 PROGRESS: Final = 8
 DUE_AT: Final = 9
 FENCE: Final = 10
-#: Both in one transaction. The rows of the submission have nothing behind their two columns, those of the claim nothing
-#: in them.
+#: Both in one transaction. Rows of the submission have values only in the first two columns, rows of the claim only in
+#: the others.
 SUBMIT_AND_CLAIM = (
     "SELECT item, first, id, kind, attempts, crashes, payload, key, headers, expires_at, progress, due, fence, number,"
     " moment FROM S.queue_submit_and_claim("
@@ -53,7 +53,7 @@ SUBMIT_AND_CLAIM = (
     + ", "
     + CLAIM.partition("(%s::bigint, ")[2]
 )
-#: Where the columns of a claimed row begin in them.
+#: Index of the first column of a claimed row in these rows.
 CLAIMED: Final = 2
 TIMELINE = "SELECT S.this_timeline()"
 END_LEASES = "SELECT moment, soonest, claims_ended, troubles FROM S.queue_end_leases(%s::bigint, %s::boolean)"
@@ -63,13 +63,13 @@ SETTLE = (
     " %s::bigint[], %s::smallint[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[],"
     " %s::bigint[], %s::bytea[])"
 )
-#: The same, and what it made of results of which there can be no item: told by what it wrote, also when it is repeated.
+#: The same, with the results of which no item can be made: read from the rows, so that a repetition tells them too.
 SETTLE_RESULTS = (
     SETTLE.replace("refused, again, fed, moment", "s.refused, s.again, s.fed, s.moment, u.items, u.whys")
     + " AS s, LATERAL S.job_unfit_told(%s::bigint, %s::bigint[], s.refused) AS u"
 )
-#: Plain successes of several claims, in the schema's order of locks: what is over of the claims, all keys, then the
-#: items of one claim after the other.
+#: Plain successes of several claims, in the schema's order of locks: claims that are over, all keys, then the items of
+#: one claim after the other.
 SUCCEED = (
     "WITH gone AS MATERIALIZED (DELETE FROM ONLY S.claims WHERE number = ANY (%s::bigint[]) RETURNING number),"
     " locked AS MATERIALIZED (SELECT keyed FROM S.lock_keys_of("
@@ -84,7 +84,7 @@ DUE = "SELECT function, items FROM S.queue_due(%s::bigint, %s::int) WHERE items 
 AGEING = "SELECT function, priority, waited, attempts FROM S.queue_ageing(%s::bigint) WHERE waited > 0 OR attempts > 0"
 SWEEP = "SELECT gone FROM S.queue_sweep(%s::bigint, %s::bigint, %s::bigint) AS gone"
 COLLECT = "SELECT moved, troubles FROM S.queue_collect(%s::bigint, %s::int, %s::int, %s::bigint)"
-#: Bytes of what has ended, with its indexes.
+#: Bytes of the ended items, with their indexes.
 HISTORY = (
     "SELECT coalesce(sum(pg_total_relation_size(inhrelid)), 0)::bigint FROM pg_inherits"
     " WHERE inhparent = 'S.ended'::regclass"

@@ -1,4 +1,4 @@
-"""A submission to PostgreSQL, and the claim that it takes along for somebody who waits (`hand_over.py`)."""
+"""A submission to PostgreSQL, together with a claim for a lease that waits (`hand_over.py`)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from . import statements as call
 from .kinds import PostgresKinds
 from .rows import callback_rows, new_rows
 
-#: Tries of a submission whose new ids were taken already.
+#: Most tries of a submission whose new ids are taken.
 NEW_IDS = 3
 
 
 class StoredItems(NamedTuple):
-    """Items as they were written: the new ids in order, which of them had been submitted before as what, the server's
-    time (µs), and the rows of the claim."""
+    """Items as they were written: the new ids in order; the first id of each duplicate, by its new one; the server's
+    time (µs); and the rows of the claim."""
 
     ids: Sequence[int]
     first: dict[int, int]
@@ -36,8 +36,8 @@ async def stored(
     times: tuple[int | None, int],
     claim: Sequence[Any],
 ) -> StoredItems:
-    """Stores the items in one statement. `times`: µs instead of the server's clock, and this host's ms; `claim`: the
-    arguments of a claim in the same transaction, or none; items that tell of their ends take none along."""
+    """Stores the items in one statement. `times`: µs to use instead of the server's clock, or None, and this host's ms.
+    `claim`: arguments of a claim in the same transaction, or empty; with callbacks there is no claim."""
     for attempt in range(NEW_IDS):
         numbers = ids.take(len(items), times[1])
         arguments: tuple[Any, ...] = (times[0], *new_rows(kinds, numbers, items))

@@ -1,1 +1,1 @@
-"""The queue on Redis: each verb is one Lua script over columns."""
+"""The queue on Redis: each method is one Lua script over columns."""

@@ -1,5 +1,5 @@
-"""The server of a queue on Redis, which is looked at before it is used and again whenever it may be another one than it
-was, and the clocks there and here."""
+"""The server of a queue on Redis: it is checked before it is used, and again whenever it may have changed, together
+with both clocks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class CheckedRedis:
-    """A server that is looked at before it is used. `base` begins the name of each key; `time` is µs instead of the
-    server's clock, or -1; `fleet` is that of this process, empty where it has none."""
+    """A server that is checked before it is used. `base` is the beginning of each key. `time` returns µs to use instead
+    of the server's clock, or -1. `fleet`: the fleet of this process; empty: none."""
 
     def __init__(
         self,
@@ -40,17 +40,17 @@ class CheckedRedis:
         self.base = base
         self.home = RedisIdentity(server, base, wait, clock, durable=config.durability == "durable")
         self.kinds = RedisKinds(server, base)
-        self.profile = ""  # what the server promises; empty until it was asked
+        self.profile = ""  # the server's promises, as text; empty until they were read
         self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
         self.time = time
         self.options = options
         self._durability = config.durability
         self._fleet = fleet
-        self._trusted = False  # it was looked at, and was good
+        self._trusted = False  # it passed a check in this process
 
     async def ready(self) -> None:
-        """Looks at the server where that is due. Raises ConfigError for one that cannot keep a queue; while we run,
-        such a one is to be waited for until it can."""
+        """Checks the server if that is due. Raises ConfigError for a server that cannot hold a queue. If it could once,
+        in this process, raises NotConnected instead, so that callers wait until it can again."""
         if self.profile:
             return
         try:
@@ -69,18 +69,18 @@ class CheckedRedis:
         (_LOG.info if self._durability == "durable" else _LOG.warning)("%s: %s", self.server.name, promised)
 
     async def look_again(self) -> None:
-        """Looks at the server again, which is another one, or not what it was."""
+        """Checks the server again: it is another one, or has changed."""
         self.profile = ""
         await self.ready()
 
     async def run(self, script: Script, *arguments: Any, about: str) -> Any:
-        """A script of the queue; its first argument, the time, is told to all of them."""
+        """Runs a script of the queue. The first argument of every script is the time."""
         if not self.profile:
             await self.ready()
         try:
             return await self.server.run(script, [self.base], self.time(), *arguments, about=about)
         except NotConnected:
-            self.profile = ""  # it may be another one, or another one's, when it is back
+            self.profile = ""  # another server, or another fleet's, may answer next
             raise
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Claims on the queue in Redis: what a poll looks at, what is taken, how leases are prolonged and ended.
+"""Scripts for claims on the queue in Redis: looking for due items, claiming them, and prolonging and ending leases.
 
-The claim is the lease of all that was handed out together. A holder that renews only some of it splits the claim, so
-that the others end in their time.
+A claim is the lease of all items that were handed out together. When a holder renews only some of them the claim is
+split, so that the others end in their time.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from typing import Final
 from .script import AT_HOME, queue_script
 from .submit import SUBMIT_BODY
 
-#: What LOOK and CLAIM answer first where they are not at home (MOVED), nothing is leased until a time, something was
-#: claimed, nothing was, or there is more due than the claim was planned for; then the time.
+#: First value in the answer of LOOK and CLAIM; the time follows. MOVED: the server is another one. QUIET: nothing is
+#: leased until a time. CLAIMED, NOTHING: whether items were claimed. MORE: more lanes are due than the claim knew of.
 QUIET, CLAIMED, NOTHING, MORE = 1, 2, 3, 4
-#: Where in CLAIM's answer the tasks are that it claimed.
+#: Index of the claimed tasks in CLAIM's answer.
 TASKS: Final = 5
 
 _AWAKE = """
 if tonumber(facts[3] or '0') > now then return {1, now, tonumber(facts[3])} end
 """
 
-#: ARGV: time, home, position. Answers when the next lane has something due, when the
-#: next lease ends (both as text, empty: never), and the lanes that have something due now. Reads one index of each and
-#: writes nothing.
+#: ARGV: time, home, position. Answers when the next lane has a due item, when the next lease ends (both as text, empty:
+#: never), and the lanes that have due items now. Reads one index of each and writes nothing.
 LOOK = queue_script(
     "no-writes",
     AT_HOME
@@ -38,12 +37,12 @@ return {
 """,
 )
 
-#: ARGV: time, home, position, lease (µs), items and bytes in all, the lanes that were thought to have something due,
-#: how many cells and what is wanted of each, the kinds that are shut, then visits: lane, limit, cell. CLAIMED: fence,
-#: position, ids, tasks, payloads, what some have besides, how many could not be read, and the lanes that have something
-#: due now; NOTHING: when the next kind that is visited may have something due (as text, empty: never), and these; MORE:
-#: these alone. In a lane sixteen tenants share what is taken, of fewer items four; where they have less, it goes on
-#: with the next.
+#: ARGV: time, home, position, lease (µs), most items and bytes, the lanes that are thought to have due items, number of
+#: cells and the demand of each, the closed kinds, then visits: lane, limit, cell. Answer after CLAIMED: fence,
+#: position, ids, tasks, payloads, extras of some, number of unreadable tasks, and the lanes that have due items; after
+#: NOTHING: when the next visited kind may have a due item (as text, empty: never), and these lanes; after MORE: these
+#: lanes. Sixteen tenants of a lane share the items taken of it, or four if these are fewer than sixteen; if these
+#: tenants have less, the claim goes on with the next ones.
 _CLAIM = (
     AT_HOME
     + _AWAKE
@@ -179,8 +178,8 @@ return {2, now, fence, position, listed, concat(tasks), payloads, extras, unread
 )
 CLAIM = queue_script("allow-oom", _CLAIM)
 
-#: ARGV: time, how many of the next are SUBMIT's behind its time, these, then CLAIM's behind its. Answers what each of
-#: them does, and for the claim nothing where nothing was submitted.
+#: ARGV: time, number of SUBMIT's arguments without its time, these arguments, then those of CLAIM without its time.
+#: Answers with both answers; that of the claim is empty if nothing was submitted.
 SUBMIT_AND_CLAIM = queue_script(
     "",
     f"""
@@ -197,8 +196,8 @@ return {{submitted, claim(second)}}
 """,
 )
 
-#: ARGV: time, fence, lease (µs), phase, ids. Answers the position, of each id whether it is held, and whether it is to
-#: be cancelled.
+#: ARGV: time, fence, lease (µs), phase, ids. Answers the position, then for each id whether it is still leased, and
+#: whether it is to be cancelled.
 RENEW = queue_script(
     "allow-oom",
     """
@@ -252,10 +251,10 @@ return {position, concat(held), concat(cancel)}
 """,
 )
 
-#: ARGV: time, until when leases may end (µs), how many claims at most. Items whose lease is over wait again, first of
-#: their kinds, or are cancelled where that was asked; their fence moves on, so that the former holder is refused.
-#: Answers how many claims ended, and those that could not be read, which are looked at again a minute later. A clock
-#: that was set back prolongs no lease beyond the longest one.
+#: ARGV: time, latest end of leases to be ended (µs), most claims. Items whose lease is over wait again, first of their
+#: kinds, or are cancelled if that was asked for; their fence rises, so that the former holder is refused. Answers how
+#: many claims ended, and the claims that cannot be read, which are tried again a minute later. A clock that was set
+#: back prolongs no lease beyond the longest one.
 END_LEASES = queue_script(
     "allow-oom",
     """

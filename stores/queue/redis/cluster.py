@@ -1,4 +1,4 @@
-"""A client of a Redis Cluster, for a queue: one slot, whichever node has it. It follows the slot when it moves."""
+"""A client of a Redis Cluster for a queue: the queue is in one slot, which the client follows from node to node."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from redis.backoff import NoBackoff
 
 from ...redis.server import CONNECTIONS, RedisOptions
 
-#: Commands without a key: they are for the node that has the queue.
+#: Commands without a key: they go to the node that has the queue.
 _OF_A_NODE = frozenset({"CONFIG", "INFO"})
-#: What the client asks for itself.
+#: Beginnings of commands that the client sends for itself.
 _ITS_OWN = ("COMMAND", "CLUSTER")
 
 
 class OneSlot:
-    """The client that RedisServer asks for. `key` is any key of the slot."""
+    """The client that RedisServer expects, for a single slot. `key` is any key of the slot."""
 
     def __init__(self, cluster: RedisCluster, key: str) -> None:
         self._cluster = cluster
@@ -28,7 +28,7 @@ class OneSlot:
         self.connection_pool = self
 
     async def execute_command(self, *command: Any, **options: Any) -> Any:
-        """One command, at the node that has the slot. Nothing is tried again but what a node sends elsewhere."""
+        """Runs one command at the node that has the slot. Repeats it only if a node redirects it."""
         async with self._room:
             if command[0] in _OF_A_NODE:
                 await self._cluster.initialize()
@@ -40,14 +40,14 @@ class OneSlot:
         await self._cluster.aclose()
 
     async def disconnect(self) -> None:
-        """Closes the connections."""
+        """Does nothing: `aclose` has closed the connections."""
 
     async def dial_anew(self) -> None:
-        """Nothing: the client goes where the slot is by itself."""
+        """Does nothing: the client follows the slot by itself."""
 
 
 def cluster_client(options: RedisOptions, key: str) -> OneSlot:
-    """A client for the keys of one slot; it dials at its first call."""
+    """Returns a client for the keys of one slot; it dials at its first call."""
     cluster = RedisCluster.from_url(
         options.url.get_secret_value(),
         max_connections=CONNECTIONS,
@@ -58,6 +58,6 @@ def cluster_client(options: RedisOptions, key: str) -> OneSlot:
         **options.given(),
     )
     for name in [*cluster.response_callbacks]:
-        if not name.startswith(_ITS_OWN):  # answers as they come, but to what it asks itself
+        if not name.startswith(_ITS_OWN):  # answers stay raw, except those to the client's own commands
             del cluster.response_callbacks[name]
     return OneSlot(cluster, key)

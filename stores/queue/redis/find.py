@@ -1,5 +1,5 @@
-"""Searches of a queue in Redis. There is no index by id: a search without a key reads all tasks, a step at a time, so
-that the server is held for no longer than a step, and keeps the newest that fit."""
+"""Searches of a queue in Redis. There is no index by id: a search without a key reads all tasks in small steps, so that
+it blocks the server only for one step, and keeps the newest ones that match."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .kinds import RedisKinds
 from .reports import statuses
 from .script import queue_script
 
-#: Tasks that one step looks at.
+#: Most tasks that one step looks at.
 STEP = 1000
 
-# ARGV: time, the scan's cursor, how many, states (a byte each; none: any), kinds (4 bytes each), whether they count.
+# ARGV: time, cursor, tasks a step, states (a byte each; none: any), kinds (4 bytes each), 0: any kind.
 _STEP = queue_script(
     "no-writes",
     """
@@ -36,7 +36,7 @@ end
 return {step[1], found}
 """,
 )
-# ARGV: time, key, how many.
+# ARGV: time, key, most ids.
 _KEYED = queue_script(
     "no-writes",
     """
@@ -49,7 +49,7 @@ return found
 
 
 async def find(server: RedisServer, base: str, kinds: RedisKinds, search: Search) -> Page:
-    """A page, as `Queue.find` says."""
+    """Returns a page, as `Queue.find` does."""
     ids = span(search)
     await kinds.look()
     fitting = kinds_of(search, kinds.kinds)
@@ -72,7 +72,7 @@ def _within(number: int, ids: IdSpan) -> bool:
 
 
 def _fits(status: Status, search: Search) -> bool:
-    """Whether an item fits still: it may have moved since it was scanned."""
+    """Whether an item still matches: it may have changed since it was scanned."""
     kind = status.kind
     return (
         (not search.states or status.state in search.states)
@@ -83,7 +83,7 @@ def _fits(status: Status, search: Search) -> bool:
 
 
 async def _scan(server: RedisServer, base: str, search: Search, ids: IdSpan, kinds: Sequence[int] | None) -> list[int]:
-    """The newest ids of what fits, at most a page of them."""
+    """The newest matching ids, at most a page of them."""
     states = bytes(int(state) for state in search.states)
     numbers = b"".join(kind.to_bytes(4, "big") for kind in kinds or ())
     newest: list[int] = []

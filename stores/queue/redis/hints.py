@@ -1,4 +1,4 @@
-"""Hints by PUBLISH and SUBSCRIBE."""
+"""Hints between nodes over Redis: PUBLISH and SUBSCRIBE."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from redis import exceptions as errors
 from ...hints import Hints
 from ...redis.server import RedisServer
 
-#: Seconds of one wait for a hint.
+#: Longest wait for one hint, seconds.
 LISTEN = 60.0
 
 
 class RedisHints(Hints):
-    """Hints by one channel. `listener` makes a client of which one connection will listen; None: nothing is told and
-    nothing heard."""
+    """Hints over one channel. `listener` makes a client, one connection of which will listen; None: no hint is sent or
+    heard."""
 
     def __init__(
         self, server: RedisServer, channel: str, listener: Callable[[], Any] | None, wake: Callable[[], None]

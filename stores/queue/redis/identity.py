@@ -1,10 +1,11 @@
-"""The identity of a server: is it the one that handed out what is out, with all that it wrote? After a failover, or on
-an older copy of its files, claims that were made may be missing: then nothing is leased for the lease of a source.
+"""The identity of a server: tells whether it is the one that granted the leases, with all that it wrote. After a
+failover, or on an older copy of its files, claims may be missing: then nothing is leased for the lease of a source.
 
-Which server wrote last stands in the queue itself (`home`: Redis' run_id, another one after every start), and every
-look and every claim compares it in its script. Another one is trusted at once only if it is the same server started
-again: it was started after this process last heard of the former one, has all that this process knows was written,
-and writes durably. All else waits; so does whoever meets a restarted server without having known the former one.
+The queue itself notes the server that wrote last (`home`: Redis' run_id, which changes with every start), and the
+script of every look and claim compares it. A server with another run_id is trusted at once only if it is the same
+server started again: it was started after this process last heard of the former one, has all writes that this process
+knows of, and writes durably. In all other cases the queue waits; so does a process that meets a restarted server
+without having known the former one.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from ....foundation.clock import Clock
 from ...redis.server import RedisServer
 from .script import queue_script
 
-#: Seconds by which a server may be older than it says: INFO tells whole ones.
+#: Seconds by which a server may be older than it says: INFO gives whole seconds.
 SLACK = 2.0
-#: Seconds of silence after which nobody is trusted: whoever answers then may have been something else meanwhile.
+#: Seconds of silence after which no restarted server is trusted: another one may have served in the meantime.
 SILENCE = 60.0
 
 _LOG = logging.getLogger("tailrace.stores")
 
-#: ARGV: time, the home and position that this process knows, for how many seconds it has not heard of it, whether a
-#: restart loses nothing, how long to wait (µs). Answers the home, until when nothing is leased, whether that is news.
+#: ARGV: time, the home and position that this process knows, seconds since it last heard of the server, whether a
+#: restart loses nothing, the wait (µs). Answers the home, until when nothing is leased, and whether that wait is new.
 _LOOK = queue_script(
     "allow-oom",
     """
@@ -50,7 +51,7 @@ return {here, string.format('%.0f', quiet), news}
 
 
 class RedisIdentity:
-    """The identity of the server under a queue. `wait` is the lease of a source, seconds; `durable`: a restart of the
+    """The identity of the server under a queue. `wait`: the lease of a source, seconds. `durable`: a restart of the
     server loses nothing."""
 
     def __init__(self, server: RedisServer, base: str, wait: float, clock: Clock, *, durable: bool) -> None:
@@ -59,22 +60,22 @@ class RedisIdentity:
         self._wait = wait
         self._clock = clock
         self._durable = durable
-        self.known = ""  # where we are, as far as we know
+        self.known = ""  # the server's run_id, as far as is known
         self._heard = clock.monotonic()
         self.position = 0
 
     @property
     def words(self) -> tuple[str, int]:
-        """What a script is told that must be at home."""
+        """Arguments of a script that must run on the known server."""
         return self.known, self.position
 
     def heard(self, position: int = 0) -> None:
-        """Notes that the server is at home and has written so much, as it says just now."""
+        """Notes that the server just now was the known one, and has written this much."""
         self.position = max(self.position, position)
         self._heard = self._clock.monotonic()
 
     async def look(self, time: Callable[[], int]) -> None:
-        """Finds out where we are. The queue's own scripts do the waiting."""
+        """Finds out which server this is. The queue's own scripts do the waiting."""
         silent = self._clock.monotonic() - self._heard + SLACK
         here, _, news = await self._server.run(
             _LOOK,
@@ -85,14 +86,14 @@ class RedisIdentity:
             f"{silent if silent < SILENCE else -1.0:.3f}",
             int(self._durable),
             int(self._wait * 1e6),
-            about="its home",
+            about="the server's identity",
         )
         self.known = here.decode()
         self._heard = self._clock.monotonic()
         if news:
             _LOG.warning(
-                "%s: not the server that handed out what is out, but one that was promoted, restarted or put back from "
-                "a copy: nothing is handed out for %.0f s (the lease of a source)",
+                "%s: this server did not grant the current leases: it was promoted, restarted or put back from a copy; "
+                "nothing is handed out for %.0f s (the lease of a source)",
                 self._server.name,
                 self._wait,
             )

@@ -1,5 +1,5 @@
-"""One item of the queue in Redis: what it holds, and another moment or priority for it. Changes run although the server
-is out of memory, so that an operator can act then."""
+"""Single items of the queue in Redis: their content, and changes of due time or priority. Changes run even if the
+server is out of memory, so that an operator can act then."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .checked_server import CheckedRedis
 from .reports import NO_ID, id_bytes, statuses
 from .script import AT_HOME, MOVED, queue_script
 
-#: Tries of a change that meets another server at each.
+#: Most tries of a change that finds a different server each time.
 MOVES = 3
 
-#: ARGV: time, home, position, id, due (µs; 0: now; -1: as it is), the kind and lane that it is to have (as stored;
-#: empty: as they are). Answers MOVED, or 0 and a letter.
+#: ARGV: time, home, position, id, due (µs; 0: now; -1: unchanged), new kind and lane (as stored; empty: unchanged).
+#: Answers MOVED, or 0 and a letter.
 RESCHEDULE = queue_script(
     "allow-oom",
     AT_HOME
@@ -54,8 +54,8 @@ tell()
 return {0, blocked and 'b' or 'c'}
 """,
 )
-#: ARGV: time, id, how many bytes. Answers the payload's beginning and length, the extra, and the id of the item of its
-#: key that goes before it; nothing of what has ended.
+#: ARGV: time, id, most bytes. Answers the payload's beginning and length, the extra, and the id of the item of the same
+#: key that goes first; nothing for an item that has ended.
 PEEK = queue_script(
     "no-writes",
     """
@@ -73,7 +73,7 @@ _ANSWERS = {b"c": CHANGED, b"b": BEHIND, b"x": EXPIRES, b"o": OUT, b"e": ENDED, 
 
 
 async def rescheduled(ground: CheckedRedis, change: Reschedule) -> str:
-    """Changes an item that waits. Answers as `QueueItems.reschedule` says."""
+    """Changes an item that waits. Answers as `QueueItems.reschedule` does."""
     await ground.ready()
     due = -1 if change.due is None else 0 if change.due == NOW else int(change.due * 1e6)
     for _ in range(MOVES):
@@ -87,16 +87,16 @@ async def rescheduled(ground: CheckedRedis, change: Reschedule) -> str:
             number = ground.kinds.numbers[wanted]
             kind, lane = number.to_bytes(4, "big"), ground.kinds.lane_of[number].to_bytes(4, "big")
         id = id_bytes(change.id) or NO_ID
-        found = await ground.run(RESCHEDULE, *ground.home.words, id, due, kind, lane, about="a change of an item")
+        found = await ground.run(RESCHEDULE, *ground.home.words, id, due, kind, lane, about="a change of a workload")
         if found[0] != MOVED:
             return _ANSWERS[found[1]]
         await ground.look_again()
-    raise NotConnected(f"{ground.server.name} is another one at each look; nothing was changed")
+    raise NotConnected(f"{ground.server.name}: a different server answers each time; nothing was changed")
 
 
 async def peek(ground: CheckedRedis, id: str, max_bytes: int) -> ItemContent | None:
-    """What a live item holds."""
-    found = await ground.run(PEEK, id_bytes(id) or NO_ID, max_bytes, about="a look at an item")
+    """Returns the content of a live item."""
+    found = await ground.run(PEEK, id_bytes(id) or NO_ID, max_bytes, about="a look at a workload")
     if not found:
         return None
     payload, size, extra, head = found

@@ -1,4 +1,4 @@
-"""Kinds and lanes of a queue in Redis: any node may add some, and each reads what the others added."""
+"""Kinds and lanes of a queue in Redis: any node may add some, and every node reads the ones that others added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...redis.server import RedisServer
 from ..kinds import Kinds
 from .script import queue_script
 
-#: ARGV: time, then of each kind the words of its lane, and its own: JSON. A kind's number is its place in the list.
+#: ARGV: time, then for each kind the words of its lane and its own words, as JSON. Its number is its place in the list.
 _ADD = queue_script(
     "",
     """
@@ -31,7 +31,7 @@ return 1
 
 
 class RedisKinds(Kinds):
-    """Numbers rise in the order in which they can be seen, so that none is missed between two looks."""
+    """Kinds and lanes by number. Numbers rise in the order in which they become visible, so no look misses one."""
 
     def __init__(self, server: RedisServer, base: str) -> None:
         super().__init__()
@@ -41,13 +41,13 @@ class RedisKinds(Kinds):
         self._known: list[bytes] = []  # the list as it was read
 
     async def look(self) -> None:
-        """Reads what was added since."""
+        """Reads the kinds that were added since the last look."""
         async with self._looking:
             known = len(self.kinds)
             self._learn_all(known, await self._texts(known))
 
     async def relearn(self) -> None:
-        """Reads all of them: on an older copy the list is another one."""
+        """Reads all kinds again: on an older copy the list may be different."""
         async with self._looking:
             texts = await self._texts(0)
             if texts[: len(self._known)] != self._known:
@@ -70,11 +70,11 @@ class RedisKinds(Kinds):
         self._known += texts
 
     async def add(self, kinds: Iterable[Kind]) -> None:
-        """Sees to it that these have numbers."""
+        """Gives numbers to those of these kinds that have none."""
         new = sorted(kind for kind in set(kinds) if kind not in self.numbers)
         if new:
             words = [json.dumps(each) for kind in new for each in ((*kind[:2], kind.collection), tuple(kind))]
             await self._server.run(_ADD, [self._base], 0, *words, about="new kinds")
             await self.look()
-            if any(kind not in self.numbers for kind in new):  # the list is not what it was
+            if any(kind not in self.numbers for kind in new):  # the list is a different one
                 await self.relearn()

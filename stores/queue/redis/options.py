@@ -10,10 +10,12 @@ from ..poller import INTERVAL
 
 
 class RedisQueueOptions(RedisOptions):
-    """prefix    begins the name of every key: another one is another queue
-    cluster   the server is a node of a Redis Cluster, whose other nodes are asked where the queue's slot is
-    notify    nodes tell each other what they submitted
-    poll_interval   seconds between looks at the queue of all nodes together, when nothing tells them
+    """A queue on Redis: its server, its keys, and how it is polled.
+
+    prefix         beginning of the name of every key; another prefix is another queue
+    cluster        the server is a node of a Redis Cluster, which tells the node that has the queue's slot
+    notify         nodes tell each other when they submit
+    poll_interval  seconds between looks of all nodes together while no node tells of a change
     """
 
     prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")

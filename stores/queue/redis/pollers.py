@@ -1,4 +1,4 @@
-"""The pollers of a queue in Redis: a sorted set by the server's time of each one's last word."""
+"""The pollers of a queue in Redis: a sorted set by the server's time of each poller's last sign of life."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...redis.server import RedisServer
 from ..poller import SEEN
 from .script import queue_script
 
-#: ARGV: time, who, whether it is there, how long a word counts (µs). Answers how many are there.
+#: ARGV: time, poller, whether it is there, how long a sign of life counts (µs). Answers how many pollers are there.
 _COUNT = queue_script(
     "allow-oom",
     """
@@ -21,7 +21,7 @@ return call('ZCOUNT', base .. 'pollers', now - recent, now + recent)
 
 
 class RedisPollers:
-    """A Pollers. `base` is what the queue's keys begin with."""
+    """The Pollers of a queue. `base` is the beginning of the queue's keys."""
 
     def __init__(self, server: RedisServer, base: str) -> None:
         self._server = server
@@ -32,4 +32,4 @@ class RedisPollers:
         return int(await self._server.run(_COUNT, [self._base], *arguments, about="a count of pollers"))
 
     async def leave(self, me: str) -> None:
-        await self._server.call("ZREM", f"{self._base}pollers", me, about="a poller's leave")
+        await self._server.call("ZREM", f"{self._base}pollers", me, about="the end of a poller")

@@ -1,4 +1,4 @@
-"""Promises of a Redis server, and which ones a queue cannot rest on."""
+"""Promises of a Redis server, and the refusal of servers that a queue cannot rest on."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _FACTS = queue_script("no-writes", "return redis.call('INFO', 'everything')")
 
 
 async def profile(server: RedisServer, base: str, *, durability: str, cluster: bool) -> str:
-    """What it promises, in a line. Raises ConfigError for a server that cannot keep a queue, or not as it should,
-    NotConnected for one that takes no writes now."""
+    """The server's promises, in a line. Raises ConfigError for a server that cannot hold a queue, or not in the way
+    that was asked for; NotConnected for one that takes no writes now."""
     try:
-        text = await server.run(_FACTS, [base], 0, about="its settings")
+        text = await server.run(_FACTS, [base], 0, about="the server's settings")
     except NotConnected as error:
-        if "ompil" in str(error):  # Error compiling script: it does not know what scripts may say of themselves
+        if "ompil" in str(error):  # "Error compiling script": this version does not know flags of scripts
             raise ConfigError(f"{server.name} is too old: expected Redis {OLDEST} or newer") from None
         raise
     return await trust.profile(server, facts(text), durability, cluster=cluster, about="queue")

@@ -1,9 +1,9 @@
-"""The queue on Redis: each verb is one Lua script over columns (`script.py` says which keys there are). Any
-number of nodes may use one queue.
+"""The queue on Redis: each method is one Lua script over columns (`script.py` lists the keys). Any number of nodes may
+use one queue.
 
-The time is the server's, so that a node whose clock is wrong starts nothing early. Polling is the base: a lease that
-waits looks when something changed through this process, when another one hints so, when the next item is due, and once
-a second. A queue is one slot of a Redis Cluster: all its keys have one hash tag.
+The time is the server's, so that a node whose clock is wrong starts nothing early. A waiting lease looks when this
+process changed something, when another one hints that it did, when the next item is due, and in any case once a second.
+A queue is one slot of a Redis Cluster: all its keys have one hash tag.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ..admission import check, check_changes
 from ..callback import refuse_callbacks
 from ..engines import QueueEngine
 from ..gates import ShutLanes
-from ..group import submissions
 from ..poller import Poller
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
-from ..settlements import FEW, Succeeded, settlements
+from ..shared_settlements import FEW, Succeeded, settlements
+from ..shared_submissions import submissions
 from ..waiting import WaitingClaims
 from . import reports
 from .checked_server import CheckedRedis
@@ -49,11 +49,11 @@ from .script import MOVED
 from .settle import CANCEL, SETTLE, SWEEP, refusals, settlement
 from .submit import SUBMIT, new_rows, submitted
 
-#: Tries of a submission that meets another server at each.
+#: Most tries of a submission that finds a different server each time.
 MOVES = 3
-#: Bytes of memory that one that has ended may take, an estimate: its task, its token twice, its place in the list.
+#: Estimated bytes of memory of an ended workload: its task, its token twice, its place in the list.
 ROW = 512
-#: Ended items that one step forgets: so long is the server held.
+#: Most ended items that one step removes: it blocks the server meanwhile.
 SWEEP_ITEMS = 1000
 
 _CANCELLED = {"c": "cancelled", "r": "requested", "e": "ended", "u": "unknown"}
@@ -61,9 +61,9 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class RedisQueue:
-    """A Queue under a prefix. `wait` is the lease of a source, seconds: for so long nothing is leased on a server that
-    was promoted or put back. `fleet`: that of this process, empty where it has none. `clients` and
-    `store_time` (µs instead of the server's clock) are for tests."""
+    """A Queue under a prefix. `wait`: the lease of a source, seconds; for this long nothing is leased on a server that
+    was promoted or put back from a copy. `fleet`: the fleet of this process; empty: none. `clients` and `store_time`
+    (returns µs to use instead of the server's clock) are for tests."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class RedisQueue:
         self._time: Callable[[], int] = store_time or (lambda: -1)
         self._ground = CheckedRedis(self._server, self.base, options, self._config, wait, clock, self._time, fleet)
         self._home, self._kinds = self._ground.home, self._ground.kinds
-        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
+        self.quiet_until = -math.inf  # nothing is leased before this time of the monotonic clock
         self._poller = Poller(options.poll_interval, RedisPollers(self._server, self.base))
         self._claiming = RedisClaiming(self._ground, self._poller, self._config.low_share, self.settle)
         self._waiting = WaitingClaims(self.settle, self._poller)
@@ -97,12 +97,12 @@ class RedisQueue:
 
     @property
     def profile(self) -> str:
-        """What the server promises; empty until it was asked."""
+        """The server's promises, as text; empty until they were read."""
         return self._ground.profile
 
     async def open(self) -> None:
-        """Looks at the server. Raises ConfigError for one that cannot keep a queue; one that cannot be reached now is
-        tried again at each use. Harmless when open."""
+        """Checks the server. Raises ConfigError for one that cannot hold a queue; a server that cannot be reached now
+        is tried again at each use. Harmless when open."""
         self._hints.open()
         try:
             await self._ground.ready()
@@ -134,7 +134,7 @@ class RedisQueue:
                 break
             await self._ground.look_again()
         else:
-            raise NotConnected(f"{self._server.name} is another one at each look; nothing was submitted")
+            raise NotConnected(f"{self._server.name}: a different server answers each time; nothing was submitted")
         stored = submitted(answer, len(items), self._config.max_waiting)
         if not taken:
             lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
@@ -145,7 +145,8 @@ class RedisQueue:
         return stored
 
     async def _submitted(self, items: Sequence[NewItem]) -> tuple[Any, bool]:
-        """The answer of SUBMIT, and whether all that is due was claimed in the same step for somebody who waits."""
+        """Returns the answer of SUBMIT, and whether all due items were claimed in the same step for a lease that
+        waits."""
         rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
         arguments = [*self._home.words, highest, self._config.max_waiting, *rows]
         await self._waiting.takers.ready(items)
@@ -165,12 +166,12 @@ class RedisQueue:
         return answer, leased is not None and not self._claiming.due
 
     def _hinted(self) -> None:
-        """Another node changed something."""
+        """Follows a hint of another node that it changed something."""
         self._claiming.changed()
         self._poller.hinted()
 
     def _wake(self, *, anything: bool = True) -> None:
-        """Something may be due; not `anything`: where, is known already."""
+        """Makes waiting leases look at once. With `anything` false, the lanes with due items are known already."""
         if anything:
             self._claiming.changed()
         self._hints.tell()
@@ -186,7 +187,7 @@ class RedisQueue:
         return await self._waiting.lease(demand, seconds, look, wait, self._quiet)
 
     def _quiet(self) -> float:
-        """Seconds for which nothing is leased."""
+        """Seconds for which nothing may be leased."""
         return self.quiet_until - self._clock.monotonic()
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
@@ -211,7 +212,7 @@ class RedisQueue:
         return (await self._settled([Succeeded(fence, succeeded)], fence, others))[0]
 
     async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
-        return ResultSettlement(await self.settle(fence, succeeded, others))  # here are no jobs
+        return ResultSettlement(await self.settle(fence, succeeded, others))  # there are no jobs on Redis
 
     async def _settled(
         self, group: Sequence[Succeeded], fence: int = 0, others: Sequence[Settle] = ()
@@ -266,7 +267,8 @@ class RedisQueue:
         return await reports.ageing(self._server, self.base, self._kinds, self._time())
 
     async def sweep(self) -> int:
-        """Ends leases that are over; forgets what is past its retention, a bounded number, and returns how many."""
+        """Ends leases that are over. Removes a bounded number of the items that are past their retention, and returns
+        how many."""
         keep = min(self._config.keep_ended, self._config.history_bytes // ROW)
         bounds = (int(self._config.retention * 1e6), keep, SWEEP_ITEMS)
         try:
@@ -281,7 +283,7 @@ class RedisQueue:
             return 0
 
 
-#: The sign for no in a script's answer.
+#: The byte for "no" in a script's answer.
 _NO = ord("0")
 
 ENGINE = QueueEngine("redis", RedisQueueOptions, RedisQueue)

@@ -1,8 +1,9 @@
-"""Repair of what is derived, so that everything that waits or is out is where it will be found. What is derived of the
-tasks (`kind:…`, `firsts:…`, `ring:…`, `soon:…`, `heads`, `keyed`, `leases`, `claims`, `out`, `ended`) may be lost to an
-operator's hand: it is made anew, and no workload is lost.
+"""Repair of indexes, so that every waiting or leased item can be found. If an operator's hand lost an index of the
+tasks (`kind:…`, `firsts:…`, `ring:…`, `soon:…`, `heads`, `keyed`, `leases`, `claims`, `out`, `ended`), it is built
+again, and no workload is lost.
 
-The look is a few numbers, with each sweep that forgot nothing; the mending goes through all tasks, in small steps.
+The check compares a few numbers, with each sweep that removed nothing; the repair goes through all tasks, in small
+steps.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from ....foundation.clock import Clock
 from ...redis.server import RedisServer
 from .script import queue_script
 
-#: Tasks that one step looks at.
+#: Most tasks that one step looks at.
 STEP = 500
-#: Seconds until what does not add up after it was mended is mended again.
+#: Seconds until indexes that still do not add up after a repair are repaired again.
 AGAIN = 3600.0
 
 _LOG = logging.getLogger("tailrace.stores")
 
-#: Answers 0 when all adds up; 1: what waits or is out does not; 2: what has ended does not.
+#: Answers 0 when all numbers agree; 1: those of waiting or leased items do not; 2: those of ended items do not.
 _AUDIT = queue_script(
     "no-writes",
     """
@@ -52,8 +53,8 @@ return 0
 """,
 )
 
-#: ARGV: time, cursor, how many, whether `ended` is made anew, whether this is the second round, in which the first of
-#: each key is known. Answers the next cursor and how many were put back.
+#: ARGV: time, cursor, tasks a step, whether `ended` is built again, whether this is the second round, in which the
+#: first item of each key is known. Answers the next cursor and how many items were put back.
 _MEND = queue_script(
     "allow-oom",
     """
@@ -130,7 +131,7 @@ return {step[1], mended + #astray + #over}
 
 
 class Repair:
-    """Looks, and mends what does not add up."""
+    """The repair of one queue's indexes."""
 
     def __init__(self, server: RedisServer, base: str, clock: Clock) -> None:
         self._server = server
@@ -139,17 +140,19 @@ class Repair:
         self._mended = -math.inf
 
     async def look(self, time: int) -> None:
-        """Mends what is to be mended; raises what the server's calls raise."""
-        wrong = await self._server.run(_AUDIT, [self._base], time, about="a look at its indexes")
+        """Checks the indexes, and repairs them if they do not add up. Raises the errors of the server's calls."""
+        wrong = await self._server.run(_AUDIT, [self._base], time, about="a check of the queue's indexes")
         if not wrong or abs(self._clock.monotonic() - self._mended) < AGAIN:
             return
         self._mended = self._clock.monotonic()
-        _LOG.warning("%s: the queue's indexes lack some of what its tasks say: they are made anew", self._server.name)
+        _LOG.warning("%s: the queue's indexes do not agree with its tasks: they are built again", self._server.name)
         found = 0
         for second in range(2):
             cursor = b""
             while cursor != b"0":
                 arguments = (time, cursor or b"0", STEP, int(wrong == 2), second)
-                cursor, count = await self._server.run(_MEND, [self._base], *arguments, about="mending its indexes")
+                cursor, count = await self._server.run(
+                    _MEND, [self._base], *arguments, about="a repair of the queue's indexes"
+                )
                 found += count
-        _LOG.warning("%s: %d workloads were put back where they are found", self._server.name, found)
+        _LOG.warning("%s: %d workloads were put back into the queue's indexes", self._server.name, found)

@@ -1,4 +1,4 @@
-"""Reports of a queue in Redis, of itself and of its items."""
+"""Reports of a queue in Redis, about itself and its items."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ..queue import Ageing, Status, Tally
 from .kinds import RedisKinds
 from .script import queue_script
 
-#: A task as it is stored: state, flags, lane, kind, size, attempts, crashes, throttles, fence, at; and where
-#: some of these are in it.
+#: A task as it is stored: state, flags, lane, kind, size, attempts, crashes, throttles, fence, at; and the indexes of
+#: some of these.
 TASK = struct.Struct(">BBIIIIHHQQ")
 FLAGS: Final = 1
 KIND: Final = 3
 ATTEMPTS: Final = 5
 CRASHES: Final = 6
 AT: Final = 9
-#: Tasks that one step of a tally counts; the server is held for so long.
+#: Most tasks that one step of a tally counts: it blocks the server meanwhile.
 STEP = 1000
-#: Tallies that are made when the rows do not add up: a hash that shrank meanwhile shows some rows twice.
+#: Most tallies if the rows do not add up: a scan shows some rows twice if the hash shrinks meanwhile.
 TALLIES = 3
 
-#: No id that was given; and the one in its place, which is never given.
+#: The bytes of a text that is no id; and an id that is never given, to be sent in its place.
 NOBODY, NO_ID = b"", b"\xff" * 8
 
 _STATUS = queue_script(
@@ -76,8 +76,8 @@ end
 return found
 """,
 )
-#: Answers the time, then of each lane in which something waits or was tried its number, when its oldest was due (empty:
-#: none waits), and its highest attempt (empty: none was spent).
+#: Answers the time, then for each lane in which an item waits or was tried: its number, when its oldest item was due
+#: (empty: none waits), and the highest attempt (empty: none was spent).
 _AGEING = queue_script(
     "no-writes",
     """
@@ -96,7 +96,7 @@ for _, lane in ipairs(call('SMEMBERS', base .. 'tried')) do add(lane, '') end
 return found
 """,
 )
-# While a tally is made nothing is forgotten: a minute at most, should whoever makes it die.
+# Nothing is removed during a tally, for a minute at most, in case the process that makes it dies.
 _TALLY = queue_script(
     "allow-oom",
     """
@@ -137,12 +137,12 @@ def id_bytes(text: str) -> bytes:
 
 
 def blob(ids: Sequence[bytes]) -> bytes:
-    """Ids in one argument. What is no id becomes one that is never given."""
+    """Ids as one argument. A text that is no id becomes an id that is never given."""
     return b"".join(each or NO_ID for each in ids)
 
 
 async def statuses(server: RedisServer, base: str, kinds: RedisKinds, ids: Sequence[str]) -> list[Status | None]:
-    """A Status for each id, or None."""
+    """Returns a Status for each id, or None."""
     found = await server.run(_STATUS, [base], -1, blob([*map(id_bytes, ids)]), about="a status")
     rows = [row and (TASK.unpack(row[0]), *row[1:]) for row in found]
     if any(row and row[0][KIND] not in kinds.kinds for row in rows):
@@ -170,7 +170,7 @@ def _status(id: str, kinds: Kinds, row: Any) -> Status | None:
 
 
 async def tries(server: RedisServer, base: str, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
-    """How attempts went, of the ids that have any."""
+    """The past attempts of those ids that have any."""
     if not ids:
         return {}
     found = await server.call("HMGET", f"{base}tries", *map(id_bytes, ids), about="attempts")
@@ -182,7 +182,7 @@ async def tries(server: RedisServer, base: str, ids: Sequence[str]) -> dict[str,
 
 
 async def headers(server: RedisServer, base: str, ids: Sequence[str]) -> dict[str, Headers]:
-    """The headers of live items, of the ids that have any."""
+    """The headers of those ids that are live and have any."""
     if not ids:
         return {}
     found = await server.call("HMGET", f"{base}extras", *map(id_bytes, ids), about="headers")
@@ -191,15 +191,15 @@ async def headers(server: RedisServer, base: str, ids: Sequence[str]) -> dict[st
 
 
 async def counts(server: RedisServer, base: str) -> dict[str, int]:
-    """How many there are by the state's name."""
+    """Number of items by the state's name."""
     flat = await server.call("HGETALL", f"{base}counts", about="counts")
     found = {int(state): int(count) for state, count in zip(flat[::2], flat[1::2], strict=True)}
     return {state.label: found.get(int(state), 0) for state in State}
 
 
 async def due(server: RedisServer, base: str, kinds: RedisKinds, moment: int, most: int) -> dict[str, int]:
-    """How many could be leased now, by function."""
-    flat = await server.run(_DUE, [base], moment, most, about="a look at what is due")
+    """Number of items that could be leased now, by function."""
+    flat = await server.run(_DUE, [base], moment, most, about="a look for due workloads")
     lanes = {int.from_bytes(lane, "big"): count for lane, count in zip(flat[::2], flat[1::2], strict=True)}
     if not lanes.keys() <= kinds.lanes.keys():
         await kinds.look()
@@ -210,8 +210,8 @@ async def due(server: RedisServer, base: str, kinds: RedisKinds, moment: int, mo
 
 
 async def ageing(server: RedisServer, base: str, kinds: RedisKinds, moment: int) -> list[Ageing]:
-    """How old what waits is, by function and priority."""
-    now, *flat = await server.run(_AGEING, [base], moment, about="a look at how old what waits is")
+    """Ages of waiting work, by function and priority."""
+    now, *flat = await server.run(_AGEING, [base], moment, about="the ages of waiting workloads")
     lanes = [int.from_bytes(lane, "big") for lane in flat[::3]]
     if not kinds.lanes.keys() >= set(lanes):
         await kinds.look()
@@ -220,7 +220,7 @@ async def ageing(server: RedisServer, base: str, kinds: RedisKinds, moment: int)
 
 
 async def tally(server: RedisServer, base: str) -> Tally:
-    """Rows counted one by one, those that there were when it began; nothing is forgotten meanwhile."""
+    """Counts the rows that were there when it began, one by one; nothing is removed meanwhile."""
     for attempt in range(TALLIES):
         found = await _tally(server, base)
         if sum(found.states.values()) == found.taken - found.forgotten:

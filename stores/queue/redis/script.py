@@ -1,28 +1,28 @@
-"""The beginning of every script of the queue in Redis: the keys, the time, how a task is written, what moves with it.
+"""The common beginning of every script of the queue in Redis: keys, time, the format of a task, and updates of indexes.
 
-All keys begin with one name that has a hash tag, so that they are in one slot of a cluster; scripts make the keys'
-names of it. A script either refuses before its first write or does all it is to do: Redis runs one at a time and keeps
-it whole in its append-only file.
+All keys begin with one name that has a hash tag, so that they are in one slot of a cluster; scripts build the keys'
+names from it. A script either refuses before its first write or does all its work: Redis runs one script at a time, and
+writes it as a whole to its append-only file.
 
-    tasks      hash    id → the task, 38 bytes, as below; until it is forgotten
-    payloads   hash    id → payload; extras: key, headers, expiry; both go when the item ends
-    reasons, progress, tries   hashes of what was told of an item, where anything was
-    kind:KIND  zset    what waits of a kind, by its next trigger (µs), then id
-    firsts:LANE zset   kinds of a lane of which something waits, by the next trigger of the first item
-    ring:LANE  zset    those of them of which something is due, by their turns; soon:LANE: the others, by that trigger
+    tasks      hash    id → the task, 38 bytes, as below; until the retention removes it
+    payloads   hash    id → payload; extras: key, headers, expiry; both are deleted when the item ends
+    reasons, progress, tries   hashes of texts about an item, if there are any
+    kind:KIND  zset    waiting items of a kind, by their next trigger (µs), then id
+    firsts:LANE zset   kinds of a lane that have waiting items, by the next trigger of the first item
+    ring:LANE  zset    those of these kinds that have due items, by their turns; soon:LANE: the others, by that trigger
     heads      zset    lane → next trigger of its first item: the one index that a poll reads
-    keyed      zset    key and id of live items with a key, in order; the first of a key alone is in a kind's zset
-    tried:LANE zset    live items of a lane whose attempts were not all free, by how many they spent
-    tried      set     lanes that have such
+    keyed      zset    key and id of live items with a key, in order; only the first of a key is in a kind's zset
+    tried:LANE zset    live items of a lane that have spent attempts, by how many
+    tried      set     lanes that have such items
     dedupe     hash    function and dedupe key → id; deduped: the inverse
-    leases     zset    claim → until when (µs); claims: claim → its ids; out: claim → how many are still out
+    leases     zset    claim → its end (µs); claims: claim → its ids; out: claim → how many of these are still leased
     ended      list    ids in the order of their ends
     kinds      list    the lane and the words of each kind; kind_numbers, lane_numbers: the inverse
     counts     hash    state → how many; 100 → how many wait for an older one of their key
     meta       hash    fence, claim, position, home, …
 
-A task: state 1, flags 1, lane 4, kind 4, size 4, attempts 4, crashes 2, throttles 2, fence 8, at 8 (when it waits its
-next trigger, when it is out its claim, when it ended the time of that). Numbers have their highest byte first.
+A task, in bytes: state 1, flags 1, lane 4, kind 4, size 4, attempts 4, crashes 2, throttles 2, fence 8, at 8 (of a
+waiting item its next trigger, of a leased one its claim, of an ended one that time). Numbers are big-endian.
 """
 
 from __future__ import annotations
@@ -197,19 +197,19 @@ end
 """
 
 
-#: For scripts whose ARGV goes on with the home and the position that the asking process knows: is this the server that
-#: the queue knows, with all that the process knows of? Else it is to look first.
+#: Check for scripts whose next ARGV are the home and the position that the calling process knows: answers MOVED unless
+#: this is the server that the queue knows, with all writes that the process knows of.
 AT_HOME = """
 local facts = fields('meta', {'home', 'position', 'quiet'})
 local info = redis.pcall('INFO', 'server')
 local here = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'unknown'
 if facts[1] ~= here or ARGV[2] ~= here or tonumber(facts[2] or '0') < tonumber(ARGV[3]) then return {-2} end
 """
-#: What such a script answers first where the home is to be looked at.
+#: First value in the answer of such a script if the server must be checked first.
 MOVED = -2
 
 
 def queue_script(flags: str, body: str) -> Script:
-    """A script of the queue. KEYS: what the names of its keys begin with. The first of ARGV is the time in µs, or -1
-    for the server's."""
+    """A script of the queue. KEYS: the beginning of the names of its keys. The first of ARGV is the time in µs, or -1
+    for the server's time."""
     return Script(f"#!lua flags={flags}\n{_PRELUDE}\n{body}")

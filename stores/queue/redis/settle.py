@@ -1,5 +1,5 @@
-"""Ends of items in the queue in Redis: settlements by fence, cancellations, and what is forgotten. They run although
-the server is out of memory: an end frees some."""
+"""Ends of items in the queue in Redis: settlements by fence, cancellations, and removal of ended items. They run even
+if the server is out of memory, because an end frees some."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ....model.claim import Settle, State
 from ....model.tries import KEPT, REASON_KEPT
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
-from ..settlements import Succeeded
+from ..shared_settlements import Succeeded
 from .reports import NO_ID, id_bytes
 from .script import queue_script
 
 _END = struct.Struct(">8sBQIHH").pack
 _encode = msgspec.json.Encoder().encode
-#: What two bytes hold.
+#: The highest number in two bytes.
 _MOST = 0xFFFF
-#: The sign for no in the script's answer.
+#: The byte for "no" in the script's answer.
 _NO = ord("0")
 
-#: ARGV: time, fence of the others, what succeeded as 16 bytes each (id, fence), the others as 25 bytes each, then of
-#: each reason, progress and try. Answers of each id, in that order, whether it is refused, and whether anything waits
-#: now.
+#: ARGV: time, fence of the others, the items that succeeded as 16 bytes each (id, fence), the others as 25 bytes each,
+#: then for each of these reason, progress and attempt. Answers for each id, in that order, whether it is refused; and
+#: whether items wait now.
 SETTLE = queue_script(
     "allow-oom",
     f"""
@@ -119,7 +119,7 @@ return {concat(refused), (waits or freed) and 1 or 0}
 """,
 )
 
-#: ARGV: time, ids. Answers of each a letter: cancelled, requested, ended, unknown; and whether anything waits now.
+#: ARGV: time, ids. Answers a letter for each: cancelled, requested, ended, unknown; and whether items wait now.
 CANCEL = queue_script(
     "allow-oom",
     """
@@ -155,7 +155,7 @@ return {concat(answers), freed and 1 or 0}
 """,
 )
 
-#: ARGV: time, retention (µs), how many ended ones are kept at most, how many go at once. Answers how many went.
+#: ARGV: time, retention (µs), most ended items to keep, most to remove at once. Answers how many were removed.
 SWEEP = queue_script(
     "allow-oom",
     """
@@ -196,7 +196,7 @@ return #gone
 
 
 def settlement(group: Sequence[Succeeded], fence: int, others: Sequence[Settle]) -> list[Any]:
-    """The arguments of SETTLE: what succeeded, of whatever claims, and others of one."""
+    """The arguments of SETTLE: successes of any claims, and other ends of one claim."""
     plain: list[bytes] = []
     for number, ids in group:
         theirs = number.to_bytes(8, "big")
@@ -205,7 +205,8 @@ def settlement(group: Sequence[Succeeded], fence: int, others: Sequence[Settle])
 
 
 def refusals(group: Sequence[Succeeded], others: Sequence[Settle], signs: bytes) -> list[list[str]]:
-    """What SETTLE refused of each claim, by its signs; of the others in the last list."""
+    """The ids of each claim that SETTLE refused, by the bytes in its answer; refusals of `others` are in the last
+    list."""
     if b"1" not in signs:
         return [[] for _ in group]
     sign = iter(signs)

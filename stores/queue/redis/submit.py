@@ -1,6 +1,6 @@
-"""Submissions to the queue in Redis: the script, and how items become its arguments.
+"""Submissions to the queue in Redis: the script, and its arguments.
 
-The server numbers the items, so that ids rise in the order in which they were stored, whoever stored them.
+The server numbers the items, so that ids rise in the order in which items were stored, whichever node submitted them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .script import AT_HOME, DEDUPED, EXTRA, KEYED, queue_script
 _NEW = struct.Struct(">BBIIIIHHQQ").pack
 _encode = msgspec.json.Encoder().encode
 
-#: ARGV: time, home, position, the highest number of a kind, most live items, how many, of each its task and payload (a
-#: due time of 0: now), then of those with more than that: number, extra, key, dedupe name. Answers MOVED, or -1 and how
-#: many live when there is no room; else the time, the ids, and the numbers of those that had been submitted before. Not
-#: for a server that is out of memory.
+#: ARGV: time, home, position, the highest number of a kind, most live items, number of items, task and payload of each
+#: (due 0: now), then for those with options: number, extra, key, dedupe name. Answers MOVED; or -1 and the number of
+#: live items if there is no room; or the time, the ids, and the numbers of duplicates. It does not run on a server that
+#: is out of memory.
 SUBMIT_BODY = (
     AT_HOME
     + """
@@ -153,7 +153,7 @@ def _tags(item: NewItem) -> tuple[int, tuple[bytes, bytes, bytes]]:
 
 
 def submitted(answer: Sequence[Any], count: int, most: int) -> list[Submitted]:
-    """What SUBMIT answered of so many items. Raises Overloaded where there was no room beside `most`."""
+    """Reads the answer of SUBMIT about so many items. Raises Overloaded if there was no room within `most`."""
     if answer[0] < 0:
         raise Overloaded(f"the queue holds {answer[1]} workloads and takes at most {most}; try again later", 5.0)
     _, stored, duplicates = answer

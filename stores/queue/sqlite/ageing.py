@@ -1,5 +1,5 @@
-"""Ages of what waits in the queue on SQLite: two ends of an index for each lane in which something waits, or was tried.
-Which lanes those are the indexes say: each is found by one step from the one before it."""
+"""Ages of waiting work in the queue on SQLite: reads two ends of an index for each lane in which an item waits or was
+tried. The lanes themselves come from the indexes: each is found by one step from the one before."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _AGES = (
 
 
 def ages(connection: sqlite3.Connection, now: int) -> list[tuple[int, float, int]]:
-    """Of each lane its number, for how many seconds its oldest due item has waited, and the highest attempt of a live
-    one. `now` in µs."""
+    """Number of each lane, seconds for which its oldest due item has waited, and the highest attempt of a live item in
+    it. `now` in µs."""
     rows = connection.execute(_AGES).fetchall()
     return [
         (lane, (now - oldest) / 1e6 if oldest is not None and oldest < now else 0.0, attempts or 0)

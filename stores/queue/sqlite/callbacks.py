@@ -1,4 +1,4 @@
-"""Callbacks of workloads on SQLite: kept beside the task, and made workloads by the transaction that ends it."""
+"""Callbacks of workloads on SQLite: kept beside the task, and stored as workloads by the transaction that ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .submit import UNBOUNDED, submit
 
 
 def tell(connection: sqlite3.Connection, memory: Memory, ends: Mapping[int, tuple[State, str]], now: int) -> None:
-    """Makes the workloads that tell of these ends, of which each is a state and why, where they are to be told."""
+    """Stores the callbacks of these ended items, if they have any. `ends`: item → its state and the reason."""
     if not (memory.callbacks and ends):
         return
     rows = connection.execute(

@@ -1,4 +1,4 @@
-"""The clocks of the queue on SQLite: what is noted of them, and what is done when the wall clock was set."""
+"""The clocks of the queue on SQLite: notes of them in the file, and corrections after the wall clock was set."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LOG = logging.getLogger("tailrace.stores")
 def open_clock(
     connection: sqlite3.Connection, memory: Memory, boot: str, wall: int, monotonic: int, *, durable: bool
 ) -> int:
-    """Brings the ends of the leases, and what is due, to the clocks as they are now. Returns for how long (µs) nothing
-    may be handed out."""
+    """Adjusts lease ends and due times to the clocks as they are now. Returns for how long (µs) nothing may be handed
+    out."""
     row = connection.execute("SELECT boot, ahead, wall, longest, closed FROM lease_clock").fetchone()
     parts = [part for parts in memory.claims.values() for part in parts]
     noted = Noted("", 0, wall, NEW_LONGEST, True) if row is None else Noted(*row)
@@ -37,7 +37,7 @@ def open_clock(
     memory.find_soonest()
     if parts and not same_run(noted, boot):
         _LOG.info(
-            "the machine was started anew: what was handed out before waits %.0f s, the rest goes on",
+            "the machine was restarted: items handed out before that wait %.0f s, all others go on",
             noted.longest / 1e6,
         )
     back = set_back_by(noted, boot, wall - monotonic, wall)
@@ -49,7 +49,7 @@ def open_clock(
 
 
 def keep_time(connection: sqlite3.Connection, memory: Memory, boot: str, wall: int, monotonic: int) -> None:
-    """Follows a wall clock that was set. Leases do not end by it, so they stay as they are."""
+    """Follows the wall clock if it was set. Leases do not depend on it, so they stay as they are."""
     ahead = wall - monotonic
     if ahead == memory.ahead:
         memory.looked = monotonic
@@ -63,19 +63,19 @@ def keep_time(connection: sqlite3.Connection, memory: Memory, boot: str, wall: i
 
 
 def note_wall(connection: sqlite3.Connection, memory: Memory, wall: int) -> None:
-    """Notes how late it is, if anything was written since it was noted: a later run compares with it."""
+    """Notes the wall clock, if anything was written since it was last noted: a later run compares with it."""
     if connection.total_changes != memory.noted_changes:
         connection.execute("UPDATE lease_clock SET wall = ?, ahead = ?", (wall, memory.ahead))
         memory.noted_changes = connection.total_changes
 
 
 def close_clock(connection: sqlite3.Connection, wall: int, ahead: int) -> None:
-    """Notes that this run closes the store; `ahead` as in the memory."""
+    """Notes that this run closes the store. `ahead` as in the memory."""
     connection.execute("UPDATE lease_clock SET wall = ?, ahead = ?, closed = 1", (wall, ahead))
 
 
 def grant(connection: sqlite3.Connection, memory: Memory, length: int) -> None:
-    """Notes a lease's length before the first one of that length is granted: it is in the same transaction."""
+    """Notes a new longest lease, in the transaction that grants it."""
     if length > memory.longest:
         connection.execute("UPDATE lease_clock SET longest = ?", (length,))
         memory.longest = length
@@ -89,7 +89,8 @@ def _note(connection: sqlite3.Connection, memory: Memory, boot: str, wall: int, 
 
 
 def _set_back(connection: sqlite3.Connection, memory: Memory, now: int, back: int) -> None:
-    """What was submitted or came back while the clock was ahead does not wait until it is that late again."""
+    """Brings due times back that were counted while the clock was ahead, so that their items do not wait until it is
+    that late again."""
     connection.create_function("due_after", 1, lambda due: due_after(due, now, back), deterministic=True)
     try:
         moved = connection.execute(
@@ -102,4 +103,4 @@ def _set_back(connection: sqlite3.Connection, memory: Memory, now: int, back: in
         connection.create_function("due_after", 1, None)
     memory.look_at_waiting(connection)
     memory.fresh = None
-    _LOG.warning("the clock was set back by %.0f s; %d items that were due by it stay due", back / 1e6, moved)
+    _LOG.warning("the wall clock was set back by %.0f s: the due times of %d items follow it", back / 1e6, moved)

@@ -1,9 +1,9 @@
-"""Collection of an outbox in the queue's own file: what other processes' transactions left there becomes items, once
-those have committed.
+"""Collection of the outbox in the queue's own file: rows that other processes' transactions left there become items
+once those transactions have committed.
 
-They write to one table of it, the outbox, and to nothing that the writer keeps in memory. Whether somebody wrote is
-what SQLite says by itself (`data_version`), so a look costs a few µs until somebody did. Whatever they wrote holds up
-nothing else: a claim goes on when a row, or the table itself, is not what it should be.
+Other processes write only to the outbox table, and to nothing that the writer keeps in memory. SQLite tells by itself
+whether another connection wrote (`data_version`), so a look costs a few µs until one did. A bad row, or a damaged
+table, delays nothing else: claims go on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from ....model.errors import Overloaded, UserError
 from ....model.linger import OUTBOX_LOOKS
-from ...outbox.item import OutboxRow, item_of, said
+from ...outbox.item import OutboxRow, item_of, reason_text
 from ...outbox.sqlite_table import any_text
 from ...sqlite.errors import is_of_a_row
 from ..admission import check
@@ -24,11 +24,11 @@ from .memory import Memory
 from .rows import IDS, json_text
 from .submit import submit
 
-#: Rows that are moved in one step; about so many payload bytes.
+#: Most rows that are moved in one step, and about as many payload bytes.
 MOST, MOST_BYTES = 256, 4 << 20
-#: Rows that fail only when they are stored, of one step: after each the memory is read anew.
+#: Most rows of one step that may fail while they are stored: after each the memory is read again.
 MOST_FAILING = 4
-#: Seconds between two looks while the queue is full: each reads and checks what it cannot move.
+#: Seconds between two looks while the queue is full: each look reads and checks rows that it cannot move.
 FULL_PAUSE = 1.0
 
 _OLDEST = (
@@ -49,21 +49,22 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class SqliteCollecting:
-    """The outbox of one file. `max_waiting` and `max_payload` are the queue's bounds."""
+    """The collector of one file's outbox. `max_waiting` and `max_payload` are the queue's bounds."""
 
     def __init__(self, max_waiting: int, max_payload: int) -> None:
         self._max_waiting = max_waiting
         self._max_payload = max_payload
         self._seen: int | None = None  # the data_version at which nothing was left; None: look
         self._looked = 0.0
-        self._full = False  # the queue had no room at the last look: the next one is later, and says nothing
+        self._full = False  # the queue had no room at the last look: the next one comes later, and logs nothing
 
     def again(self, connection: sqlite3.Connection) -> None:
-        """Something was rolled back, perhaps what was moved."""
+        """Makes the next call look: a rollback may have undone moves."""
         self._seen = None
 
     def collect(self, connection: sqlite3.Connection, memory: Memory, monotonic: float, now: int) -> bool:
-        """Moves committed rows, the oldest first; whether it looked and there may be more. `now` is µs since 1970."""
+        """Moves committed rows, the oldest first. Returns True if it looked and there may be more. `now` is µs since
+        1970."""
         if self._seen is not None and OUTBOX_LOOKS.rest(self._looked, monotonic) > 0:
             return False
         if self._full and monotonic < self._looked + FULL_PAUSE:
@@ -83,14 +84,14 @@ class SqliteCollecting:
                 item = item_of(row, now / 1e6, token=False)
                 check([item], self._max_payload)
             except UserError as error:
-                refused[row.place] = said(error)
+                refused[row.place] = reason_text(error)
             else:
                 items[row.place] = item
         try:
             self._store(connection, memory, items, refused, now)
         except Overloaded as error:
             if not self._full:
-                _LOG.warning("%s; what transactions enqueued waits in the outbox", error)
+                _LOG.warning("%s; workloads that transactions enqueued wait in the outbox", error)
             self._full = True
             return False
         self._full = False
@@ -111,8 +112,8 @@ class SqliteCollecting:
         refused: dict[int, str],
         now: int,
     ) -> None:
-        """All at once. When that fails for what one of them has, each by itself, in order: those that fail move to
-        `refused`, and those that are not tried any more leave `items`. Raises Overloaded with nothing stored."""
+        """Stores all items at once. If an item makes that fail, stores each alone, in order: items that fail move to
+        `refused`, and items that are not tried any more leave `items`. Raises Overloaded with nothing stored."""
         connection.execute("SAVEPOINT outbox")
         try:
             submit(connection, memory, [*items.values()], self._max_waiting, now)
@@ -132,7 +133,7 @@ class SqliteCollecting:
                     if not is_of_a_row(error):
                         raise
                     _undo(connection, memory)
-                    refused[place] = said(error)
+                    refused[place] = reason_text(error)
                     failing += 1
                     if failing == MOST_FAILING:
                         break
@@ -144,7 +145,8 @@ class SqliteCollecting:
 
 
 def _rows(connection: sqlite3.Connection, now: int) -> list[OutboxRow]:
-    """The oldest rows. In one step of SQLite, unless one of them has what cannot be said in JSON or is no text."""
+    """Reads the oldest rows: in one step of SQLite, unless one of them has a value that JSON cannot hold or a text that
+    is not valid."""
     bounds = (now / 1e6, MOST, MOST_BYTES)
     try:
         (text,) = connection.execute(_READ, bounds).fetchone()

@@ -1,9 +1,9 @@
-"""Deduplication of submissions: the dedupe keys, one row each, and the tokens of a large call, one row for all.
+"""Deduplication of submissions: one row for each dedupe key, and one row for all tokens of a large call.
 
-A client that submits many gives the workloads of a call one token and a count: sdk/chunks.py and gateway/columns.py,
-which takes them apart, write them as they are read here. What reads so here is a *run*: its items have ids in a row
-too, so the first and the last of both tell of each one whose it is, whoever brings it again and with whatever else. A
-row for each item would take a third of the time of storing it.
+A client that submits many workloads in one call gives them a token and a count (sdk/chunks.py), and gateway/columns.py
+takes the call apart again. Keys of that form are a *run*: its items have consecutive ids too, so the first and last of
+both tell which item each key belongs to, whichever other items come with it later. A row for each item would take a
+third of the time of storing it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ..admission import SUBMISSION_PREFIX
 from ..queue import NewItem
 from .rows import IDS, json_text
 
-#: Fewer items are no run: a row each takes no longer than to see it.
+#: Fewest items of a run: a row for each of fewer takes no longer than to recognise the run.
 LEAST = 64
 #: Hexadecimal digits of the count at the end of a token.
 DIGITS = 6
 
-#: Given function, first and last key: a row when one of the keys is known. Runs do not overlap, so the last one that
-#: begins before the end of this one tells of all.
+#: Parameters: function, first and last key. Gives a row if one of the keys is known. Runs do not overlap, so it is
+#: enough to look at the last run that begins before the end of this one.
 _MEETS = """
 SELECT 1 WHERE coalesce((SELECT last >= ?2 AND length(last) = length(?2) FROM runs WHERE function = ?1 AND first <= ?3
     ORDER BY first DESC LIMIT 1), 0)
   OR EXISTS (SELECT 1 FROM dedupe WHERE function = ?1 AND key BETWEEN ?2 AND ?3)
 """
-#: What follows the values of ⟨function, key, id⟩ that are of no run.
+#: End of the statement that inserts ⟨function, key, id⟩: skips keys that belong to a run.
 _NEW = """
 WHERE NOT coalesce((SELECT r.last >= v.column2 AND length(r.last) = length(v.column2) FROM runs AS r
     WHERE r.function = v.column1 AND r.first <= v.column2 ORDER BY r.first DESC LIMIT 1), 0)
@@ -54,15 +54,16 @@ class _DedupeRun(NamedTuple):
 
 
 def stems(connection: sqlite3.Connection) -> set[tuple[str, str]]:
-    """Of each run its function and what its tokens begin with."""
+    """Function of each run, and the beginning of its tokens."""
     return {(function, first[:-DIGITS]) for function, first in connection.execute("SELECT function, first FROM runs")}
 
 
 def note(
     connection: sqlite3.Connection, runs: set[tuple[str, str]], items: Sequence[NewItem], numbers: Sequence[int]
 ) -> dict[tuple[str, str], int]:
-    """Notes whose each dedupe key is. Returns what is known of ⟨function, key⟩, if some were somebody's before or come
-    twice; nearly always none was, and one statement or two say so. `runs`: their stems, kept up to date."""
+    """Notes the item of each dedupe key. Returns the ids of keys, by ⟨function, key⟩, if some were known before or come
+    twice; nearly always none was, and one or two statements tell so. `runs`: function and stem of each run, kept up to
+    date."""
     run = _run(items)
     if run is not None and connection.execute(_MEETS, run).fetchone() is None:
         connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", (*run, numbers[0], numbers[-1]))
@@ -86,13 +87,13 @@ def note(
     for function, key, id, first, first_id in connection.execute(_FIND, (json_text(wanted),)).fetchall():
         if id is not None:
             found[function, key] = id
-        elif (count := _count(key)) >= 0:  # else it is no token of a client's, and nobody's
+        elif (count := _count(key)) >= 0:  # else it is no client's token, so it is in no run
             found[function, key] = first_id + count - _count(first)
     return found
 
 
 def forget(connection: sqlite3.Connection, runs: set[tuple[str, str]], gone: Sequence[int]) -> None:
-    """The rows of these items are gone, in the order of their ids; so are runs of which none is left."""
+    """Removes the dedupe keys of these removed items, whose ids are in order, and the runs of which no item is left."""
     connection.execute(f"DELETE FROM dedupe WHERE id IN {IDS}", (json_text(gone),))
     if runs and connection.execute(_FORGET, (gone[0], gone[-1] + 16**DIGITS)).rowcount:
         runs.clear()
@@ -100,7 +101,7 @@ def forget(connection: sqlite3.Connection, runs: set[tuple[str, str]], gone: Seq
 
 
 def _run(items: Sequence[NewItem]) -> _DedupeRun | None:
-    """What the items are, if it is one run."""
+    """The run that the items make, or None."""
     if len(items) < LEAST:
         return None
     first, function = items[0].dedupe_key, items[0].kind.function

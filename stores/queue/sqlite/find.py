@@ -11,7 +11,7 @@ from ..ids import id_text
 from ..search_bounds import LOOK, IdSpan
 from .rows import IDS, json_text
 
-#: A status' columns, of `t` as tasks, `e` as entities and `k` as keyed.
+#: The columns of a status, with `t` for tasks, `e` for entities and `k` for keyed.
 COLUMNS = "t.id, t.state, t.kind, t.attempts, t.crashes, t.next_trigger, t.ended, e.reason, e.progress, k.due, t.fence"
 _JOINS = "LEFT JOIN entities AS e ON e.id = t.id LEFT JOIN keyed AS k ON k.id = t.id"
 
@@ -19,7 +19,7 @@ _JOINS = "LEFT JOIN entities AS e ON e.id = t.id LEFT JOIN keyed AS k ON k.id = 
 def find(
     connection: sqlite3.Connection, search: Search, span: IdSpan, kinds: Sequence[int] | None
 ) -> tuple[list[Any], str]:
-    """Rows of COLUMNS, and where the next page goes on."""
+    """Returns rows of COLUMNS, and the id at which the next page goes on."""
     keyed = " AND id IN (SELECT id FROM keyed WHERE key = ?)" if search.key else ""
     looked = f"SELECT * FROM tasks WHERE id >= ? AND id < ?{keyed} ORDER BY id DESC LIMIT {LOOK}"
     bounds: list[Any] = [*span, *([search.key] if search.key else [])]

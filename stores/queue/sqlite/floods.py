@@ -1,8 +1,8 @@
-"""Floods in the queue on SQLite: one tenant's items that stand before another one's next, however many they are.
+"""Floods in the queue on SQLite: so many items of one tenant that they stand before another tenant's next item.
 
-As long as every tenant that has something due is among the next few items of its lane (sixteen for each tenant), time
-order serves all of them, and nothing is kept for it. Only behind a flood do tenants take turns (heads.py). That takes
-an index by kind, which is made then: each write costs more by it, because what is written together lies apart there.
+While every tenant with due items is among the next few items of its lane (sixteen for each tenant), time order serves
+all of them, and nothing is stored for it. Tenants take turns only behind a flood (tenant_turns.py). Turns need an index
+by kind, which is made then: it makes each write dearer, because rows that are written together lie apart in it.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import sqlite3
 
 from .rows import json_text
 
-#: Items for each tenant, fewest and most, among which a tenant's next one has to be: in a random mix somebody is
-#: missing there in one of thousands of looks.
+#: Items for each tenant, fewest and most, among which each tenant's next item has to be. In a random mix a tenant is
+#: missing there in one look of thousands.
 DEPTH, LEAST, MOST = 16, 256, 1 << 14
 
-#: µs after the last flood, and items that wait, until the index is given up.
+#: The index is dropped so many µs after the last flood, once fewer than so many items wait.
 KEPT, FEW = 60_000_000, 10_000
 
 
 class Watch:
-    """Notes on a lane that tell of a flood.
+    """Signs of a flood in one lane.
 
-    lasts  not before the trigger of the last item of each kind that waits; who is not there has nothing
+    lasts  kind → at least the trigger of its last waiting item; a kind that is not in it has no waiting item
     front  the kinds that a look found near the head
-    left   items that may be stored or claimed until the next look; `deep`: that many did wait at the last one
-    news   something was stored of a kind that was not in front
-    shut   the kinds that were closed then
+    left   items that may be stored or claimed until the next look; `deep`: the last look found as many as it looked for
+    news   an item was stored whose kind was not in front
+    shut   the kinds that were closed at the last look
     """
 
     __slots__ = ("deep", "front", "lasts", "left", "news", "shut")
@@ -39,7 +39,7 @@ class Watch:
         self.shut: frozenset[int] = frozenset()
 
     def put(self, kind: int, trigger: int, count: int, now: int) -> None:
-        """So many items were stored."""
+        """Notes that so many items of a kind were stored."""
         if trigger > self.lasts.get(kind, -1):
             self.lasts[kind] = trigger
         self.left -= count
@@ -51,8 +51,8 @@ class Watch:
         return len(self.lasts) > 1 and (self.left <= 0 or (self.deep and self.news) or self.shut != shut)
 
     def is_flood(self, connection: sqlite3.Connection, lane: int, first: int, shut: frozenset[int], now: int) -> bool:
-        """Looks whether somebody who has something due is behind a flood, or behind closed tenants. `first`: a bound of
-        what is due in the lane. Makes the index where somebody may be."""
+        """Looks whether a tenant with due items stands behind a flood, or behind closed tenants. `first`: no item of
+        the lane is due before it. Makes the index if a tenant may."""
         lasts = self.lasts = {kind: last for kind, last in self.lasts.items() if last >= first}
         depth = min(MOST, max(LEAST, DEPTH * len(lasts)))
         rows = connection.execute(
@@ -81,24 +81,24 @@ class Watch:
 
 
 def has_index(connection: sqlite3.Connection) -> bool:
-    """Whether the index of turns is there."""
+    """Whether the index of turns exists."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'tasks_turns'").fetchone() is not None
 
 
 def make_index(connection: sqlite3.Connection) -> None:
-    """Makes the index of turns: a second for a million items that wait."""
+    """Makes the index of turns: takes a second for a million waiting items."""
     connection.execute(
         "CREATE INDEX IF NOT EXISTS tasks_turns ON tasks (kind, next_trigger) WHERE next_trigger IS NOT NULL"
     )
 
 
 def drop_index(connection: sqlite3.Connection) -> None:
-    """Gives the index of turns up."""
+    """Drops the index of turns."""
     connection.execute("DROP INDEX IF EXISTS tasks_turns")
 
 
 def firsts(connection: sqlite3.Connection, kinds: list[int], blocked: int) -> list[tuple[int, int]]:
-    """Of each of these kinds the earliest next trigger, the first ones first."""
+    """The earliest next trigger of each of these kinds, in ascending order."""
     return connection.execute(
         "SELECT value, (SELECT min(next_trigger) FROM tasks INDEXED BY tasks_turns WHERE kind = value"
         " AND next_trigger < ?) AS first FROM json_each(?) WHERE first IS NOT NULL ORDER BY first",

@@ -1,4 +1,4 @@
-"""Forgetting of what has ended: the rows that the retention takes, and what memory counts of them."""
+"""Removal of ended items: their rows, once the retention lets them go, and their part in the memory's counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .settle import remember
 
 
 def forget_ended(connection: sqlite3.Connection, memory: Memory, gone: Sequence[int]) -> int:
-    """Forgets these ended items, in the order of their ids; how many there were."""
+    """Removes these ended items, whose ids are in order; returns how many there were."""
     text = json_text(gone)
     rows = connection.execute(f"SELECT state, count(*) FROM tasks WHERE id IN {IDS} GROUP BY state", (text,)).fetchall()
     remember(connection, text, "-")

@@ -1,4 +1,4 @@
-"""One item of the queue on SQLite: what it holds, and another moment or priority for it."""
+"""Single items of the queue on SQLite: their content, and changes of due time or priority."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ....model.one_item import BEHIND, CHANGED, ENDED, EXPIRES, OUT, UNKNOWN
 from ..ids import id_number, id_text
 from ..items import ItemContent, Reschedule, due_after
 from ..lifecycle import LEASED, TERMINAL
-from .lease import headers_of
+from .claim import headers_of
 from .memory import Memory
 from .rows import BLOCKED, KEYED
 
 
 def reschedule(connection: sqlite3.Connection, memory: Memory, change: Reschedule, now: int) -> str:
-    """Changes an item that waits. Answers as `QueueItems.reschedule` says."""
+    """Changes an item that waits. Answers as `QueueItems.reschedule` does."""
     number = id_number(change.id)
     row = connection.execute(
         "SELECT t.state, t.kind, t.next_trigger, t.flags, e.expires_at, k.due FROM tasks AS t"
@@ -45,7 +45,7 @@ def reschedule(connection: sqlite3.Connection, memory: Memory, change: Reschedul
 
 
 def peek(connection: sqlite3.Connection, id: str, max_bytes: int) -> ItemContent | None:
-    """What a live item holds."""
+    """Returns the content of a live item."""
     row = connection.execute(
         "SELECT substr(e.payload, 1, ?), length(e.payload), e.key, e.headers, e.expires_at,"
         " (SELECT h.id FROM keyed AS k JOIN keyed AS h ON h.key = k.key WHERE k.id = t.id ORDER BY h.id LIMIT 1), t.id"

@@ -1,7 +1,7 @@
-"""Memory of the queue's writer, which spares it its tables: counts, kinds, bounds on what is due, and the claims.
+"""Memory of the queue's writer: counts, kinds, bounds on due times, and the claims. It saves most reads of the tables.
 
-All of it can be read again from the tables (`reload`), which is what happens when the file is opened and after a
-rollback. Only the writer thread changes it.
+`reload` reads all of it again from the tables: when the file is opened, and after a rollback. Only the writer thread
+changes it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ....model.claim import State
 from ....model.height import Height
 from ...jobs.sqlite.memory import JobMemory
 from ...sqlite.identity import identity
+from ..claim_yielding import ClaimYielding
 from ..ids import Ids
-from ..making_way import MakingWay
 from .dedupe import stems
 from .floods import Watch, has_index
-from .heads import Heads
 from .rows import BLOCKED, ID, LANE, SqliteKinds, TaskRow, json_text
+from .tenant_turns import TenantTurns
 
-#: Rows of `tasks` by state, in the order of State.
+#: Columns that count the rows of `tasks` by state, in the order of State.
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
 
 
 class ClaimPart:
-    """The items of one claim that share a lease: its row's number, the lease's end in µs of the monotonic clock, and
-    what is still out."""
+    """The items of one claim that share a lease: the number of its row, the lease's end in µs of the monotonic clock,
+    and the items that are still leased."""
 
     __slots__ = ("number", "out", "until")
 
@@ -39,8 +39,8 @@ class ClaimPart:
 
 
 class RowCount:
-    """A count of all rows that is under way (tally.py): it has looked at rows up to `at`, of which the retention
-    removed `behind` since. `begins_again`: what it compares with was read anew."""
+    """A count of all rows that is under way (tally.py). It has counted the rows up to the id `at`; the retention
+    removed `behind` of these since. `begins_again`: the memory was reloaded, so the count must start again."""
 
     __slots__ = ("at", "begins_again", "behind")
 
@@ -50,13 +50,13 @@ class RowCount:
         self.begins_again = False
 
     def gone(self, ids: Iterable[int]) -> None:
-        """The retention removed these."""
+        """Notes that the retention removed these items."""
         self.behind += sum(1 for each in ids if each <= self.at)
 
 
 class Fresh:
-    """Items submitted just now to lanes in which nothing else is due: rows, and payloads by id. True for as long as
-    nothing was written since (`changes` is what the connection has changed in all)."""
+    """Items that were submitted just now to lanes in which nothing else is due: their rows, and their payloads by id.
+    Valid as long as nothing else was written since (`changes` is the number of all changes of the connection)."""
 
     __slots__ = ("changes", "payloads", "rows")
 
@@ -66,7 +66,7 @@ class Fresh:
         self.payloads: dict[int, bytes] = {}
 
     def add(self, row: TaskRow, payload: bytes) -> None:
-        """One more row of a lane of which all rows are here."""
+        """Adds a row of a lane all of whose rows are here."""
         self.rows.setdefault(row[LANE], []).append(row)
         self.payloads[row[ID]] = payload
 
@@ -74,30 +74,30 @@ class Fresh:
 class Memory:
     """The memory of one writer. Invariants:
 
-    counts    the rows of `tasks` by state; `taken` of them since the tables were read, `forgotten` of those
-    earliest  at most the earliest next trigger of what waits in the lane; a lane in which nothing waits by itself is
-              absent once a claim found that out, so that what was used once costs no claim
-    passed    lane → closed kinds and a bound like `earliest`, for the lane's other kinds: what is not looked at again
-              while a gate keeps many items at the lane's head
-    heads     the lanes whose tenants take turns, for one's flood stands before others; they are not in `earliest`
-    watches   of each lane in which something waits, what tells of a flood
-    index     whether the index of turns is there; `turned`: µs, when it was last of use
-    claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
+    counts    rows of `tasks` by state; `taken`: rows since the tables were read, `forgotten`: those removed of them
+    earliest  lane → at most the earliest next trigger of its waiting items; a lane in which no item waits by itself is
+              absent once a claim found that out, so that a lane that was used once costs later claims nothing
+    passed    lane → closed kinds, and a bound like `earliest` for the lane's other kinds: they save a look at the same
+              items again while a gate keeps many of them at the lane's head
+    tenant_turns  the lanes whose tenants take turns, because a flood stands before others; they are not in `earliest`
+    watches   for each lane in which items wait, the signs of a flood
+    index     whether the index of turns exists; `turned`: µs, when it was last of use
+    claims    fence → parts; each row of `claims` is one part, and each leased item is in exactly one
     soonest   at most the earliest end of a part's lease
-    jobs      what the writer remembers of jobs
-    keyed, callbacks  the rows of these tables
-    counted   rows that an audit is counting now
+    jobs      the writer's memory of jobs
+    keyed, callbacks  the number of rows of these tables
+    counted   the count of rows for an audit that is under way
     runs      function and beginning of the tokens of each row of `runs` (dedupe.py)
-    fresh     None, or what a claim that follows at once need not read
-    fence     no fence that was ever given is above it, whatever the retention removed; `name` is the database's own
-    stored    µs, when something was stored last; `submitted`: when somebody submitted it
+    fresh     None, or items that a claim that follows at once need not read
+    fence     no fence was ever given above it, whatever the retention removed; `name`: the database's own name
+    stored    µs, when an item was stored last; `submitted`: when somebody submitted one
     ahead     µs that the wall clock was ahead of the monotonic one when both were last looked at
-    looked    µs of the monotonic one, then
+    looked    µs of the monotonic clock at that time
     longest   µs: no lease was ever granted for longer
-    noted_changes  what the connection had changed in all when the wall clock was last noted
+    noted_changes  the number of all changes of the connection when the wall clock was last noted
     """
 
-    def __init__(self, way: MakingWay | None = None) -> None:
+    def __init__(self, yielding: ClaimYielding | None = None) -> None:
         self.kinds = SqliteKinds()
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
@@ -106,7 +106,7 @@ class Memory:
         self.jobs = JobMemory()
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
-        self.heads = Heads(self.kinds.lane_of)
+        self.tenant_turns = TenantTurns(self.kinds.lane_of)
         self.watches: defaultdict[int, Watch] = defaultdict(Watch)
         self.index = False
         self.turned = 0
@@ -117,7 +117,7 @@ class Memory:
         self.fence = 0
         self.name = ""
         self.stored = self.submitted = 0
-        self.way = way or MakingWay()
+        self.yielding = yielding or ClaimYielding()
         self.keyed = self.callbacks = 0
         self.runs: set[tuple[str, str]] = set()
         self.turn = 0
@@ -155,7 +155,7 @@ class Memory:
 
     @property
     def height(self) -> Height:
-        """How high the fences of this database have come."""
+        """The highest fence that this database gave."""
         return Height(self.name, self.fence)
 
     def moved(self, before: State, after: State, count: int = 1) -> None:
@@ -163,14 +163,14 @@ class Memory:
         self.counts[before] -= count
         self.counts[after] += count
 
-    def came(self, count: int) -> None:
+    def count_new(self, count: int) -> None:
         """Counts new rows of `tasks`."""
         self.counts[State.NEW] += count
         self.taken += count
 
     def look_at_waiting(self, connection: sqlite3.Connection) -> None:
-        """Reads when what waits is due."""
-        self.heads, self.earliest, self.passed = Heads(self.kinds.lane_of), {}, {}
+        """Reads the due times of waiting items."""
+        self.tenant_turns, self.earliest, self.passed = TenantTurns(self.kinds.lane_of), {}, {}
         self.watches, self.index = defaultdict(Watch), has_index(connection)
         statement = (
             "SELECT lane, kind, min(next_trigger), max(next_trigger) FROM tasks WHERE next_trigger < ?"
@@ -182,13 +182,13 @@ class Memory:
             self.watches[lane].left = 0
 
     def sooner(self, kind: int, trigger: int, count: int = 1) -> None:
-        """So many more items of this kind wait for this moment."""
+        """Notes that so many more items of this kind wait for this moment."""
         if trigger >= BLOCKED:
             return
         lane = self.kinds.lane_of[kind]
         self.watches[lane].put(kind, trigger, count, self.stored)
-        if lane in self.heads.lanes:
-            self.heads.sooner(kind, trigger)
+        if lane in self.tenant_turns.lanes:
+            self.tenant_turns.sooner(kind, trigger)
             return
         if trigger < self.earliest.get(lane, BLOCKED):
             self.earliest[lane] = trigger
@@ -197,36 +197,39 @@ class Memory:
             self.passed[lane] = (passed[0], trigger)
 
     def first(self, kind: int, now: int) -> int:
-        """A time to wait for that is not after any other of the kind: who has it is leased first of those."""
+        """A time to wait for that is not after any other item of the kind: an item with it is leased first of them."""
         lane = self.kinds.lane_of[kind]
-        return min(now, self.heads.bounds.get(kind, now) if lane in self.heads.lanes else self.earliest.get(lane, now))
+        if lane in self.tenant_turns.lanes:
+            return min(now, self.tenant_turns.bounds.get(kind, now))
+        return min(now, self.earliest.get(lane, now))
 
     def is_empty(self, lane: int) -> bool:
-        """Whether nothing waits in a lane by itself, for all that is known."""
-        return lane not in self.earliest and lane not in self.heads.lanes
+        """Whether no item waits in a lane by itself, as far as is known."""
+        return lane not in self.earliest and lane not in self.tenant_turns.lanes
 
     def bound(self, lane: int, shut: frozenset[int]) -> int:
-        """A time before which nothing of the lane's kinds, without the `shut` ones, is due."""
+        """A time before which no item of the lane's kinds is due, without the `shut` kinds."""
         if shut:
             passed = self.passed.get(lane)
             if passed is not None and passed[0] <= shut:
                 return passed[1]
         return self.earliest.get(lane, BLOCKED)
 
-    def comes(self, priorities: Iterable[int], items: int, now: int, *, born: bool) -> None:
-        """So many items of these priorities are stored; `born`: nobody submits them, they come of others that ended."""
+    def note_stored(self, priorities: Iterable[int], items: int, now: int, *, born: bool) -> None:
+        """Notes that so many items of these priorities are stored. `born`: nobody submits them; they follow from items
+        that ended."""
         self.stored = now
         if not born:
             self.submitted = now
-            self.way.submitted(priorities, items, now / 1e6)
+            self.yielding.submitted(priorities, items, now / 1e6)
 
     def just_submitted(self, connection: sqlite3.Connection) -> Fresh | None:
-        """What was submitted by the last writes, if nothing else was written since. It is told once."""
+        """Returns the items of the last submissions, once, if nothing else was written since."""
         fresh, self.fresh = self.fresh, None
         return fresh if fresh is not None and fresh.changes == connection.total_changes else None
 
     def advance(self, lane: int, shut: frozenset[int], bound: int) -> None:
-        """Everything before the bound was taken, but for the `shut` kinds."""
+        """Notes that all items before the bound were taken, except those of `shut` kinds."""
         if shut:
             self.passed[lane] = (shut, bound)
         elif bound < BLOCKED:
@@ -237,7 +240,7 @@ class Memory:
             self.watches.pop(lane, None)
 
     def claim(self, connection: sqlite3.Connection, fence: int, until: int, numbers: Iterable[int]) -> None:
-        """Notes items that are out together until `until`, durably."""
+        """Stores a claim: items that are leased together until `until`."""
         out = set(numbers)
         number = connection.execute(
             "INSERT INTO claims (fence, until, ids) VALUES (?, ?, ?)", (fence, until, json_text([*out]))
@@ -247,23 +250,23 @@ class Memory:
         self.soonest = min(self.soonest, until)
 
     def find_soonest(self) -> None:
-        """Looks at all parts."""
+        """Looks at all claims for the earliest end."""
         self.soonest = min((part.until for parts in self.claims.values() for part in parts), default=BLOCKED)
 
     def leased_until(self, fence: int, number: int) -> int:
-        """The end of an item's lease, µs by the monotonic clock; 0 when it is not out. Any thread may ask."""
+        """The end of an item's lease, µs by the monotonic clock; 0: it is not leased. Any thread may ask."""
         return next((part.until for part in self.claims.get(fence, ()) if number in part.out), 0)
 
-    def part(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
-        """Items of a claim are to have a lease apart from the others. The others' row says that they are alone: who
-        reads it after a restart would end these with those."""
+    def split(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
+        """Gives items of a claim a lease apart from the others. The others' row is changed too: otherwise a reload
+        after a restart would end these items with them."""
         former = [each for each in self.claims.get(fence, ()) if not each.out.isdisjoint(numbers)]
         self.release(connection, fence, numbers)
         for each in former:
             connection.execute("UPDATE claims SET ids = ? WHERE number = ?", (json_text([*each.out]), each.number))
 
     def release(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
-        """Items of a claim are not out any more; a part with none out is over."""
+        """Notes that items of a claim are not leased any more; a part without leased items is removed."""
         parts = self.claims.get(fence)
         if parts is None:
             return
@@ -277,6 +280,6 @@ class Memory:
 
 
 def rows_by_state(connection: sqlite3.Connection) -> Counter[State]:
-    """Every row is looked at. (Not GROUP BY state: without an index on it that sorts every row in memory.)"""
+    """Counts all rows by state. (Not GROUP BY state: without an index on it, that sorts every row in memory.)"""
     row = connection.execute(f"SELECT {SUMS} FROM tasks").fetchone()
     return Counter(dict(zip(State, row, strict=True)))

@@ -1,4 +1,4 @@
-"""Picks of a claim of the queue on SQLite: by time, or of the tenants whose turn it is."""
+"""The items that a claim of the queue on SQLite takes: by due time, or of the tenants whose turn it is."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from .rows import BLOCKED, ID, KIND, LANE, SIZE, TRIGGER, TaskRow, json_text
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(TRIGGER, ID)
 
-# The first items of many lanes or kinds in one step, as TaskRow: where each begins is in ?1, ?2 is now, ?3 how many of
-# each there are at most.
+# The first items of many lanes or kinds in one step, as TaskRow. ?1: starts of each; ?2: now; ?3: most items of each.
 _PICK = (
     "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
     " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
@@ -35,13 +34,13 @@ _NEXT = (
 _NEXT_OF_LANE = _NEXT.format("tasks_live WHERE lane")
 _NEXT_OF_KIND = _NEXT.format("tasks_turns WHERE kind")
 
-#: Tenants of a lane that share what a claim takes of it at once (FL19), and of fewer items than that: each of them
-#: costs a step. Where they have less, it goes on with the next.
+#: Tenants of a lane that share a claim's items of it (FL19), and tenants that share a claim of fewer items than that:
+#: each tenant costs a step. If these tenants have less, the claim goes on with the next ones.
 TENANTS, FEW_TENANTS = 16, 4
 
 
 class _Turn(NamedTuple):
-    """Kinds of a lane whose turn it is: how many items may be taken of all together, and how many of each."""
+    """Kinds of a lane whose turn it is: most items of all together, and most items of each."""
 
     lane: int
     most: int
@@ -50,7 +49,7 @@ class _Turn(NamedTuple):
 
 
 class Visit:
-    """One claim in the making: what is left of each cell, of the total and of the bytes."""
+    """One claim in the making: the room left in each cell, in the total and in the bytes."""
 
     def __init__(self, demand: Demand, most: int) -> None:
         self.cells = dict(demand.cells)
@@ -58,14 +57,14 @@ class Visit:
         self.room = demand.max_bytes
         self.rows: list[TaskRow] = []
         self.taken: dict[int, tuple[int, int]] = {}  # kind → trigger and id of the last item taken in turn
-        self.passed: dict[int, tuple[int, int]] = {}  # lane → the same of the last one taken by time
+        self.passed: dict[int, tuple[int, int]] = {}  # lane → trigger and id of the last item taken by time
 
     def left(self) -> int:
-        """How many more items may be taken. One is, however large it is."""
+        """Number of items that may still be taken. The first is always allowed, however large it is."""
         return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
 
     def take(self, cell: Cell, rows: Sequence[TaskRow], most: int) -> int:
-        """Takes what there is room for of a lane's or kind's rows, from the first on; returns how many."""
+        """Takes as many of a lane's or kind's rows as there is room for, from the first on; returns how many."""
         rows = rows[: min(self.cells[cell], self.left(), most)]
         for index, row in enumerate(rows):
             self.room -= row[SIZE]
@@ -87,7 +86,7 @@ def pick(
     shut: frozenset[int],
     now: int,
 ) -> None:
-    """Takes up to `limit` due items of each lane. Everything below a lane's new bound was taken."""
+    """Takes up to `limit` due items of each lane. All items below a lane's new bound were taken."""
     if not visit.left():
         return
     starts = [(lane, *(visit.passed.get(lane) or (memory.bound(lane, shut), -1))) for lane in lanes]
@@ -126,17 +125,19 @@ def pick_turns(
     shut: frozenset[int],
     now: int,
 ) -> None:
-    """Takes up to `limit` due items of each lane, of the kinds whose turn it is. Everything of a kind below its new
-    bound was taken."""
-    heads, found = memory.heads, dict[int, list[TaskRow]]()
+    """Takes up to `limit` due items of each lane, from the kinds whose turn it is. All items of a kind below its new
+    bound were taken."""
+    tenants, found = memory.tenant_turns, dict[int, list[TaskRow]]()
     plan = [
         _Turn(lane, limit, _share(limit, len(kinds)), kinds)
         for lane in lanes
-        if (kinds := heads.take(lane, _tenants(limit), shut.__contains__))
+        if (kinds := tenants.take(lane, _tenants(limit), shut.__contains__))
     ]
     looked = bool(visit.left())
     for most_each, some in groupby(plan if looked else (), attrgetter("each")):
-        starts = [(kind, *(visit.taken.get(kind) or (heads.bounds[kind], -1))) for turn in some for kind in turn.kinds]
+        starts = [
+            (kind, *(visit.taken.get(kind) or (tenants.bounds[kind], -1))) for turn in some for kind in turn.kinds
+        ]
         (text,) = connection.execute(_PICK_TURNS, (json_text(starts), now, most_each)).fetchone()
         for row in sorted(_decode(text), key=_due_and_id):
             found.setdefault(row[KIND], []).append(row)
@@ -153,24 +154,24 @@ def pick_turns(
                 visit.taken[kind] = (rows[took - 1][TRIGGER], rows[took - 1][ID])
             if took < len(rows) or not looked:
                 if took:
-                    heads.left(kind, rows[took][TRIGGER])
+                    tenants.left(kind, rows[took][TRIGGER])
                 else:
                     kept.append(kind)
             elif len(rows) < turn.each:
                 emptied.append(kind)
             else:
-                heads.left(kind, rows[-1][TRIGGER])
+                tenants.left(kind, rows[-1][TRIGGER])
     for kind in reversed(kept):
-        heads.keep(kind)
+        tenants.keep(kind)
     _wait(connection, memory, emptied, now)
 
 
 def _wait(connection: sqlite3.Connection, memory: Memory, emptied: list[int], now: int) -> None:
-    """Nothing of these kinds is due any more."""
+    """Notes that no item of these kinds is due any more."""
     if emptied:
         (text,) = connection.execute(_NEXT_OF_KIND, (json_text(emptied), now)).fetchone()
         for kind, trigger in zip(emptied, _decode(text), strict=True):
-            memory.heads.waits(kind, BLOCKED if trigger is None else trigger)
+            memory.tenant_turns.waits(kind, BLOCKED if trigger is None else trigger)
 
 
 def _tenants(items: int) -> int:
@@ -178,5 +179,5 @@ def _tenants(items: int) -> int:
 
 
 def _share(items: int, tenants: int) -> int:
-    """Rounded so that sixteen do get something, and four are enough."""
+    """Items for each tenant: rounded so that each of sixteen tenants gets one, and four tenants are enough."""
     return items // tenants if items >= TENANTS else -(-items // tenants)

@@ -1,8 +1,8 @@
 """The queue on SQLite: submissions, claims and settlements as statements over batches, in one writer thread.
 
-Every statement takes one step, however many rows it touches (see stores/sqlite/file.py); a look that finds nothing due
-costs no statement, because a lower bound of each lane's next trigger is kept in memory. The steps of each verb are in
-files of their own beside this one.
+Every statement takes one step, however many rows it touches (see stores/sqlite/file.py). A look that finds nothing due
+needs no statement, because a lower bound of each lane's next trigger is kept in memory. The steps of each method are in
+files of their own in this folder.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from ...sqlite.file import AskAgain, SqliteFile
 from ...sqlite.identity import note_height
 from ..admission import check, check_changes
 from ..ageing import folded
+from ..claim_yielding import ClaimYielding
 from ..gates import ShutLanes
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
-from ..late_ends import LateEnds
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
-from ..making_way import MakingWay
 from ..queue import Ageing, ItemContent, NewItem, Page, Reschedule, Status, Submitted, Tally
 from ..search_bounds import kinds_of, span
+from ..sweep_grace import SweepGrace
 from . import reports
 from .ageing import ages
-from .claims import end_leases, renew
+from .claim import claim
 from .clocks import close_clock, keep_time, note_wall, open_clock
 from .collect import SqliteCollecting
 from .find import COLUMNS, find
 from .forgetting import forget_ended
 from .items import peek, reschedule
-from .lease import claim
+from .leases import end_leases, renew
 from .memory import Memory
 from .rows import BLOCKED, IDS, SCHEMA, json_text
 from .settle import cancel, end, succeed
@@ -57,9 +57,9 @@ __all__ = ["SCHEMA", "SqliteQueue"]
 
 _LOG = logging.getLogger("tailrace.stores")
 
-#: Items of a write that does not hold up others: two milliseconds' worth.
+#: Most items of a write that delays no other: two milliseconds' worth.
 LIGHT = 256
-#: Ended rows that one sweep removes, rows that it looks at in one read, and reads: so long does it hold others up.
+#: Most ended rows that one sweep removes, rows of one read, and reads: they bound how long it delays others.
 SWEEP, SWEEP_LOOK, SWEEP_READS = 2000, 20_000, 10
 
 
@@ -79,9 +79,9 @@ class SqliteQueue:
         self._boot = boot()
         self._config = config or StoresConfig()
         self._clock = clock
-        self._memory = Memory(MakingWay(self._config.busy_share))
-        self._keeps_time = False  # the file's lease clock is this run's
-        self._swept, self._late_ends = 0, LateEnds()
+        self._memory = Memory(ClaimYielding(self._config.busy_share))
+        self._keeps_time = False  # the file's lease clock belongs to this run
+        self._swept, self._sweep_grace = 0, SweepGrace()
         self._tallying = asyncio.Lock()
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._outbox = SqliteCollecting(self._config.max_waiting, self._config.max_payload)
@@ -90,7 +90,7 @@ class SqliteQueue:
         file.on_close(self._note_close)
 
     async def open(self) -> None:
-        """Reads what must be known in memory. Harmless when open."""
+        """Reads the memory from the tables. Harmless when open."""
 
         def read(connection: sqlite3.Connection) -> float:
             self._memory.reload(connection)
@@ -110,7 +110,8 @@ class SqliteQueue:
             )
 
     async def close(self) -> None:
-        """The file is its owner's; what memory says of it is to be read again before it is used again."""
+        """Forgets the memory, which must be read again before the next use. The file stays open: it belongs to the
+        owner."""
         self._memory.loaded = False
 
     def _note_close(self, connection: sqlite3.Connection) -> None:
@@ -119,12 +120,12 @@ class SqliteQueue:
             self._keeps_time = False
 
     async def height(self) -> Height:
-        """How high the fences of what is committed have come."""
+        """The highest fence that was committed."""
         memory = self._opened()
         return await self._file.write(lambda connection: memory.height)
 
     async def rise(self, above: int) -> None:
-        """All fences from now on are above this one."""
+        """Makes all later fences higher than this one."""
         memory = self._opened()
 
         def raise_it(connection: sqlite3.Connection) -> None:
@@ -135,16 +136,16 @@ class SqliteQueue:
 
     @property
     def file(self) -> SqliteFile:
-        """The file that it is in; jobs are there too."""
+        """The file of the queue; jobs are in it too."""
         return self._file
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Most workloads that wait, and most bytes of one's payload."""
+        """Most workloads that may wait, and most bytes of a payload."""
         return self._config.max_waiting, self._config.max_payload
 
     def memory(self) -> Memory:
-        """What its writer remembers. Raises NotConnected when it is closed."""
+        """The writer's memory. Raises NotConnected when the queue is closed."""
         return self._opened()
 
     def now(self) -> int:
@@ -155,7 +156,7 @@ class SqliteQueue:
         return int(self._clock.monotonic() * 1e6)
 
     def _keep_time(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """The wall clock, and the monotonic one; the store follows the first where it was set."""
+        """Returns µs of the wall clock and of the monotonic one. The store follows the wall clock if it was set."""
         wall, monotonic = self._now(), self._monotonic()
         keep_time(connection, self._memory, self._boot, wall, monotonic)
         return wall, monotonic
@@ -195,7 +196,7 @@ class SqliteQueue:
             used, behind = self._clock.processor, int(self._file.behind * 1e6)
             found = claim(connection, memory, demand, gates, seconds, share, now, monotonic, used, behind)
             ended = bool(memory.jobs.due)
-            if ended:  # with leases that were over
+            if ended:  # leases that were over made jobs due
                 advance(connection, memory, now)
             return found if isinstance(found, Leased) else AskAgain(0.0 if ended else found)
 
@@ -338,7 +339,7 @@ class SqliteQueue:
         memory = self._opened()
         now = self._now()
         lanes = [lane for lane, earliest in list(memory.earliest.items()) if earliest <= now]
-        lanes += memory.heads.lanes
+        lanes += memory.tenant_turns.lanes
         if not lanes:
             return {}
 
@@ -350,14 +351,15 @@ class SqliteQueue:
         return folded(memory.kinds.lanes, rows)
 
     async def sweep(self) -> int:
-        """Ends leases that are over; forgets some of what ended beyond the retention, and returns how many."""
+        """Ends leases that are over. Removes some of the ended items that are past the retention, and returns how
+        many."""
         memory = self._opened()
 
         def look_around(connection: sqlite3.Connection) -> None:
-            """What is to be done though nobody may lease."""
+            """Does the regular work that a claim would do, in case nobody claims."""
             now, monotonic = self._keep_time(connection)
             if self.quiet_until <= self._clock.monotonic():
-                end_leases(connection, memory, now, monotonic, self._late_ends.behind(monotonic))
+                end_leases(connection, memory, now, monotonic, self._sweep_grace.micros(monotonic))
             self._collect(connection, now=True)
             note_wall(connection, self._memory, now)
 
@@ -366,7 +368,7 @@ class SqliteQueue:
         (beside,) = await self._file.read(lambda connection: connection.execute("SELECT bytes FROM history").fetchone())
         excess = ended - kept(self._config.keep_ended, ended, ended * ROW + beside, self._config.history_bytes)
         oldest = (now := self._now()) - int(self._config.retention * 1e6)
-        # An item ended after its id says that it was made (unless the clock was ahead then): younger ones need no look.
+        # An item ends after the time in its id (unless the clock was ahead then), so later ids need no look.
         told = memory.ids.last < first_id((now + STEP) // 1000)
         before = first_id(oldest // 1000) if excess <= 0 and told else (1 << 63) - 1
         gone: list[int] = []
@@ -381,7 +383,7 @@ class SqliteQueue:
         return await self._file.write(forget, heavy=len(gone) > LIGHT) if gone else 0
 
     def _look(self, connection: sqlite3.Connection, before: int, oldest: int, excess: int) -> list[int]:
-        """Ended items to forget among the next rows; the one after the last row looked at is where to go on."""
+        """Returns ended items to remove among the next rows; `_swept` becomes the id where the next look goes on."""
         rows = connection.execute(
             "SELECT id, ended FROM tasks WHERE id > ? AND id < ? ORDER BY id LIMIT ?", (self._swept, before, SWEEP_LOOK)
         ).fetchall()

@@ -1,4 +1,5 @@
-"""Looks at what is kept beside items of a queue on SQLite: their tries, their headers, why results made none."""
+"""Reads of columns beside the items of a queue on SQLite: their attempts, their headers, and results that did not
+fit."""
 
 from __future__ import annotations
 
@@ -11,25 +12,26 @@ from ....model.tries import Try
 from ....model.workload import Headers
 from ...jobs.rules.item_state import ItemState
 from ..ids import id_number, id_text
-from .lease import headers_of
+from .claim import headers_of
 from .rows import IDS, json_text
 
 
 def tries(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
-    """How the attempts of items went, by id."""
+    """The past attempts of items, by id."""
     rows = connection.execute(f"SELECT id, tries FROM tries WHERE id IN {IDS}", (_numbers(ids),)).fetchall()
     return {id_text(number): tuple(Try(*fields) for fields in json.loads(text)) for number, text in rows}
 
 
 def headers(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Headers]:
-    """The headers of those that have some, by id."""
+    """The headers of items that have some, by id."""
     which = f"SELECT id, headers FROM entities WHERE headers <> '' AND id IN {IDS}"
     rows = connection.execute(which, (_numbers(ids),)).fetchall()
     return {id_text(number): headers_of(told) for number, told in rows}
 
 
 def unfit(connection: sqlite3.Connection, fence: int, ids: Sequence[str]) -> dict[str, str]:
-    """Of items of jobs that were settled under a fence as successes those that failed then, and why, by id."""
+    """Items of jobs that were settled as successes under this fence but failed because of their results, with the
+    reason, by id."""
     rows = connection.execute(
         "SELECT i.item, i.reason FROM job_items AS i JOIN tasks AS t ON t.id = i.item"
         f" WHERE i.item IN {IDS} AND i.state = {ItemState.FAILED} AND t.fence = ?"

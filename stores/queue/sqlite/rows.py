@@ -1,11 +1,11 @@
-"""The queue's tables in SQLite, and the numbers of lanes and kinds (kinds.py) there.
+"""The queue's tables in SQLite, and the numbers of lanes and kinds (kinds.py) in them.
 
-The narrow `tasks` row is what is polled and moved; payloads rest apart (ATF's two records). Constraints stand in
-the schema, so that a second writer that bypasses this code is refused by the database.
+The narrow `tasks` row is the one that is polled and moved; payloads are stored apart (ATF's two records). Constraints
+are part of the schema, so that the database refuses a second writer that bypasses this code.
 
-The claim is the lease: its row holds the next trigger (the lease's end) of all the items claimed together, so that a
-claim takes an item out of the index of what waits and puts it into no other, and a renewal is one row. A holder that
-renews only some of its items splits the row.
+The claim is the lease: its row holds the next trigger (the lease's end) of all items claimed together. So a claim takes
+an item out of the index of waiting items and puts it into no other, and a renewal is one row. When a holder renews only
+some of its items the row is split.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their i
 """
 SCHEMA = _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY + JOBS
 
-#: A task as claims read it, and where each column is in it.
+#: A task as claims read it, and the index of each column in it.
 TaskRow = tuple[int, int, int, int, int, int, int, int, int, int]
 ID: Final = 0
 KIND: Final = 1
@@ -136,33 +136,33 @@ KEYED = 4  # in `keyed`; waits for the older ones of its key
 DEDUPED = 8  # has a dedupe key
 JOB = 16  # is an item of a job
 
-#: The rows of a JSON array of numbers, in a condition.
+#: A subquery for conditions: the numbers of a JSON array.
 IDS = "(SELECT value FROM json_each(?))"
 
-#: Next trigger of an item that waits for an older one of its key: never by itself.
+#: Next trigger of an item that waits for an older one of its key: it never becomes due by itself.
 BLOCKED = (1 << 62) - 1
-#: Next trigger of an item whose job is paused: until that is resumed.
+#: Next trigger of an item whose job is paused: it is not due until the job is resumed.
 PAUSED = BLOCKED + 1
 
 _encode = msgspec.json.Encoder().encode
 
 
 def json_text(value: Any) -> str:
-    """A statement's argument for `json_each`."""
+    """A value as an argument for `json_each`."""
     return _encode(value).decode()
 
 
 def one_or_many(numbers: Sequence[int]) -> tuple[str, int | str]:
-    """A condition on ids, with its one argument: for a lone one SQLite need not read JSON."""
+    """A condition on ids, and its one argument: for a single id SQLite need not parse JSON."""
     return ("= ?", numbers[0]) if len(numbers) == 1 else (f"IN {IDS}", json_text(numbers))
 
 
 class SqliteKinds(Kinds):
-    """Read once and grown in the writer; other threads may look numbers up. A number that a failed transaction gave out
-    is forgotten by `reload`."""
+    """Lanes and kinds, read once and then extended by the writer; other threads may look numbers up. `reload` forgets
+    numbers that a failed transaction gave out."""
 
     def reload(self, connection: sqlite3.Connection) -> None:
-        """Reads what is committed; of what is known already it only forgets what is not."""
+        """Reads the committed numbers. If some are known already, only forgets those that were not committed."""
         if self.kinds:
             (last_kind,) = connection.execute("SELECT coalesce(max(kind), 0) FROM kinds").fetchone()
             (last_lane,) = connection.execute("SELECT coalesce(max(lane), 0) FROM lanes").fetchone()
@@ -176,7 +176,7 @@ class SqliteKinds(Kinds):
         self.__dict__.update(fresh.__dict__)
 
     def number(self, connection: sqlite3.Connection, kind: Kind) -> int:
-        """A kind's number, made when new."""
+        """The number of a kind; a new kind gets one."""
         found = self.numbers.get(kind)
         if found is not None:
             return found

@@ -30,7 +30,7 @@ def succeed(
     now: int,
     results: Mapping[int, bytes] | None = None,
 ) -> list[str]:
-    """Ends items that succeeded; returns those refused. `results` are those of items of jobs."""
+    """Ends items that succeeded; returns the refused ids. `results`: results of items of jobs."""
     numbers = [id_number(each) for each in ids]
     which, named = one_or_many(numbers)
     left = len(numbers)
@@ -65,8 +65,8 @@ def succeed(
 
 
 def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequence[Settle], now: int) -> list[str]:
-    """Settles items that did not plainly succeed; returns those refused. An item whose holder was to be told of its
-    cancellation is cancelled instead of returned."""
+    """Settles items that did not plainly succeed; returns the refused ids. An item that would be returned is cancelled
+    instead if its cancellation was requested."""
     if not others:
         return []
     (text,) = connection.execute(
@@ -155,7 +155,8 @@ def _write(
 
 
 def remember(connection: sqlite3.Connection, ids: str, sign: str) -> None:
-    """What is kept of these ended items beside their rows becomes more (`+`) or less (`-`)."""
+    """Adds (`+`) or subtracts (`-`) the size of texts kept for these ended items to or from the bytes of the
+    history."""
     connection.execute(
         f"UPDATE history SET bytes = bytes {sign} (SELECT coalesce(sum(length(reason) + length(progress) + length(key)"
         f" + length(headers)), 0) FROM entities WHERE id IN {IDS})",
@@ -164,7 +165,7 @@ def remember(connection: sqlite3.Connection, ids: str, sign: str) -> None:
 
 
 def release_keys(connection: sqlite3.Connection, memory: Memory, ids: str) -> None:
-    """The next item of each ended one's key is due when it was to be. `ids` is a JSON array of numbers."""
+    """Lets the next item of each ended item's key run, when it is due. `ids` is a JSON array of numbers."""
     if not memory.keyed:
         return
     gone = connection.execute(f"DELETE FROM keyed WHERE id IN {IDS} RETURNING key", (ids,)).fetchall()
@@ -183,7 +184,7 @@ def release_keys(connection: sqlite3.Connection, memory: Memory, ids: str) -> No
 
 
 def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int) -> str:
-    """Ends an item that waits, or marks one that is out. Answers as `Queue.cancel` says."""
+    """Ends an item that waits, or marks one that is leased. Answers as `Queue.cancel` does."""
     row = connection.execute("SELECT state, flags FROM tasks WHERE id = ?", (number,)).fetchone()
     if row is None:
         return "unknown"

@@ -1,4 +1,4 @@
-"""Submissions to the queue on SQLite: all of a batch or none, one statement a table."""
+"""Submissions to the queue on SQLite: all of a batch or none, with one statement for each table."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .dedupe import note
 from .memory import Fresh, Memory
 from .rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, json_text
 
-#: How many items, and bytes of each, are remembered for a claim that follows at once.
+#: Most items, and bytes of each, that are remembered for a claim that follows at once.
 FRESH_ITEMS, FRESH_BYTES = 64, 64 << 10
-#: No bound on what waits: who comes of another that ended passes it.
+#: No bound on waiting items: items that follow from an ended one may exceed the bound.
 UNBOUNDED = 1 << 62
 
 
@@ -32,12 +32,12 @@ def submit(
     *,
     born: bool = False,
 ) -> list[Submitted]:
-    """Stores the items, each with this mark among its flags. `born`: nobody submits them, they come of others that
-    ended. Raises Overloaded when that would make more than `max_waiting` live ones."""
+    """Stores the items, each with `mark` among its flags. `born`: nobody submits them; they follow from items that
+    ended. Raises Overloaded if more than `max_waiting` items would be live."""
     live = sum(memory.counts[state] for state in WAITING | LEASED)
     if live + len(items) > max_waiting:
         raise Overloaded(f"the queue holds {live} workloads and takes at most {max_waiting}; try again later", 5.0)
-    memory.comes((item.kind.priority for item in items), len(items), now, born=born)
+    memory.note_stored((item.kind.priority for item in items), len(items), now, born=born)
     fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
     numbers = memory.ids.take(len(items), now // 1000)
     known = note(connection, memory.runs, items, numbers)
@@ -86,7 +86,7 @@ def submit(
     insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks)
     insert(connection, "entities (id, payload, key, headers, expires_at)", entities)
     insert(connection, "keyed (key, id, due)", keyed)
-    memory.came(len(tasks))
+    memory.count_new(len(tasks))
     memory.keyed += len(keyed)
     _keep_callbacks(connection, memory, items, answers)
     if few and len(fresh.payloads) <= FRESH_ITEMS:
@@ -98,7 +98,7 @@ def submit(
 def _keep_callbacks(
     connection: sqlite3.Connection, memory: Memory, items: Sequence[NewItem], answers: Sequence[Submitted]
 ) -> None:
-    """Of items that are new, what they tell of their ends."""
+    """Stores the callbacks of new items; duplicates have none."""
     number_of, rows = memory.kinds.number, list[tuple[int, int, int, bytes, bytes]]()
     for item, answer in zip(items, answers, strict=True):
         if item.on_done is not None and not answer.duplicate:
@@ -117,11 +117,11 @@ def _plain(
     now: int,
     mark: int,
 ) -> list[Submitted]:
-    """Many items that are due now, of which nothing else is said: the same rows in half the time."""
+    """Stores many items that are due now and have no further options: the same rows in half the time."""
     tasks: list[tuple[int, int, int, int, int, int]] = []
     last, kind, lane = None, 0, 0
     for number, item in zip(numbers, items, strict=True):
-        if item.kind is not last:  # mostly those of a batch are of one
+        if item.kind is not last:  # most batches have one kind
             last = item.kind
             kind = memory.kinds.numbers.get(last) or memory.kinds.number(connection, last)
             lane = memory.kinds.lane_of[kind]
@@ -130,5 +130,5 @@ def _plain(
     for kind, count in Counter(map(itemgetter(2), tasks)).items():
         memory.sooner(kind, now, count)
     insert(connection, "entities (id, payload)", [*zip(numbers, (item.payload for item in items), strict=True)])
-    memory.came(len(tasks))
+    memory.count_new(len(tasks))
     return [Submitted(f"{number:016x}", False) for number in numbers]

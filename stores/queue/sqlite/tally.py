@@ -1,8 +1,9 @@
-"""All rows of the queue counted by state for an audit, some at a time, so that nobody waits long for the writer.
+"""A count of all rows of the queue by state for an audit, in small steps, so that no other call waits long for the
+writer.
 
-Rows are counted in the order of their ids, which rise: what is submitted meanwhile lies ahead. A row is in one state
-when it is counted, whichever it is in later. What the retention removes behind the count was counted, so it is not
-forgotten for this tally.
+Rows are counted in the order of their ids, which rise, so items that are submitted meanwhile are still to be counted. A
+row counts in the state that it has at that moment. Rows that the retention removes after they were counted do not count
+as forgotten in this tally.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..queue import Tally
 from .memory import SUMS, Memory, RowCount
 from .rows import IDS, json_text
 
-#: Rows that are counted in one step of the writer.
+#: Rows counted in one step of the writer.
 STEP = 10_000
 
 
@@ -30,7 +31,7 @@ class Count:
         self._found: Tally | None = None
 
     def step(self, connection: sqlite3.Connection) -> bool:
-        """Counts some more; whether that was all."""
+        """Counts some more rows; returns True when all are counted."""
         memory, counting = self._memory, self._counting
         memory.counted = counting
         if counting.begins_again:
@@ -48,12 +49,12 @@ class Count:
         return True
 
     def tally(self) -> Tally | None:
-        """What was found; None: it is to be counted again."""
+        """The result; None: the count must start again."""
         return None if self._counting.begins_again else self._found
 
 
 def count_due(connection: sqlite3.Connection, lanes: Sequence[int], now: int, most: int) -> dict[str, int]:
-    """By function, how many items of these lanes are due, up to `most` of each lane."""
+    """Number of due items of these lanes by function, counting at most `most` of each lane."""
     rows = connection.execute(
         "SELECT l.function, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE lane = l.lane"
         f" AND next_trigger <= ? LIMIT ?)) FROM lanes l WHERE l.lane IN {IDS}",

@@ -11,7 +11,7 @@ from unittest import mock
 from ....delay_service.mover import Rung
 from ....model.outcome import Outcome
 from ....stores.queue.ids import id_number
-from ....stores.queue.sqlite import lease as sqlite_lease
+from ....stores.queue.sqlite import claim as sqlite_claim
 from ....stores.queue.sqlite import queue as queue_
 from ....stores.queue.sqlite import settle as sqlite_settle
 from ....tailers.departures.departure import settle
@@ -53,7 +53,7 @@ def _queue_accepts_a_stale_fence() -> Bug:
 
 @bug
 def _queue_fences_go_back_with_the_clock() -> Bug:
-    real = sqlite_lease.claim
+    real = sqlite_claim.claim
 
     def claim(connection: Any, memory: Any, *rest: Any) -> Any:
         memory.fence = 0
@@ -65,7 +65,7 @@ def _queue_fences_go_back_with_the_clock() -> Bug:
 
 @breaks("L1", by="two at once")
 def _queue_ends_leases_early() -> Bug:
-    real = sqlite_lease.claim
+    real = sqlite_claim.claim
 
     def told(connection: Any, memory: Any, demand: Any, gates: Any, seconds: float, *rest: Any) -> Any:
         leased = real(connection, memory, demand, gates, seconds / 4, *rest)

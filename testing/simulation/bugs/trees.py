@@ -22,8 +22,8 @@ from ....stores.jobs.sqlite.ends import ItemEnd
 from ....stores.jobs.sqlite.memory import JobMemory
 from ....stores.jobs.sqlite.settling import settle_with_jobs
 from ....stores.queue.ids import id_number
-from ....stores.queue.sqlite import claims as claims_
-from ....stores.queue.sqlite import lease as lease_
+from ....stores.queue.sqlite import claim as claim_
+from ....stores.queue.sqlite import leases as leases_
 from ....stores.queue.sqlite import queue as queue_
 from ....stores.queue.sqlite.queue import SqliteQueue
 from ..planting import Bug, bug, instead
@@ -124,7 +124,7 @@ def _a_result_for_which_there_is_no_room_fails_what_is_settled_with_it() -> Bug:
 
 @bug
 def _an_item_that_is_cancelled_with_its_lease_pends_for_ever() -> Bug:
-    return instead(claims_, "note_ends", lambda connection, memory, ends, now: None)
+    return instead(leases_, "note_ends", lambda connection, memory, ends, now: None)
 
 
 @bug
@@ -238,7 +238,7 @@ def _the_end_of_each_job_is_told_as_that_of_its_tree() -> Bug:
 
 @bug
 def _items_of_a_paused_tree_are_handed_out() -> Bug:
-    return instead(lease_, "_pause", lambda connection, rows: set())
+    return instead(claim_, "_pause", lambda connection, rows: set())
 
 
 @bug

@@ -61,7 +61,7 @@ def written_by_hand(place: Place, *changes: str) -> sqlite3.Connection:
 
 
 async def in_turn(place: Place) -> list[bytes]:
-    """What comes while each is done before the next."""
+    """Takes payloads until none comes, settling each batch before the next."""
     came: list[bytes] = []
     while items := await place.arrived():
         came += [item["payload"] for item in items]

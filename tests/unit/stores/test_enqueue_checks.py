@@ -49,7 +49,7 @@ def test_a_row_says_everything_that_a_call_says() -> None:
         ({"key": "a\0"}, "NUL"),
         ({"headers": {"a": "b" * 9000}}, "headers"),
         ({"headers": {"a": "\0"}}, "headers"),
-        ({"on_done": "tell"}, "enqueue tells no ends: leave on_done out, or submit to a gateway"),
+        ({"on_done": "tell"}, "enqueue sends no callbacks: leave on_done out, or submit to a gateway"),
     ],
 )
 def test_what_no_queue_would_take_is_refused(options: dict[str, object], words: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tailrace.stores.jobs.postgres import look
+from tailrace.stores.jobs.postgres import queries
 
 
 class Results:
@@ -36,7 +36,7 @@ async def test_a_page_is_cut_where_its_bytes_are_read() -> None:
     # When all pages are read
     after, pages = "", []
     while True:
-        page = await look.results(results.read, "tree", after, 100, 10)
+        page = await queries.results(results.read, "tree", after, 100, 10)
         assert page is not None
         pages.append([len(each.result) for each in page.results])
         after = page.after

@@ -81,7 +81,7 @@ async def test_a_job_whose_step_fails_takes_no_other_ones_turn(caplog: pytest.Lo
     # Then the other one is completed, the first one is named, and has no other step for now
     assert (server.completed, server.gathered, ahead.failed) == (["{2}"], 1, {1})
     assert (first.left, second.left) == (1, 0)
-    assert "the job 'job-1' (number 1 of the tree number 1) failed" in caplog.text
+    assert "job 'job-1' (number 1 of the tree number 1): a step failed" in caplog.text
     # And one that rests since then is not begun
     assert (await PostgresAdvance(server, rest={1}).step()).left == 0
     assert server.gathered == 1

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from tailrace.model.errors import NotConnected
 from tailrace.model.workload import Kind
-from tailrace.stores.queue.group import GROUP, submissions
 from tailrace.stores.queue.queue import NewItem, Submitted
-from tailrace.stores.queue.settlements import FEW, Succeeded, settlements
-from tailrace.stores.queue.settlements import GROUP as ENDS
+from tailrace.stores.queue.shared_settlements import FEW, Succeeded, settlements
+from tailrace.stores.queue.shared_settlements import GROUP as ENDS
+from tailrace.stores.queue.shared_submissions import GROUP, submissions
 
 #: A fence.
 BROKEN = 1 << 40
@@ -40,7 +40,7 @@ class Store:
         return [Submitted(str(number), False) for number in range(len(items))]
 
     def settle(self, *claims: tuple[int, int]) -> list[asyncio.Task[list[str]]]:
-        """Of each claim so many items."""
+        """Settles so many items of each claim."""
         adding = [self.settlements.add(Succeeded(fence, ["x"] * count)) for fence, count in claims]
         return [asyncio.create_task(each) for each in adding]
 

@@ -17,7 +17,7 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.ids import Ids, created_at, first_id, id_number, id_text
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite import queue as engine
-from tailrace.stores.queue.sqlite.lease import BESIDE_ITEMS, BESIDE_MICROS
+from tailrace.stores.queue.sqlite.claim import BESIDE_ITEMS, BESIDE_MICROS
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock

@@ -110,7 +110,7 @@ async def test_a_claim_and_every_look_do_no_more_than_in_a_fresh_file(place: Pla
     before = [await place.cost(step) for step in (one, retried)]
     # When many were used once
     await place.use_once()
-    assert place.queue._memory.heads.bounds == {} == place.queue._memory.heads.lanes
+    assert place.queue._memory.tenant_turns.bounds == {} == place.queue._memory.tenant_turns.lanes
     # Then they take as much, also when the file was opened again
     after = [await place.cost(step) for step in (one, retried)]
     await place.queue.open()

@@ -1,4 +1,4 @@
-"""Looks at trees on SQLite: how they stand, what came of their items, and whether their rows agree. Readers change
+"""Queries on trees in SQLite: their status, the results of their items, and whether their rows agree. They change
 nothing."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STATES = {
 
 
 def show(connection: sqlite3.Connection, tree: str, item: str = "") -> TreeStatus | None:
-    """One tree, by its id or by an item's workload."""
+    """Returns one tree, by its id or by an item's workload."""
     if not item:
         row = connection.execute(f"{_TREES} AND id = ?", (tree,)).fetchone()
         return None if row is None else _status(connection, row)
@@ -43,7 +43,7 @@ def show(connection: sqlite3.Connection, tree: str, item: str = "") -> TreeStatu
 
 
 def listing(connection: sqlite3.Connection, state: str, after: str, limit: int) -> list[TreeStatus]:
-    """Trees, the newest first."""
+    """Returns trees, the newest first."""
     behind, arguments = "", []
     if after:
         behind, arguments = " AND tree < coalesce((SELECT tree FROM job_trees WHERE id = ?), 0)", [after]
@@ -98,7 +98,7 @@ def _jobs(connection: sqlite3.Connection, tree: int) -> list[JobStatus]:
 
 
 def results(connection: sqlite3.Connection, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
-    """What became of items of final jobs behind `after`; None: the tree is not known."""
+    """Returns results of items of final jobs after `after`; None: the tree is not known."""
     row = connection.execute("SELECT tree FROM job_trees WHERE id = ? AND deleted = 0", (tree,)).fetchone()
     if row is None:
         return None
@@ -109,7 +109,7 @@ def results(connection: sqlite3.Connection, tree: str, after: str, limit: int, m
 
 
 class FinishedJob(NamedTuple):
-    """A job whose items' ends are looked at: its place in its tree, its number and its name."""
+    """A job whose results are read: its place in its tree, its number and its name."""
 
     place: int
     job: int
@@ -119,7 +119,7 @@ class FinishedJob(NamedTuple):
 def page(
     connection: sqlite3.Connection, jobs: Sequence[FinishedJob], after: str, limit: int, max_bytes: int
 ) -> ResultPage:
-    """What became of items of some jobs of a tree behind `after` (a job's place and an item)."""
+    """Returns results of items of some jobs of a tree after `after` (a job's place and an item)."""
     place, _, item = after.partition(".")
     begin, behind = int(place or 0), id_number(item) if item else -1
     found: list[JobResult] = []
@@ -144,7 +144,7 @@ def page(
     return ResultPage(found)
 
 
-#: Each question answers what is wrong with one tree's rows: its numbers are ?1, items that disagree are counted.
+#: Contradictions in the rows of one tree (?1), each with a query that counts them.
 _AUDITS = {
     "jobs count other items than they have": (
         "SELECT count(*) FROM jobs AS j WHERE j.tree = ?1 AND (j.pending, j.succeeded, j.failed) <> ("
@@ -192,7 +192,7 @@ assert JOB == 16
 
 
 def audit(connection: sqlite3.Connection, tree: str) -> list[str] | None:
-    """What of a tree does not agree with itself; None: it is not known."""
+    """Returns contradictions between a tree's rows; None: the tree is not known."""
     row = connection.execute("SELECT tree FROM job_trees WHERE id = ?", (tree,)).fetchone()
     if row is None:
         return None
@@ -205,7 +205,7 @@ def audit(connection: sqlite3.Connection, tree: str) -> list[str] | None:
 
 
 def bounds(connection: sqlite3.Connection, items: list[int]) -> dict[int, int]:
-    """Of these items those that may fail only so often."""
+    """The most failures of those items whose job bounds them."""
     rows = connection.execute(
         "SELECT i.item, b.max_failures FROM job_items AS i JOIN job_bounds AS b ON b.job = i.job"
         f" WHERE i.item IN {IDS}",
@@ -215,7 +215,7 @@ def bounds(connection: sqlite3.Connection, items: list[int]) -> dict[int, int]:
 
 
 def pauses(connection: sqlite3.Connection, items: list[int]) -> set[int]:
-    """Of these items those whose tree is paused."""
+    """The items among these whose tree is paused."""
     rows = connection.execute(
         "SELECT i.item FROM job_items AS i JOIN jobs AS j ON j.job = i.job JOIN job_trees AS t ON t.tree = j.tree"
         f" WHERE i.item IN {IDS} AND t.paused = 1",

@@ -1,4 +1,4 @@
-"""Submissions that arrive while one is being stored share the next transaction."""
+"""Group commit of submissions: calls that arrive while one is being stored share the next transaction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from .queue import NewItem, Submitted
 from .shared_writes import Load, SharedWrites
 
-#: What shares one transaction: items, and bytes of payload. A larger submission has one to itself.
+#: Most items and payload bytes of one transaction. A larger submission has a transaction of its own.
 GROUP = Load(1024, 8 << 20)
 
 
@@ -17,7 +17,8 @@ def submissions(
     store: Callable[[Sequence[NewItem]], Awaitable[list[Submitted]]],
     run: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
 ) -> SharedWrites[Sequence[NewItem], list[Submitted]]:
-    """`store` keeps all of a group or none."""
+    """Returns the shared writes of submissions. `store` stores all items of a group or none; `run` starts a task that
+    goes on even if its caller leaves."""
 
     async def write(group: Sequence[Sequence[NewItem]]) -> list[list[Submitted]]:
         stored = iter(await store([item for items in group for item in items]))

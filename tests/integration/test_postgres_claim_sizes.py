@@ -6,7 +6,7 @@ from servers.queue_nodes import PostgresNodes
 
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.workload import Kind
-from tailrace.stores.queue.claims_beside import BESIDE, SOON
+from tailrace.stores.queue.claim_sizes import BESIDE, SOON
 from tailrace.stores.queue.queue import NewItem
 
 URGENT, LATER = Kind("urgent", 0), Kind("later", 2)

@@ -1,8 +1,8 @@
-"""The line before the one writer of a file, and what is written next: light writes together, a heavy one by itself.
+"""The queue of writes before the single writer of a file, and the next ones: light writes together, a heavy one alone.
 
-A heavy write (a large submission, a sweep) takes milliseconds. In one transaction with light ones it would hold up
-their answers, so those that wait go before it, and none that comes meanwhile waits for more than one of them. A heavy
-one that waited while light ones were written is next, so neither kind starves.
+A heavy write (a large submission, a sweep) takes milliseconds. In one transaction with light ones it would delay their
+answers. So waiting light writes go first, and a light write that comes meanwhile waits for at most one heavy one. A
+heavy write that waited while light ones were written is next, so neither kind starves.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Generic, TypeVar
 Write = TypeVar("Write")
 
 
-class WriteLine(Generic[Write]):
-    """Writes that wait. `len` of it is how many wait."""
+class WriteQueue(Generic[Write]):
+    """Writes that wait; `len` is their number."""
 
     def __init__(self) -> None:
         self._light: deque[Write] = deque()
         self._heavy: deque[Write] = deque()
-        self._heavy_is_next = False  # one waited while light ones were written
+        self._heavy_is_next = False  # a heavy write waited while light ones were written
         self._heavy_was_last = False
 
     def __len__(self) -> int:
         return len(self._light) + len(self._heavy)
 
     def add(self, write: Write, *, heavy: bool) -> None:
-        """One more that waits."""
+        """Adds a write."""
         (self._heavy if heavy else self._light).append(write)
 
     def take(self, most: int) -> list[Write]:
-        """What goes into the next transaction: at most so many light ones, or a heavy one; empty: nothing waits."""
+        """Takes the writes of the next transaction: up to `most` light ones, or one heavy one; empty: none waits."""
         self._heavy_was_last = bool(self._heavy) and (self._heavy_is_next or not self._light)
         if self._heavy_was_last:
             self._heavy_is_next = False
@@ -40,10 +40,10 @@ class WriteLine(Generic[Write]):
 
     @property
     def first(self) -> Write | None:
-        """The light one that has waited longest."""
+        """The light write that has waited longest."""
         return self._light[0] if self._light else None
 
     @property
     def gives_way(self) -> bool:
-        """Whether what was taken last is to be done with as soon as may be: it is heavy, and light ones wait."""
+        """Whether the last transaction should be short: it is a heavy write, and light ones wait."""
         return self._heavy_was_last and bool(self._light)

@@ -1,4 +1,4 @@
-"""The plan of a claim on Redis, and what its answer says."""
+"""The plan of a claim on Redis, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _decode = msgspec.json.Decoder(type=tuple[str, tuple[tuple[str, str], ...], floa
 
 
 class RedisClaimPlan(NamedTuple):
-    """The arguments of CLAIM from the lease on, and whether it visits anything."""
+    """The arguments of CLAIM from the lease on, and whether they visit any lane."""
 
     any: bool
     arguments: list[Any]
@@ -36,8 +36,8 @@ def planned(
     share: float,
     turn: int,
 ) -> RedisClaimPlan:
-    """Visits in turns of the lanes in `due` that the demand names and no gate shuts; in the second round those that
-    have more get what the others did not have."""
+    """Plans visits in turns of the lanes in `due` that the demand names and no gate closes. In the second round lanes
+    that have more items get the room that others left."""
     total = min(demand.total, FLIGHT_ITEMS)
     cells, shut = kinds.cells, frozenset[int]()
     ready: list[ReadyLane] = []
@@ -63,8 +63,8 @@ def planned(
 
 
 class RedisClaimed(NamedTuple):
-    """A claim, without those whose time to start is past; `expired` has their ids. `unread`: tasks that make no sense,
-    which nobody gets."""
+    """The result of a claim, without items whose time to start is past; `expired` has their ids. `unread`: number of
+    tasks that cannot be read, and are handed to nobody."""
 
     fence: int
     position: int
@@ -75,12 +75,12 @@ class RedisClaimed(NamedTuple):
 
 
 def number_of_kinds(tasks: bytes) -> list[int]:
-    """The kinds of tasks."""
+    """Numbers of the kinds of tasks."""
     return [row[KIND] for row in TASK.iter_unpack(tasks)]
 
 
 def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> RedisClaimed:
-    """What CLAIM answered with CLAIMED; its kinds are known."""
+    """Reads the answer of CLAIM after CLAIMED; its kinds are known."""
     _, moment, fence, position, listed, tasks, payloads, more, unread, _ = answer
     text: str = listed.hex()
     ids = [text[index : index + 16] for index in range(0, len(text), 16)]

@@ -1,4 +1,4 @@
-"""The plan of a claim on PostgreSQL, and what its rows say."""
+"""The plan of a claim on PostgreSQL, and the reading of its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
 
 
 class Lanes(NamedTuple):
-    """The lanes that a demand may visit, the kinds in them that are shut, and the lanes that have such."""
+    """The lanes that a demand may visit, the closed kinds in them, and the lanes that have closed kinds."""
 
     lanes: list[int]
     shut: list[int]
@@ -32,7 +32,7 @@ class Lanes(NamedTuple):
 
 
 def open_lanes(kinds: Kinds, stocked: Iterable[int], demand: Demand, gates: ShutLanes) -> Lanes:
-    """What of the stocked lanes a demand names and no gate shuts."""
+    """The lanes among `stocked` that a demand names and no gate closes."""
     found = Lanes([], [], set())
     for lane in stocked:
         cell = kinds.cells.get(lane)
@@ -46,7 +46,8 @@ def open_lanes(kinds: Kinds, stocked: Iterable[int], demand: Demand, gates: Shut
 
 
 class PostgresClaimPlan(NamedTuple):
-    """The arguments of `queue_claim` between the time and the lease: columns over visits, and wanted over cells."""
+    """The arguments of `queue_claim` between the time and the lease: columns with one value for each visit, and
+    `wanted` with one for each cell."""
 
     visits: str
     limits: str
@@ -70,9 +71,9 @@ def planned(
     turn: int,
     most: int,
 ) -> PostgresClaimPlan:
-    """Visits in turns, of at most so many items. Lanes for which nothing was left come last: they get what the others
-    did not have. `turns`: of lanes the kind whose turn was last; a lane of one kind, which is open, needs none, and
-    without it none has any."""
+    """Plans visits in turns, for at most `most` items. Lanes for which nothing was left come last: they get the room
+    that others leave. `turns`: lane → the kind whose turn was last; None: no turns. A lane of a single, open kind needs
+    none."""
     total = min(demand.total, most)
     waiting = [ReadyLane(lane, kinds.lanes[lane][1], demand.cells[kinds.cells[lane]]) for lane in ready]
     limits = limits_in_turn(waiting, total, share, turn)
@@ -94,7 +95,7 @@ def planned(
 
 
 class PostgresClaimed(NamedTuple):
-    """A claim's rows, without those whose time to start is past; `expired` has their ids."""
+    """The result of a claim, without items whose time to start is past; `expired` has their ids."""
 
     number: int
     moment: int
@@ -104,7 +105,7 @@ class PostgresClaimed(NamedTuple):
 
 
 def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> PostgresClaimed:
-    """`rows` are those of `queue_claim`, at least one; their kinds are known."""
+    """Reads the rows of `queue_claim`, at least one; their kinds are known."""
     fence, number, moment = rows[0][FENCE:]
     ids = [row[ID] for row in rows]
     expired = [row[ID] for row in rows if 0 < row[EXPIRES_AT] <= moment / 1e6]

@@ -1,4 +1,4 @@
-"""Claims beside submissions: few items where somebody submits, and all of them where a job's own items are made."""
+"""Sizes of claims: few items while somebody submits, and all of them where a job's own items are made."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tailrace.model.job import JobItem, JobSpec, TreeSpec
 from tailrace.model.workload import FLIGHT_ITEMS, Kind
 from tailrace.stores.jobs.jobs import Feeding
 from tailrace.stores.jobs.sqlite.jobs import SqliteJobs
-from tailrace.stores.queue.claims_beside import BESIDE, SOON, BesideSubmissions
+from tailrace.stores.queue.claim_sizes import BESIDE, SOON, ClaimSizes
 from tailrace.stores.queue.intake import Callback
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.sqlite.lease import BESIDE_ITEMS, BESIDE_MICROS
+from tailrace.stores.queue.sqlite.claim import BESIDE_ITEMS, BESIDE_MICROS
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
@@ -40,7 +40,7 @@ def test_a_claim_takes_few_of_what_is_less_urgent_than_what_somebody_submits(
     submitted: list[int], after: float, claimed: list[int], most: int
 ) -> None:
     # Given submissions of these priorities, when a claim that may take those comes so much later
-    beside = BesideSubmissions()
+    beside = ClaimSizes()
     beside.submitted(submitted, 100.0)
 
     # Then it takes few where some of them are less urgent

@@ -1,4 +1,4 @@
-"""Claims of the queue on SQLite: which lanes have something due, what is taken of each, and the claim's one write."""
+"""Claims of the queue on SQLite: the lanes that have due items, the items taken of each, and the claim's one write."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ....model.demand import Cell, Demand
 from ....model.due_times import few
 from ....model.outcome import EXPIRED_WHY
 from ....model.workload import FLIGHT_ITEMS, Extra, Headers
-from ...jobs.sqlite.look import bounds, pauses
+from ...jobs.sqlite.queries import bounds, pauses
 from ..gates import ShutLanes
 from ..ids import id_text
 from ..turns import ReadyLane, turns
-from .claims import end_leases
 from .clocks import grant
+from .leases import end_leases
 from .memory import Fresh, Memory
 from .picking import Visit, pick, pick_turns
 from .rows import (
@@ -43,15 +43,15 @@ from .rows import (
     one_or_many,
 )
 from .settle import end
-from .turning import end_turns, see_to_turns
+from .turn_switch import end_turns, see_to_turns
 
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(TRIGGER, ID)
 
-#: Items of one claim while somebody submits: they share the writer, and a submission waits for the claim beside it, two
-#: milliseconds of it at 64 and seven at 256 on a busy machine. What is submitted and run at once is no slower for it.
+#: Most items of a claim while somebody submits: both share the writer, and a submission waits for the claim before it,
+#: two milliseconds at 64 items and seven at 256 on a busy machine. Items that run at once are no slower for it.
 BESIDE_ITEMS = 64
-#: µs after a submission in which the next one is likely to come.
+#: µs after a submission within which the next one is likely to come.
 BESIDE_MICROS = 50_000
 
 
@@ -67,19 +67,19 @@ def claim(
     processor: Callable[[], float],
     behind: int = 0,
 ) -> Leased | float:
-    """Claims what is due within the demand; else seconds until something may be, at the latest. `now` is µs by the wall
-    clock; `behind`: for so many of them renewals and settlements may have waited that come after this, so that no lease
-    ends that was to end since."""
+    """Claims due items within the demand; if there are none, returns the seconds until some may be due, at the latest.
+    `now` is µs by the wall clock. `behind`: µs for which renewals and settlements may have waited that come after this
+    call; a lease that ended within that time is not ended."""
     look = end_leases(connection, memory, now, monotonic, behind)
     until = monotonic + int(seconds * 1e6)
-    heads, cell_of = memory.heads, memory.kinds.cells
-    heads.at_gates(demand.closed)
+    tenants, cell_of = memory.tenant_turns, memory.kinds.cells
+    tenants.at_gates(demand.closed)
     ready, shut, bound = _ready(connection, memory, demand, gates, now)
     look = min(look, bound)
-    if way := memory.way.made((each.priority for each in ready), now / 1e6, processor):
-        ready = [each for each in ready if each.priority <= way.urgent]
+    if pause := memory.yielding.pause((each.priority for each in ready), now / 1e6, processor):
+        ready = [each for each in ready if each.priority <= pause.urgent]
         shut = {each.lane: shut[each.lane] for each in ready}
-        look = min(look, now + int(way.rest * 1e6))
+        look = min(look, now + int(pause.seconds * 1e6))
     if not ready:
         end_turns(connection, memory, now)
         return max(0.0, (look - now) / 1e6)
@@ -91,7 +91,7 @@ def claim(
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
         for (takes_turns, limit, closed), visits in groupby(
-            plan, lambda each: (each.lane in heads.lanes, each.limit, shut[each.lane])
+            plan, lambda each: (each.lane in tenants.lanes, each.limit, shut[each.lane])
         ):
             lanes = [each.lane for each in visits]
             if takes_turns:
@@ -100,14 +100,14 @@ def claim(
                 pick(connection, memory, visit, lanes, limit, closed, now)
         if not visit.left():
             break
-        # What some lanes did not have goes to those that have more; the lower priorities had their share.
+        # Lanes that have more items get the room that others left; the lower priorities had their share.
         share = 0.0
         ready = [
             each._replace(limit=left)
             for each in ready
             if _bound(memory, each.lane, shut[each.lane], now) <= now and (left := visit.cells[cell_of[each.lane]]) > 0
         ]
-    if visit.rows:  # looks that find nothing take nobody's turn
+    if visit.rows:  # looks that find nothing use up no turn
         memory.turn += 1
     else:
         look = min([look, *(_bound(memory, lane, closed, now) for lane, closed in shut.items())])
@@ -118,12 +118,12 @@ def claim(
 def _ready(
     connection: sqlite3.Connection, memory: Memory, demand: Demand, gates: ShutLanes, now: int
 ) -> tuple[list[ReadyLane], dict[int, frozenset[int]], int]:
-    """Lanes that have something due, with their closed kinds, and a bound of what the other ones have."""
+    """Returns the lanes that have due items, their closed kinds, and a time before which the other lanes have none."""
     cell_of = memory.kinds.cells
     shut: dict[int, frozenset[int]] = {}
     ready: list[ReadyLane] = []
     later = BLOCKED
-    for lane in [*memory.earliest, *memory.heads.lanes]:
+    for lane in [*memory.earliest, *memory.tenant_turns.lanes]:
         limit = demand.cells.get(cell_of[lane], 0)
         if limit <= 0 or gates.shut(*memory.kinds.lanes[lane]):
             continue
@@ -140,17 +140,16 @@ def _ready(
 
 
 def _bound(memory: Memory, lane: int, shut: frozenset[int], now: int) -> int:
-    """A time before which nothing of a lane's open kinds is due."""
-    if lane in memory.heads.lanes:
-        return memory.heads.look(lane, now, shut.__contains__)
+    """A time before which no item of a lane's open kinds is due."""
+    if lane in memory.tenant_turns.lanes:
+        return memory.tenant_turns.look(lane, now, shut.__contains__)
     return memory.bound(lane, shut)
 
 
 def _all_fresh(
     memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[ReadyLane], shut: Mapping[int, frozenset[int]]
 ) -> list[TaskRow]:
-    """All that is due, when all of it was submitted just now and all of it may be taken: then it need not be looked
-    for. Empty when that is not so."""
+    """Returns all due items without a look, if all were submitted just now and all may be taken; empty if not."""
     if any(shut[each.lane] or each.lane not in fresh.rows for each in ready):
         return []
     rows: list[TaskRow] = []
@@ -177,8 +176,8 @@ def _take(
     until: int,
     payloads: list[bytes] | None = None,
 ) -> Leased | float:
-    """Writes the claim and reads the payloads that are not known. Expired items end here, without being handed out, and
-    those of paused jobs wait on."""
+    """Writes the claim, and reads the payloads that are not known. Expired items end here without being handed out, and
+    items of paused jobs go on waiting."""
     if memory.jobs.paused and (waiting := _pause(connection, rows)):
         rows, payloads = [row for row in rows if row[ID] not in waiting], None
         if not rows:
@@ -219,13 +218,13 @@ def _take(
 
 
 def _bounds(connection: sqlite3.Connection, rows: list[TaskRow], jobs: Sequence[int]) -> dict[int, int]:
-    """Of items of jobs, by index, how often those may fail whose jobs bound it."""
+    """The most failures that the jobs of these items allow, by index; only items of jobs that have such a bound."""
     found = bounds(connection, [rows[index][ID] for index in jobs])
     return {index: most for index in jobs if (most := found.get(rows[index][ID]))}
 
 
 def _pause(connection: sqlite3.Connection, rows: list[TaskRow]) -> set[int]:
-    """Pauses items of paused jobs: they are not due until these are resumed."""
+    """Takes items of paused jobs out: they are not due until their jobs are resumed."""
     items = [row[ID] for row in rows if row[FLAGS] & JOB]
     found = pauses(connection, items) if items else set()
     if found:
@@ -264,5 +263,5 @@ def _extras(connection: sqlite3.Connection, rows: list[TaskRow]) -> dict[int, Ex
 
 
 def headers_of(text: str) -> Headers:
-    """Headers as they are stored."""
+    """Headers, from their text in the table."""
     return tuple((name, value) for name, value in _decode(text)) if text else ()

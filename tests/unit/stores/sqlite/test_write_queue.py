@@ -1,11 +1,11 @@
 """The line of writes: light writes together, heavy ones alone, and neither for ever behind the other."""
 
-from tailrace.stores.sqlite.write_line import WriteLine
+from tailrace.stores.sqlite.write_queue import WriteQueue
 
 
-def line(*waiting: str) -> WriteLine[str]:
+def line(*waiting: str) -> WriteQueue[str]:
     """Heavy ones have a capital letter."""
-    found = WriteLine[str]()
+    found = WriteQueue[str]()
     for each in waiting:
         found.add(each, heavy=each.isupper())
     return found

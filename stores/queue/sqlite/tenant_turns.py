@@ -1,9 +1,9 @@
-"""Turns of tenants in the queue on SQLite: of each kind that waits when its first item is due, and of each lane whose
-turn it is.
+"""Turns of tenants in the queue on SQLite: when the first item of each waiting kind is due, and whose turn it is in
+each lane.
 
-A claim takes of the kinds at the front of its lane, and they go to the end. So what one tenant has waiting, however
-much, delays nobody else's next item. What is closed is set aside, and costs no claim anything until other cells are
-closed. Pure.
+A claim takes items of the kinds at the front of its lane, and those kinds go to the end. So whatever one tenant has
+waiting does not delay another tenant's next item. Closed kinds are set aside, and cost no claim anything until other
+cells are closed. Pure.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .rows import BLOCKED
 
 
 class LaneTurns:
-    """The kinds of one lane in which something waits. Invariant: each is either in `due`, in the order of their turns,
-    or in `closed`, or `later` has its bound.
+    """The kinds of one lane in which items wait. Invariant: each kind is in `due`, in the order of the turns, or in
+    `closed`, or has its bound in `later`.
 
-    closed  was due and shut to the claim that met it
-    later   a heap of ⟨bound, kind⟩, each once (`queued`); what is not a kind's bound any more counts for nothing
-    gates   to which closed cells `closed` belongs
+    closed  kinds that were due, and closed for the claim that met them
+    later   a heap of ⟨bound, kind⟩, each once (`queued`); an entry counts only while it is the kind's current bound
+    gates   the version of the closed cells to which `closed` belongs
     """
 
     __slots__ = ("closed", "due", "gates", "later", "queued")
@@ -34,12 +34,12 @@ class LaneTurns:
         self.gates = 0
 
 
-class Heads:
-    """The kinds of a queue in which something waits. Invariants:
+class TenantTurns:
+    """The kinds of a queue in which items wait. Invariants:
 
-    bounds  at most the next trigger of each one's first item; a kind in which nothing waits by itself is absent once a
+    bounds  kind → at most the next trigger of its first item; a kind in which no item waits by itself is absent once a
             claim found that out
-    lanes   those whose tenants take turns; one in which nothing waits any more stays until it leaves (turning.py)
+    lanes   lanes whose tenants take turns; one in which no item waits any more stays until it leaves (turn_switch.py)
     """
 
     def __init__(self, lane_of: Mapping[int, int]) -> None:
@@ -50,23 +50,23 @@ class Heads:
         self.lanes: dict[int, LaneTurns] = {}
 
     def enter(self, lane: int, firsts: Iterable[tuple[int, int]]) -> None:
-        """A lane's kinds take turns from now on: of each when its first item is due; there is nothing else."""
+        """Starts turns in a lane. `firsts`: when the first item of each of its kinds is due; no other kind has any."""
         self.lanes[lane] = LaneTurns()
         for kind, trigger in firsts:
             self.sooner(kind, trigger)
 
     def leave(self, lane: int) -> int:
-        """A lane's kinds take no turns any more; a bound of what waits in it."""
+        """Ends the turns in a lane. Returns a time before which no item of it is due."""
         del self.lanes[lane]
         kinds = [kind for kind in self.bounds if self._lane_of[kind] == lane]
         return min((self.bounds.pop(kind) for kind in kinds), default=BLOCKED)
 
     def first(self, lane: int) -> int:
-        """A bound of what waits in a lane."""
+        """A time before which no item of the lane is due."""
         return min((bound for kind, bound in self.bounds.items() if self._lane_of[kind] == lane), default=BLOCKED)
 
     def sooner(self, kind: int, trigger: int) -> None:
-        """Something of this kind waits for this moment."""
+        """Notes that an item of this kind waits for this moment."""
         if trigger < self.bounds.get(kind, BLOCKED):
             self.bounds[kind] = trigger
             turns = self._turns(kind)
@@ -74,13 +74,13 @@ class Heads:
                 self._queue(turns, kind, trigger)
 
     def at_gates(self, closed: object) -> None:
-        """A claim begins that has these cells closed."""
+        """Notes the closed cells of the claim that begins."""
         if closed != self._closed:
             self._closed = closed
             self._gates += 1
 
     def look(self, lane: int, now: int, shut: Callable[[int], bool]) -> int:
-        """When something of the lane's open kinds is due: not after `now` where some is."""
+        """Time at which an item of the lane's open kinds is due: at most `now` if one is due."""
         turns = self.lanes[lane]
         if turns.gates != self._gates:
             turns.gates = self._gates
@@ -102,12 +102,13 @@ class Heads:
         return later[0][0] if later else BLOCKED
 
     def all_due(self, lane: int, most: int, shut: Callable[[int], bool]) -> list[int] | None:
-        """The lane's open kinds of which something is due; None: there are more than so many, with the closed ones."""
+        """The lane's open kinds that have due items; None: there are more than `most`, closed ones included."""
         due = self.lanes[lane].due
         return None if len(due) > most else [kind for kind in due if not shut(kind)]
 
     def take(self, lane: int, most: int, shut: Callable[[int], bool]) -> list[int]:
-        """So many kinds whose turn it is. Each is in no turn until it is told here what is left of it."""
+        """Takes up to `most` kinds whose turn it is. Each is in no turn until `keep`, `left` or `waits` is called for
+        it."""
         turns = self.lanes[lane]
         taken: list[int] = []
         while turns.due and len(taken) < most:
@@ -125,12 +126,12 @@ class Heads:
         due.move_to_end(kind, last=False)
 
     def left(self, kind: int, bound: int) -> None:
-        """Notes that a kind had its turn; more is due, from this moment on."""
+        """Notes that a kind had its turn, and that it has more items, due from this moment on."""
         self.bounds[kind] = bound
         self._turns(kind).due[kind] = None
 
     def waits(self, kind: int, trigger: int) -> None:
-        """Nothing of it is due; the first that is waits for this moment (BLOCKED: there is none)."""
+        """Notes that no item of a kind is due, and the next one waits for this moment (BLOCKED: there is none)."""
         turns = self._turns(kind)
         turns.due.pop(kind, None)
         if trigger < BLOCKED:

@@ -1,4 +1,4 @@
-"""Making way: claims of less urgent items rest while somebody submits more urgent ones, a few at a time."""
+"""Making yielding: claims of less urgent items rest while somebody submits more urgent ones, a few at a time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tailrace.model.demand import Cell, Demand
 from tailrace.model.workload import Kind
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue.claims_beside import SOON
-from tailrace.stores.queue.making_way import FEW, LONGEST, MadeWay, MakingWay
+from tailrace.stores.queue.claim_sizes import SOON
+from tailrace.stores.queue.claim_yielding import FEW, LONGEST, ClaimYield, ClaimYielding
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite.file import SqliteFile
@@ -22,30 +22,31 @@ URGENT, LESS = 0, 2
 SHARE = 0.5
 
 
-def busy(way: MakingWay, used: float, at: float = 100.0) -> MadeWay | None:
-    """What a claim of both leaves, 10 ms after the one before it, when the process used so much since."""
-    way.submitted([URGENT], 1, at)
-    assert way.made([URGENT, LESS], at, lambda: 7.0) is None  # the first one rests for nothing
-    return way.made([URGENT, LESS], at + 0.01, lambda: 7.0 + used)
+def busy(yielding: ClaimYielding, used: float, at: float = 100.0) -> ClaimYield | None:
+    """Returns the pause of a claim of both, 10 ms after the claim before it, when the process has used this much
+    since."""
+    yielding.submitted([URGENT], 1, at)
+    assert yielding.pause([URGENT, LESS], at, lambda: 7.0) is None  # the first one rests for nothing
+    return yielding.pause([URGENT, LESS], at + 0.01, lambda: 7.0 + used)
 
 
 def test_a_claim_rests_until_the_process_had_its_share_and_leaves_what_is_as_urgent() -> None:
     # 8 ms of a processor are the half of 16: 6 ms more
-    made = busy(MakingWay(SHARE), 0.008)
+    made = busy(ClaimYielding(SHARE), 0.008)
     assert made is not None and made.urgent == URGENT
-    assert made.rest == pytest.approx(0.006)
+    assert made.seconds == pytest.approx(0.006)
 
 
 def test_a_claim_of_a_process_that_is_idle_enough_rests_for_nothing() -> None:
-    assert busy(MakingWay(SHARE), 0.004) is None
+    assert busy(ClaimYielding(SHARE), 0.004) is None
 
 
 def test_a_rest_is_bounded_however_busy_the_process_is() -> None:
-    way = MakingWay(SHARE)
-    made = busy(way, 10.0)
-    assert made is not None and made.rest == pytest.approx(LONGEST - 0.01)
-    way.submitted([URGENT], 1, 100.0 + LONGEST)
-    assert way.made([LESS], 100.0 + LONGEST, lambda: 20.0) is None
+    yielding = ClaimYielding(SHARE)
+    made = busy(yielding, 10.0)
+    assert made is not None and made.seconds == pytest.approx(LONGEST - 0.01)
+    yielding.submitted([URGENT], 1, 100.0 + LONGEST)
+    assert yielding.pause([LESS], 100.0 + LONGEST, lambda: 20.0) is None
 
 
 @pytest.mark.parametrize(
@@ -64,27 +65,27 @@ def test_a_rest_is_bounded_however_busy_the_process_is() -> None:
 def test_nothing_rests_where_nothing_more_urgent_is_submitted_a_few_at_a_time(
     submitted: list[int], items: int, after: float, claimed: list[int], share: float
 ) -> None:
-    way = MakingWay(share)
-    way.submitted(submitted, items, 100.0)
+    yielding = ClaimYielding(share)
+    yielding.submitted(submitted, items, 100.0)
     for used in (0.0, 10.0):  # the second claim would rest
-        assert way.made(claimed, 100.0 + after, lambda used=used: used) is None  # type: ignore[misc]
+        assert yielding.pause(claimed, 100.0 + after, lambda used=used: used) is None  # type: ignore[misc]
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.2), st.floats(0, 0.2), st.booleans()), max_size=50))
 def test_what_is_less_urgent_is_claimed_within_the_longest_rest(steps: list[tuple[float, float, bool]]) -> None:
     # Given a process that works, and submissions in between
-    way, now, used, since = MakingWay(SHARE), 1000.0, 0.0, 1000.0
+    yielding, now, used, since = ClaimYielding(SHARE), 1000.0, 0.0, 1000.0
     for passes, works, submits in steps:
         now, used = now + passes, used + works
         if submits:
-            way.submitted([URGENT], 1, now)
-        made = way.made([URGENT, LESS], now, lambda: used)  # noqa: B023 - called at once
+            yielding.submitted([URGENT], 1, now)
+        made = yielding.pause([URGENT, LESS], now, lambda: used)  # noqa: B023 - called at once
         if made is None:
             since = now
         else:
             # Then no rest goes beyond that
-            assert 0 < made.rest <= LONGEST
-            assert now + made.rest <= since + LONGEST + 1e-6
+            assert 0 < made.seconds <= LONGEST
+            assert now + made.seconds <= since + LONGEST + 1e-6
 
 
 @pytest.mark.parametrize(("share", "taken"), [(SHARE, ["u"]), (1.0, ["l", "u"])])

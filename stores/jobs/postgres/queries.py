@@ -1,4 +1,4 @@
-"""Looks at trees on PostgreSQL: how they stand, what came of their items, and whether their rows agree. Each is one
+"""Queries on trees in PostgreSQL: their status, the results of their items, and whether their rows agree. Each is one
 statement or a few, and changes nothing."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STATES = {
     "failed": " AND complete_at IS NOT NULL AND ending = 'failed'",
     "cancelled": " AND complete_at IS NOT NULL AND ending = 'cancelled'",
 }
-# Trees with their jobs, a row for each job; what was not folded yet counts.
+# Trees with their jobs, a row for each job; counts that are not folded yet are included.
 _SHOW = (
     "SELECT t.tree, t.id, t.type, t.key, t.policy, t.created_by, t.created_at, t.complete_at, t.why, t.ending,"
     " t.paused, j.name, l.function, (SELECT coalesce(array_agg(o.name ORDER BY o.job), '{}') FROM S.job_parents AS p"
@@ -40,7 +40,7 @@ _OWN = (
     "SELECT t.id, j.name FROM S.job_items AS i JOIN S.jobs AS j ON j.job = i.job"
     " JOIN S.job_trees AS t ON t.tree = j.tree WHERE i.item = %s::bigint"
 )
-# As many as have some bytes together, or one; and how many there are, up to the limit. What is too much is not read.
+# As many results as fit into some bytes, at least one; and how many there are, up to the limit. No more are read.
 _RESULTS = (
     "SELECT c.place, c.name, c.item, c.state, c.result, c.reason, c.there FROM (SELECT f.*, count(*) OVER () AS there,"
     " row_number() OVER w AS nth, sum(octet_length(f.result)) OVER w AS upto FROM ("
@@ -52,11 +52,11 @@ _RESULTS = (
     " LIMIT %(limit)s::int) AS f WINDOW w AS (ORDER BY f.place, f.item)) AS c"
     " WHERE c.nth = 1 OR c.upto <= %(bytes)s::bigint ORDER BY c.place, c.item"
 )
-# The same of the jobs before one of this number.
+# The same for the parent jobs of a job.
 _GATHERED = _RESULTS.replace(
     "j.tree = %(tree)s::bigint AND j.final", "j.job IN (SELECT parent FROM S.job_parents WHERE job = %(tree)s::bigint)"
 )
-# Jobs of a tree that gather behind one of which items failed (rules/retrying.py), as `job_retry` has it.
+# Jobs of a tree that gather after a job with failed items (rules/retrying.py), as in `job_retry`.
 _ANEW = (
     "WITH RECURSIVE failed AS (SELECT j.job FROM S.jobs AS j JOIN S.job_trees AS t ON t.tree = j.tree"
     " WHERE t.id = %s::text AND j.failed > 0), behind (job) AS (SELECT p.job FROM failed AS f"
@@ -64,12 +64,12 @@ _ANEW = (
     " ON p.parent = b.job) SELECT j.name FROM behind AS b JOIN S.jobs AS j ON j.job = b.job WHERE j.gather"
     " ORDER BY j.place"
 )
-#: Results of one read.
+#: Most results of one read.
 READ = 200
 
 
 async def show(read: RunStatement, tree: str, item: str = "") -> TreeStatus | None:
-    """One tree, by its id or by an item's workload."""
+    """Returns one tree, by its id or by an item's workload."""
     own = await read(_OWN, (id_number(item),), "a look at a job") if item else []
     found = _statuses(await read(_ONE, (own[0][0] if own else tree,), "a look at a job"))
     if not found or (item and not own):
@@ -78,7 +78,7 @@ async def show(read: RunStatement, tree: str, item: str = "") -> TreeStatus | No
 
 
 async def listing(read: RunStatement, state: str, after: str, limit: int) -> list[TreeStatus]:
-    """Trees, the newest first."""
+    """Returns trees, the newest first."""
     which, arguments = _STATES[state], []
     if after:
         which += " AND tree < coalesce((SELECT tree FROM S.job_trees WHERE id = %s::text), 0)"
@@ -111,7 +111,7 @@ def _statuses(rows: Sequence[tuple[Any, ...]]) -> list[TreeStatus]:
 
 
 async def results(read: RunStatement, tree: str, after: str, limit: int, max_bytes: int) -> ResultPage | None:
-    """What became of items of final jobs behind `after` (a job's place and an item); None: the tree is not known."""
+    """Returns results of items of final jobs after `after` (a job's place and an item); None: the tree is not known."""
     known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text AND NOT deleted", (tree,), "a look at a job")
     if not known:
         return None
@@ -119,12 +119,12 @@ async def results(read: RunStatement, tree: str, after: str, limit: int, max_byt
 
 
 async def gathered(read: RunStatement, job: int, after: str, limit: int, max_bytes: int) -> ResultPage:
-    """The same of the items of the jobs before one that gathers."""
+    """Returns results of items of the parents of a job that gathers, like `results`."""
     return await _page(read, _GATHERED, job, after, limit, max_bytes)
 
 
 async def anew(read: RunStatement, tree: str) -> list[str]:
-    """The jobs that gather what is tried again alone, in another try of a tree that is over."""
+    """The jobs that, in another try of a tree that is over, gather only the items that are tried again."""
     return [name for (name,) in await read(_ANEW, (tree,), "a look at a job")]
 
 
@@ -153,7 +153,7 @@ async def _page(read: RunStatement, template: str, of: int, after: str, limit: i
 
 
 def _positional(statement: str, values: dict[str, Any]) -> tuple[str, list[Any]]:
-    """A statement with its named values in the order in which it has them."""
+    """A statement with its named values turned into positional ones."""
     arguments = []
     parts = statement.split("%(")
     text = parts[0]
@@ -164,7 +164,7 @@ def _positional(statement: str, values: dict[str, Any]) -> tuple[str, list[Any]]
     return text, arguments
 
 
-#: Each question answers what is wrong with one tree's rows: items that disagree are counted.
+#: Contradictions in the rows of one tree, each with a query that counts them.
 _AUDITS = {
     "jobs count other items than they have": (
         "SELECT count(*) FROM S.jobs AS j, LATERAL (SELECT coalesce(sum(d.pending), 0) AS p,"
@@ -209,12 +209,12 @@ _AUDITS = {
         " <> EXISTS (SELECT 1 FROM S.jobs AS j WHERE j.tree = t.tree AND j.complete_at IS NULL)"
     ),
 }
-#: All of them in one statement, so that nothing moves meanwhile.
+#: All of these queries in one statement, so that nothing changes meanwhile.
 _AUDIT = " UNION ALL ".join(f"SELECT {n}, ({question})" for n, question in enumerate(_AUDITS.values()))
 
 
 async def audit(read: RunStatement, tree: str) -> list[str] | None:
-    """What of a tree does not agree with itself; None: it is not known."""
+    """Returns contradictions between a tree's rows; None: the tree is not known."""
     known = await read("SELECT tree FROM S.job_trees WHERE id = %s::text", (tree,), "a look at a job")
     if not known:
         return None

@@ -1,6 +1,6 @@
 """Leases of the queue on SQLite: prolonged together, and ended when nobody prolongs them.
 
-One row holds the lease of all items claimed together. A holder that renews only some of them splits the row, so that
+One row holds the lease of all items claimed together. When a holder renews only some of them the row is split, so that
 the others end in their time.
 """
 
@@ -33,7 +33,7 @@ def renew(
     phase: State,
     monotonic: int,
 ) -> Renewed:
-    """Prolongs the leases of those ids that are still out under the fence."""
+    """Prolongs the leases of those ids that are still leased under the fence."""
     numbers = [id_number(each) for each in ids]
     parts = memory.claims.get(fence, [])
     listed = set(numbers)
@@ -46,7 +46,7 @@ def renew(
             connection.execute("UPDATE claims SET until = ? WHERE number = ?", (parts[0].until, parts[0].number))
         else:
             until = max([until, *(part.until for part in parts if part.out & held)])
-            memory.part(connection, fence, held)
+            memory.split(connection, fence, held)
             memory.claim(connection, fence, until, held)
         _advance(connection, memory, held, fence, phase)
     return Renewed(
@@ -57,7 +57,7 @@ def renew(
 
 
 def _advance(connection: sqlite3.Connection, memory: Memory, held: set[int], fence: int, phase: State) -> None:
-    """ENQUEUED → PROCESSING, never back."""
+    """Moves ENQUEUED items to PROCESSING, and none back."""
     text = json_text([*held])
     if may_move(State.ENQUEUED, phase):
         moved = connection.execute(
@@ -75,9 +75,9 @@ def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
 
 
 def end_leases(connection: sqlite3.Connection, memory: Memory, now: int, monotonic: int, behind: int = 0) -> int:
-    """Items whose lease was over so many µs ago wait again, first of their kinds, or are cancelled where that was
-    asked; their fence moves on, so that the former holder is refused. Returns the time of the wall clock (as `now` is)
-    at which the next lease may end."""
+    """Ends leases that have been over for `behind` µs. Their items wait again, first of their kinds, or are cancelled
+    if that was asked for. Their fence rises, so that the former holder is refused. Returns the time of the wall clock
+    (as `now` is) at which the next lease may end."""
     if memory.soonest > monotonic - behind:
         return now + memory.soonest - monotonic
     for fence, parts in [*memory.claims.items()]:

@@ -7,19 +7,19 @@ from collections import defaultdict
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tailrace.stores.queue.sqlite.heads import Heads
 from tailrace.stores.queue.sqlite.rows import BLOCKED
+from tailrace.stores.queue.sqlite.tenant_turns import TenantTurns
 
 LANE_OF = {kind: kind % 2 for kind in range(24)}
 KINDS = st.sampled_from(sorted(LANE_OF))
 
 
-class HeadsModel(RuleBasedStateMachine):
+class TenantTurnsModel(RuleBasedStateMachine):
     """The model. `waiting`: times of what waits of each kind; `served`: kinds that had a turn while a due one waits."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.heads = Heads(LANE_OF)
+        self.turns = TenantTurns(LANE_OF)
         self.now = 100
         self.waiting: defaultdict[int, list[int]] = defaultdict(list)
         self.served: dict[int, set[int]] = {}
@@ -31,7 +31,7 @@ class HeadsModel(RuleBasedStateMachine):
     def submit(self, kinds: list[int], delay: int) -> None:
         for kind in kinds:
             self.waiting[kind].append(self.now + delay)
-            self.heads.sooner(kind, self.now + delay)
+            self.turns.sooner(kind, self.now + delay)
 
     @rule(seconds=st.integers(-5, 15))
     def time_passes(self, seconds: int) -> None:
@@ -39,31 +39,31 @@ class HeadsModel(RuleBasedStateMachine):
 
     @rule(kind=KINDS)
     def cancel(self, kind: int) -> None:
-        if self.waiting[kind]:  # nobody tells the heads: a bound is at most the first
+        if self.waiting[kind]:  # nobody tells the turns: a bound is at most the first
             self.waiting[kind].remove(min(self.waiting[kind]))
 
     @rule()
     def reload(self) -> None:
         firsts = [(kind, min(times)) for kind, times in self.waiting.items() if times]
-        self.heads = Heads(LANE_OF)
+        self.turns = TenantTurns(LANE_OF)
         for lane in {LANE_OF[kind] for kind, _ in firsts}:
-            self.heads.enter(lane, [each for each in firsts if LANE_OF[each[0]] == lane])
+            self.turns.enter(lane, [each for each in firsts if LANE_OF[each[0]] == lane])
         self.served.clear()
 
     @rule(lane=st.sampled_from([0, 1]), most=st.integers(1, 5), each=st.integers(1, 2), closed=st.frozensets(KINDS))
     def claim(self, lane: int, most: int, each: int, closed: frozenset[int]) -> None:
-        self.heads.at_gates(closed)
+        self.turns.at_gates(closed)
         wants = {k for k in LANE_OF if LANE_OF[k] == lane and k not in closed and self.due(k)}
-        if lane not in self.heads.lanes:
+        if lane not in self.turns.lanes:
             assert not wants
             return
-        bound = self.heads.look(lane, self.now, closed.__contains__)
+        bound = self.turns.look(lane, self.now, closed.__contains__)
         open_kinds = [k for k in LANE_OF if LANE_OF[k] == lane and k not in closed and self.waiting[k]]
         assert bound <= min((min(self.waiting[k]) for k in open_kinds), default=BLOCKED) or bound <= self.now
         if bound > self.now:
             assert not wants
             return
-        taken = self.heads.take(lane, most, closed.__contains__)
+        taken = self.turns.take(lane, most, closed.__contains__)
         assert taken and not closed.intersection(taken) and len(set(taken)) == len(taken) <= most
         for kind in taken:
             assert LANE_OF[kind] == lane
@@ -77,9 +77,9 @@ class HeadsModel(RuleBasedStateMachine):
         for trigger in sorted(self.due(kind))[:each]:
             self.waiting[kind].remove(trigger)
         if left := self.due(kind):
-            self.heads.left(kind, min(left))
+            self.turns.left(kind, min(left))
         else:
-            self.heads.waits(kind, min(self.waiting[kind], default=BLOCKED))
+            self.turns.waits(kind, min(self.waiting[kind], default=BLOCKED))
         self.served.pop(kind, None)
         for other in others if had else ():
             # No one has two turns while another open one waits for its first.
@@ -91,29 +91,29 @@ class HeadsModel(RuleBasedStateMachine):
     def nobody_is_lost(self) -> None:
         for kind, times in self.waiting.items():
             if times:
-                turns = self.heads.lanes[LANE_OF[kind]]
-                assert self.heads.bounds[kind] <= min(times)
-                assert kind in turns.due or kind in turns.closed or (self.heads.bounds[kind], kind) in turns.queued
+                turns = self.turns.lanes[LANE_OF[kind]]
+                assert self.turns.bounds[kind] <= min(times)
+                assert kind in turns.due or kind in turns.closed or (self.turns.bounds[kind], kind) in turns.queued
         for kind in list(self.served):
             if not self.due(kind):
                 del self.served[kind]
-        for turns in self.heads.lanes.values():
+        for turns in self.turns.lanes.values():
             assert not turns.due.keys() & turns.closed.keys()
             assert sorted(turns.queued) == sorted(turns.later)
 
 
-TestHeads = HeadsModel.TestCase
+TestTenantTurns = TenantTurnsModel.TestCase
 
 
 def test_what_waits_for_the_same_moment_again_and_again_is_noted_once() -> None:
     # Given a kind that waits for a moment far away
-    heads = Heads(LANE_OF)
-    heads.sooner(1, 1000)
+    turns = TenantTurns(LANE_OF)
+    turns.sooner(1, 1000)
     # When it has something at once, many times
     for now in range(100):
-        heads.sooner(1, now)
-        assert heads.look(1, now, lambda _: False) == now
-        [kind] = heads.take(1, 16, lambda _: False)
-        heads.waits(kind, 1000)
+        turns.sooner(1, now)
+        assert turns.look(1, now, lambda _: False) == now
+        [kind] = turns.take(1, 16, lambda _: False)
+        turns.waits(kind, 1000)
     # Then nothing grew
-    assert heads.lanes[1].later == [(1000, 1)]
+    assert turns.lanes[1].later == [(1000, 1)]
