@@ -1,4 +1,4 @@
-"""`tailrace demo`."""
+"""The command `tailrace demo`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Dead letters in Redis (`redis_scripts.py` says what there is). A filter is applied here, over pages of texts."""
+"""Dead letters in Redis (the keys: `redis_scripts.py`). A filter is applied in this process, over pages of letters
+without their payloads."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ..state.redis_server import StateServer
 from .dead_letters import GONE, KEPT_PAST
 from .redis_scripts import ADD, FIND, KEYS, MARK, PAYLOADS, PLACES, REMOVE
 
-#: Letters of one script, and about how many bytes of payloads: a bound on how long it holds the server.
+#: Letters of one script, and about how many bytes of payloads it has: a bound on the time that it holds the server.
 STEP = 500
 STEP_BYTES = 4 << 20
 
@@ -59,7 +60,8 @@ class RedisDeadLetters:
         return await self._with_payloads(found, max_bytes) if max_bytes and found else found
 
     async def _with_payloads(self, letters: Sequence[DeadLetter], max_bytes: int) -> builtins.list[DeadLetter]:
-        """The first letters, about so many bytes of payloads; those that went meanwhile are left out."""
+        """The first letters with their payloads, about so many bytes of them. Letters that were removed meanwhile are
+        left out."""
         payloads = await self._run(PAYLOADS, max_bytes, *(letter.number for letter in letters))
         found = []
         for letter, payload in zip(letters, payloads, strict=False):
@@ -69,7 +71,7 @@ class RedisDeadLetters:
         return found
 
     async def _find(self, which: LetterFilter, after: int, limit: int) -> AsyncIterator[DeadLetter]:
-        """The letters that a filter means, by number; each page one script."""
+        """Yields the letters that pass a filter, by number; each page is one script."""
         how, *more = _way(which)
         alone = which in (EVERY, LetterFilter(function=which.function))
         step = min(STEP, limit) if alone else STEP
@@ -146,7 +148,7 @@ def _steps(of: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _way(which: LetterFilter) -> tuple[str, ...]:
-    """How the letters of a filter are looked for."""
+    """The arguments of FIND for a filter: by ids, by the mark of a redrive, by function, or all letters."""
     if which.ids:
         return ("ids", *dict.fromkeys(which.ids))
     if which.moving:
@@ -155,7 +157,7 @@ def _way(which: LetterFilter) -> tuple[str, ...]:
 
 
 def _is_meant(letter: DeadLetter, which: LetterFilter) -> bool:
-    """Whether a letter that was found by the way of a filter fulfils its other conditions."""
+    """Whether a letter that FIND gave for a filter fulfils the filter's other conditions."""
     kind, tailers = letter.kind, {letter.tailer, letter.past.tailer if letter.past else letter.tailer}
     return (
         which.function in ("", kind.function)

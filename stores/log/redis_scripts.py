@@ -1,8 +1,9 @@
-"""The log's scripts. A partition has two keys of one hash tag: its records, a stream, and its bounds, a hash.
+"""The Redis scripts of the log, and their keys. A partition has two keys of one hash tag: its records, a stream, and
+its bounds, a hash.
 
-Each entry of the stream is one batch of records (`batch.py`), named by what it holds: `<first position>-<how many>`. So
-ids rise, an entry's name says which positions it has, and the hash counts on when all entries are gone: no position is
-ever given twice.
+Each entry of the stream is one batch of records (`batch.py`). Its id is `<first position>-<number of records>`: so ids
+rise, an entry's id tells which positions it has, and the hash counts on when all entries are gone: no position is ever
+given twice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Scripts that a server runs when its `maxmemory` is reached: those that read, and those that free or settle.
+"""Scripts on a server whose `maxmemory` is reached: those that read, free or settle go on running, those that add are
+refused.
 
-Redis refuses a script before its first write, so nothing is half done (its flags, Redis 7). Whoever grows is told
-StoreFull; whoever settles, renews or takes back goes on.
+Redis refuses a script before its first write, so nothing is half done (script flags, Redis 7). A script that adds
+raises StoreFull; one that settles, renews or takes back runs.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from .server import Script
 
 
 def reads(text: str) -> Script:
-    """Writes nothing."""
+    """A script that writes nothing."""
     return Script(f"#!lua flags=no-writes\n{text}")
 
 
 def settles(text: str) -> Script:
-    """Ends or frees something, or keeps hold of it: it runs when the server is full."""
+    """A script that ends or frees something, or renews a hold on it: it runs when the server is full."""
     return Script(f"#!lua flags=allow-oom\n{text}")
 
 
 def grows(text: str) -> Script:
-    """Adds something: it is refused when the server is full."""
+    """A script that adds something: it is refused when the server is full."""
     return Script(f"#!lua\n{text}")
