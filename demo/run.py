@@ -100,7 +100,7 @@ def run_demo(data: Path | None, files: int | None, as_json: bool) -> int:
         sys.stderr.write(log.read_text(errors="replace")[-LOG_SHOWN:])
         raise
     except KeyboardInterrupt:
-        console.print(f"stopped; what was done rests in {folder}")
+        console.print(f"stopped; the data of this run is in {folder}")
         return 130
     if as_json:
         sys.stdout.write(json.dumps(result.as_dict(), indent=2) + "\n")
@@ -249,8 +249,8 @@ class _Conductor:
             for pid in everyone:
                 journal.write(KILLED, "-", WORKER if pid == supervisor else "executor", 0, 0, "-", pid)
             self._say(
-                f"half-way: SIGKILL to the worker and its {len(everyone) - 1} processes; what they ran comes back when "
-                f"its leases end, in about {4 * HEARTBEAT:g} s"
+                f"half-way: SIGKILL to the worker and its {len(everyone) - 1} processes; their items run again when "
+                f"their leases end, in about {4 * HEARTBEAT:g} s"
             )
 
     def _platform_event(self, part: str, event: str, detail: str) -> None:
@@ -270,8 +270,8 @@ def _summary(result: Result, console: Console) -> None:
         f"  {verdict.summarised} follow-ups ran at a lower priority; {facts['items_per_s']:g} items a second in all"
     )
     console.print(f"  {verdict.retried} runs failed for a moment (503) and came back from a delay stream")
-    console.print(f"  {verdict.throttled} were asked to wait (429) and spent no attempt")
-    console.print(f"  {verdict.killed_workers} worker was killed half-way; every item it held ran again")
+    console.print(f"  {verdict.throttled} runs were asked to wait (429) and spent no attempt")
+    console.print(f"  {verdict.killed_workers} worker was killed half-way; every item that it held ran again")
     console.print(f"  {verdict.dead_lettered} files do not parse and are dead letters:")
     for name, reason in result.dead[:5]:
         console.print(f"    {name}: {reason}"[:WIDTH], markup=False)

@@ -79,7 +79,7 @@ class DataDir:
         except BlockingIOError:
             pid = os.pread(lock, 32, 0).decode(errors="replace").strip()
             raise AlreadyInUse(
-                f"data directory {self.path} is in use by process {pid or '(unknown)'}: stop that one first, "
+                f"data directory {self.path} is in use by process {pid or '(unknown)'}: stop that process first, "
                 "or choose another --data"
             ) from None
         self.unclean = bool(os.pread(lock, 32, 0).strip())

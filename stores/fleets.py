@@ -22,9 +22,9 @@ def refuse_another(store: str, owner: str, fleet: str, instead: str) -> None:
     is given."""
     if owner != fleet:
         raise ConfigError(
-            f"{store} is of fleet {owner}, and this is fleet {fleet}: two fleets that share one would run each other's "
-            f"work. Give one of them {instead}; or if that is to be this fleet's from now on, certificates of its "
-            f"name: `tailrace auth init DIR --fleet {owner}`"
+            f"{store} is of fleet {owner}, and this is fleet {fleet}: two fleets that share a store would run each "
+            f"other's work. Give one of the fleets {instead}; or, to go on with this store, make certificates with "
+            f"the name of its fleet: `tailrace auth init DIR --fleet {owner}`"
         )
 
 

@@ -119,8 +119,8 @@ def _refuse_leftovers(file: Path) -> None:
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         raise ConfigError(
-            f"{log} was left behind by a run that died, and {file.name} was put back from a copy since: it would be "
-            f"played into the copy, and damage it. Remove {log.name} and {file.name}-shm, if the copy is complete "
-            "without (made by `tailrace store backup`, or of a node that was stopped); if they came along with it, "
+            f"{log} was left behind by a run that died, and {file.name} was put back from a copy since: SQLite would "
+            f"play that log into the copy, and damage it. If the copy is complete (made by `tailrace store backup`, "
+            f"or of a stopped node), remove {log.name} and {file.name}-shm. If the log came along with the copy, "
             f"remove {STAMP} instead. Better: `tailrace store restore` into an empty directory"
         )

@@ -49,8 +49,8 @@ class Writer(Protocol):
     """A producer: appends with acks=all, each record once as long as this object lives (idempotent producing)."""
 
     def append(self, appends: Sequence[Append]) -> list[int | BaseException]:
-        """The first position of each append, or the error for which it is not known to be there. After an error it is
-        unknown what was written: then this object is closed, and a new one is made."""
+        """The first position of each append, or the error after which it is unknown whether the append is there. After
+        an error this object is closed, and a new one is to be made."""
 
     def close(self) -> None: ...
 

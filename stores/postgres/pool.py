@@ -168,7 +168,7 @@ class PostgresConnections(Generic[C]):
                     if not future.done():
                         future.set_exception(error)
             elif self._open and self._wanted():
-                _LOG.warning("%s; going on with the connections that there are", error)
+                _LOG.warning("%s; going on with the open connections", error)
             return
         self._open += 1
         self.give_back(connection)

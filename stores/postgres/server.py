@@ -253,13 +253,21 @@ class NoTables(NotConnected):
 #: SQLSTATEs (whole, or the class); the error to raise, and its text, with {server}, {what} and {said}. The first that
 #: fits counts.
 _CASES: tuple[tuple[tuple[str, ...], type[TailraceError], str], ...] = (
-    (("28",), NotConnected, "{server} refuses the user or the password: give it the user and password that it has"),
+    (
+        ("28",),
+        NotConnected,
+        "{server} refuses the user or the password: give a user and password that the server knows",
+    ),
     (("3D000",), NotConnected, "{server}: there is no such database: create it, or name another one in the URL"),
     (("25006",), NotConnected, "{what}: it is read-only now and takes no writes, until it is the primary again"),
     (("53100",), StoreFull, "{what}: its disk is full, so it refuses writes: free some space there"),
     (("53200",), StoreFull, "{what}: it has no memory left for this ({said})"),
     (("53300",), NotConnected, "{server} has too many connections: raise max_connections, or lower `connections`"),
-    (("42501",), NotConnected, "{what}: this user may not do that ({said}): grant it, or make it the schema's owner"),
+    (
+        ("42501",),
+        NotConnected,
+        "{what}: this user may not do that ({said}): grant the right, or make the user the schema's owner",
+    ),
     (
         ("3F000", "42P01", "42883", "42703"),
         NoTables,
@@ -279,7 +287,7 @@ def explained(error: Exception, server: str, about: str = "") -> TailraceError:
     what = f"{server}, {about}" if about else server
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, TimeoutError):
-        return NotConnected(f"{what} does not answer; whether a write was kept is unknown, so it is to be repeated")
+        return NotConnected(f"{what} does not answer; it is unknown whether a write was kept, so it is to be repeated")
     code = getattr(error, "sqlstate", None) or next((code for words, code in _TOLD if words in str(error)), "")
     for codes, instead, words in _CASES:
         if code and any(code.startswith(each) for each in codes):

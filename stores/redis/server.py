@@ -210,7 +210,7 @@ _CASES = (
         (errors.AuthenticationError, errors.AuthorizationError),
         ("NOAUTH", "WRONGPASS"),
         NotConnected,
-        "{server} refuses the user or the password: give it the url, username and password that it has",
+        "{server} refuses the user or the password: give the url, username and password that the server knows",
     ),
     _Case(
         (errors.NoPermissionError,),
@@ -228,7 +228,7 @@ _CASES = (
         (errors.OutOfMemoryError,),
         ("OOM",),
         StoreFull,
-        "{what}: its maxmemory is reached, so it refuses writes: raise maxmemory, or free some",
+        "{what}: its maxmemory is reached, so it refuses writes: raise maxmemory, or free some memory",
     ),
     _Case((), ("MISCONF",), StoreFull, "{what}: it cannot write to its disk and refuses writes until it can ({said})"),
     _Case(
@@ -249,7 +249,7 @@ _CASES = (
         (errors.TimeoutError, TimeoutError),
         (),
         NotConnected,
-        "{what} does not answer; whether a write was kept is unknown, so it is to be repeated",
+        "{what} does not answer; it is unknown whether a write was kept, so it is to be repeated",
     ),
     _Case((errors.ConnectionError, OSError), (), NotConnected, "{server} cannot be reached: {said}"),
     _Case((Exception,), (), NotConnected, "{what}: {said}"),

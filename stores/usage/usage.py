@@ -1,5 +1,5 @@
-"""The usage store's protocol: items and slot time by function, tenant and downstream, hour by hour, as schedulers
-report them."""
+"""The usage store's protocol: items, slot time and units by function, tenant and downstream, hour by hour, as
+schedulers report them."""
 
 from __future__ import annotations
 
