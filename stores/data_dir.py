@@ -65,7 +65,7 @@ class DataDir:
             raise _explain(self.path, error) from None
         try:
             self._take(lock)
-            keep_to_oneself(self.path)
+            make_private(self.path)
         except BaseException as error:
             os.close(lock)
             if isinstance(error, OSError):
@@ -110,7 +110,7 @@ class DataDir:
         self.close()
 
 
-def keep_to_oneself(path: Path) -> None:
+def make_private(path: Path) -> None:
     """Takes the rights of the group and of others from the files of a directory: a former version, or another umask,
     may have given them."""
     for file in path.iterdir():

@@ -35,7 +35,7 @@ def refuse_folder_of_another(folder: Path, fleet: str) -> None:
         refuse_another(f"the data directory {folder}", file.read_text().strip(), fleet, "another `--data`")
 
 
-def note_in(folder: Path, fleet: str) -> None:
+def note_fleet(folder: Path, fleet: str) -> None:
     """Notes in a data directory to which fleet it belongs, unless that is noted already; nothing for a process without
     a fleet."""
     file = folder / NAME

@@ -25,7 +25,7 @@ PERIOD = 10.0
 _LARGEST = 1 << 16
 
 
-class Outside:
+class RememberedHeights:
     """Heights of one data directory, remembered in a run directory. Every method but `read` may raise OSError."""
 
     def __init__(self, run_dir: Path, data: Path) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...model.errors import StaleFence
-from ..redis.order import DIGITS, LAST, digits, packed
+from ..redis.sort_keys import DIGITS, LAST, digits, packed
 from ..state.redis_server import StateServer
 from .checkpoints import MOST, Ending, Mark
 from .merge import fewer

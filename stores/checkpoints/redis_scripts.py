@@ -7,8 +7,8 @@ is its partition, its first and last position likewise, and its counts as JSON.
 
 from __future__ import annotations
 
-from ..redis.maxmemory import reads, settles
-from ..redis.order import EACH, MINUS
+from ..redis.script_flags import reads, settles
+from ..redis.sort_keys import EACH, MINUS
 
 #: KEYS: epochs, marks. ARGV: source, epoch. Answers 1 and the marks, or 0 and the newer epoch.
 OPEN = settles("""

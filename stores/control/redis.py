@@ -19,8 +19,8 @@ from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_f
 from ...model.member import ORDERS_KEPT, FleetMember, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
 from ..redis.fleet import BELONG
-from ..redis.maxmemory import grows, reads, settles
-from ..redis.order import packed
+from ..redis.script_flags import grows, reads, settles
+from ..redis.sort_keys import packed
 from ..state.redis_server import HELD, StateServer
 
 #: KEYS: book, changes, and the hash that is changed. Answers the version, which rises when something changed. It begins

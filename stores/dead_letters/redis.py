@@ -14,7 +14,7 @@ import msgspec
 from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
 from ...model.tries import Try
 from ...model.workload import Kind
-from ..redis.order import DIGITS, digits, packed, unpacked
+from ..redis.sort_keys import DIGITS, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .dead_letters import GONE, KEPT_PAST
 from .redis_scripts import ADD, FIND, KEYS, MARK, PAYLOADS, PLACES, REMOVE
@@ -72,14 +72,14 @@ class RedisDeadLetters:
 
     async def _find(self, which: LetterFilter, after: int, limit: int) -> AsyncIterator[DeadLetter]:
         """Yields the letters that pass a filter, by number; each page is one script."""
-        how, *more = _way(which)
+        how, *more = _search(which)
         alone = which in (EVERY, LetterFilter(function=which.function))
         step = min(STEP, limit) if alone else STEP
         while True:
             answer = await self._run(FIND, how, after, step, *more)
             for number, text, past, moving in zip(*(answer[part::4] for part in range(4)), strict=True):
                 letter = _letter(int(number), text, past)
-                if _is_meant(letter, which) and moving >= which.moving:
+                if _fulfils(letter, which) and moving >= which.moving:
                     yield letter
             if len(answer) < 4 * step:
                 return
@@ -147,7 +147,7 @@ def _steps(of: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield of[first : first + STEP]
 
 
-def _way(which: LetterFilter) -> tuple[str, ...]:
+def _search(which: LetterFilter) -> tuple[str, ...]:
     """The arguments of FIND for a filter: by ids, by the mark of a redrive, by function, or all letters."""
     if which.ids:
         return ("ids", *dict.fromkeys(which.ids))
@@ -156,7 +156,7 @@ def _way(which: LetterFilter) -> tuple[str, ...]:
     return ("function", which.function) if which.function else ("all",)
 
 
-def _is_meant(letter: DeadLetter, which: LetterFilter) -> bool:
+def _fulfils(letter: DeadLetter, which: LetterFilter) -> bool:
     """Whether a letter that FIND gave for a filter fulfils the filter's other conditions."""
     kind, tailers = letter.kind, {letter.tailer, letter.past.tailer if letter.past else letter.tailer}
     return (

@@ -9,8 +9,8 @@ in all.
 
 from __future__ import annotations
 
-from ..redis.maxmemory import grows, reads, settles
-from ..redis.order import EACH
+from ..redis.script_flags import grows, reads, settles
+from ..redis.sort_keys import EACH
 
 #: The keys of every script, in this order.
 KEYS = (

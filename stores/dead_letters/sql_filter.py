@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...model.dead_letter import LetterFilter
 
 
-class Own(NamedTuple):
+class EngineConditions(NamedTuple):
     """Conditions that each engine words in its own way: the ids asked for and a part of the reason, each with its
     value, and letters that are being redriven. `mark` is the engine's placeholder for a value."""
 
@@ -21,7 +21,7 @@ class Own(NamedTuple):
     mark: str
 
 
-def condition(which: LetterFilter, own: Own) -> tuple[str, list[Any]]:
+def condition(which: LetterFilter, own: EngineConditions) -> tuple[str, list[Any]]:
     """The conditions of a filter, each beginning with AND, as they follow WHERE; and their values."""
     wanted: list[tuple[bool, str, tuple[Any, ...]]] = [
         (bool(which.ids), own.ids[0], own.ids[1:]),

@@ -20,7 +20,7 @@ from ...model.workload import Kind
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
 from .dead_letters import GONE, KEPT_PAST
-from .sql_filter import Own, condition
+from .sql_filter import EngineConditions, condition
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS dead_letters (
@@ -251,7 +251,7 @@ class SqliteDeadLetters:
 
 
 def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
-    own = Own(
+    own = EngineConditions(
         ids=(f"l.id IN {_NUMBERS}", json.dumps(which.ids)),
         reason=("instr(reason, ?) > 0", which.reason),
         moving="l.number IN (SELECT number FROM dead_letters_moving)",

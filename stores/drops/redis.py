@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from ...model.drop import Cause, Drop, DropRow
-from ..redis.maxmemory import settles
-from ..redis.order import DIGITS, EACH, LAST, MINUS, digits, packed, unpacked
+from ..redis.script_flags import settles
+from ..redis.sort_keys import DIGITS, EACH, LAST, MINUS, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .drops import MOST
 from .merge import fewer, joined

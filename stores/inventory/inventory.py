@@ -46,5 +46,5 @@ class Inventory(Protocol):
         """The floor: a name up to which every entry counts as seen though it is not kept; empty: none."""
 
     async def raise_floor(self, source: str, overlap: int, below: int) -> str:
-        """Raises the floor to the greatest name but `overlap`, never back, and removes the entries at or under it whose
-        position is below `below`. Returns the floor. For sources whose names rise with time."""
+        """Raises the floor to the greatest name below the `overlap` greatest ones, never back, and removes the entries
+        at or under it whose position is below `below`. Returns the floor. For sources whose names rise with time."""

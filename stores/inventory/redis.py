@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.errors import InvalidRequest
-from ..redis.maxmemory import grows, settles
-from ..redis.order import BEFORE, packed, unpacked
+from ..redis.script_flags import grows, settles
+from ..redis.sort_keys import BEFORE, packed, unpacked
 from ..state.redis_server import StateServer
 from .inventory import Entries, InventoryEntry
 

@@ -69,8 +69,8 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
-class Looker(Protocol):
-    """Looks at topics, makes them and trims them."""
+class TopicAdmin(Protocol):
+    """An admin client: looks at topics, makes them and trims them."""
 
     def topics(self) -> list[str]: ...
 
@@ -104,4 +104,4 @@ class KafkaClient(Protocol):
 
     def reader(self, options: KafkaOptions) -> Reader: ...
 
-    def looker(self, options: KafkaOptions) -> Looker: ...
+    def topic_admin(self, options: KafkaOptions) -> TopicAdmin: ...

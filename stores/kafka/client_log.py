@@ -29,7 +29,7 @@ _ours = logging.getLogger("tailrace.kafka")
 _numbers = itertools.count(1)
 
 
-class Heard:
+class ClientLogLines:
     """Log lines of one client while it was made: the last one that names a cause, and the last one that tells of a
     closed connection."""
 
@@ -63,7 +63,7 @@ class _Listening(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self.heard: dict[str, Heard] = {}
+        self.heard: dict[str, ClientLogLines] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING:
@@ -77,13 +77,13 @@ _listening = _Listening()
 
 
 @contextmanager
-def listening() -> Iterator[Heard]:
+def listening() -> Iterator[ClientLogLines]:
     """Takes over kafka-python's log, and collects the lines of one client while it is made."""
     logger = logging.getLogger("kafka")
     if _listening not in logger.handlers:
         logger.addHandler(_listening)
         logger.propagate = False
-    heard = Heard()
+    heard = ClientLogLines()
     thread = f"kafka-io-{heard.name}"
     _listening.heard[thread] = heard
     try:

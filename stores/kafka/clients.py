@@ -33,7 +33,7 @@ def client_of(options: KafkaOptions) -> KafkaClient:
             from .confluent import ConfluentClient
 
             return ConfluentClient()
-        from .python_looker import PythonClient
+        from .python_admin import PythonClient
 
         return PythonClient()
     except ModuleNotFoundError as error:

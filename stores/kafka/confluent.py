@@ -16,7 +16,7 @@ from confluent_kafka import admin as _admin
 from ..log.log import Bounds, Records
 from .client import MAX_MESSAGE, Append, Fetch, GroupMember, Place
 from .options import KafkaOptions
-from .records import UNREADABLE, headers_of, text_of, to_kafka, told
+from .records import UNREADABLE, headers_of, text_of, to_kafka, with_tombstone
 
 T = TypeVar("T")
 #: Milliseconds that the broker keeps a request for records that are not there yet.
@@ -88,7 +88,7 @@ def columns_of(messages: Sequence[Any]) -> Records:
         [message.offset() for message in messages],
         [message.timestamp()[1] / 1000 for message in messages],
         [text_of(message.key()) for message in messages],
-        [told(headers_of(_headers(message), cache), message.value()) for message in messages],
+        [with_tombstone(headers_of(_headers(message), cache), message.value()) for message in messages],
         [message.value() or b"" for message in messages],
     )
 
@@ -176,7 +176,7 @@ class ConfluentReader:
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
-        self._looker = ConfluentLooker(options)
+        self._topic_admin = ConfluentTopicAdmin(options)
         group = {"group.id": "tailrace-readers", "enable.partition.eof": True}  # never joined, never committed to
         self._consumer: Any = Consumer(consumer_settings(options) | group)
         self._next: dict[Place, int] = {}
@@ -189,7 +189,7 @@ class ConfluentReader:
             again: Mapping[Place, Fetch] = wanted
             for _ in range(2):
                 unsure = [place for place, fetch in again.items() if fetch.position >= self._ends.get(place, 0)]
-                self._ends.update(self._looker.ends(unsure))
+                self._ends.update(self._topic_admin.ends(unsure))
                 there = {place: fetch for place, fetch in again.items() if fetch.position < self._ends[place]}
                 found |= self._consume(there) if there else {}
                 again = {place: fetch for place, fetch in there.items() if place not in found}
@@ -218,7 +218,7 @@ class ConfluentReader:
                         self._next[place] = message.offset()
                         missing.discard(place)
                 elif error.code() in (Code._AUTO_OFFSET_RESET, Code.OFFSET_OUT_OF_RANGE):
-                    starts = {each: bounds.start for each, bounds in self._looker.bounds(list(there)).items()}
+                    starts = {each: bounds.start for each, bounds in self._topic_admin.bounds(list(there)).items()}
                     found.clear()
                     self._assign({each: max(starts[each], at) for each, at in positions.items()})
                     missing = {each for each in there if max(starts[each], positions[each]) < self._ends[each]}
@@ -244,7 +244,7 @@ class ConfluentReader:
             self._next = {}  # whatever is assigned is assigned anew
 
     def close(self) -> None:
-        self._looker.close()
+        self._topic_admin.close()
         self._consumer.close()
 
 
@@ -259,8 +259,8 @@ def _cut(fetch: Fetch, messages: list[Any]) -> list[Any]:
     return messages[:count]
 
 
-class ConfluentLooker:
-    """A Looker; see client.py."""
+class ConfluentTopicAdmin:
+    """A TopicAdmin; see client.py."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
@@ -373,5 +373,5 @@ class ConfluentClient:
     def reader(self, options: KafkaOptions) -> ConfluentReader:
         return ConfluentReader(options)
 
-    def looker(self, options: KafkaOptions) -> ConfluentLooker:
-        return ConfluentLooker(options)
+    def topic_admin(self, options: KafkaOptions) -> ConfluentTopicAdmin:
+        return ConfluentTopicAdmin(options)

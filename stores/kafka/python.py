@@ -19,7 +19,7 @@ from .client import MAX_MESSAGE, Append, Fetch, Place
 from .client_log import listening
 from .options import KafkaOptions
 from .python_headers import read_all_names
-from .records import headers_of, text_of, to_kafka, told
+from .records import headers_of, text_of, to_kafka, with_tombstone
 
 #: Partitions that a reader keeps open at once; those read longest ago are closed first.
 OPEN = 512
@@ -114,7 +114,7 @@ def columns_of(records: Sequence[Any]) -> Records:
         [record.offset for record in records],
         [record.timestamp / 1000 for record in records],
         [text_of(record.key) for record in records],
-        [told(headers_of(record.headers, cache), record.value) for record in records],
+        [with_tombstone(headers_of(record.headers, cache), record.value) for record in records],
         [record.value if record.value is not None else b"" for record in records],
     )
 

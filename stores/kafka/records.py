@@ -33,7 +33,7 @@ def headers_of(headers: Iterable[tuple[str, bytes | None]] | None, cache: dict[t
     return found
 
 
-def told(headers: Headers, value: bytes | None) -> Headers:
+def with_tombstone(headers: Headers, value: bytes | None) -> Headers:
     """The headers of a record, with one added where the record had no value."""
     return headers if value is not None else (*headers, (TOMBSTONE, "1"))
 

@@ -11,7 +11,7 @@
 A copy that was never run may end too: expired, cancelled or dropped. A copy writes PARKED over the PARKING that it or
 another copy wrote (L18), and over its own RUNNING when it was throttled and waits in the due stream; it writes PARKING
 over any row that a ledger restored from a backup has of it. The owner ends a PARKING row only of a detached item, which
-ran at that owner all the while. Terminal rows go by themselves.
+ran for that owner all the while. Terminal rows go by themselves.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...model.errors import InvalidRequest, StaleFence
 from ...model.ledger import TERMINAL
-from ..redis.order import LAST, digits, packed, unpacked
+from ..redis.sort_keys import LAST, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal

@@ -6,8 +6,8 @@ which is the last digit of the field (`places`)."""
 
 from __future__ import annotations
 
-from ..redis.maxmemory import grows, reads, settles
-from ..redis.order import EACH
+from ..redis.script_flags import grows, reads, settles
+from ..redis.sort_keys import EACH
 
 _HEAD = """
 local epoch, passed = nil, '0000000000000000000'

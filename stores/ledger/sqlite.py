@@ -22,7 +22,7 @@ from ..sqlite.file import SqliteFile
 from ..sqlite.insert import CHUNKS, chunks, insert, places
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal
-from .recent import WAITING, RecentTexts, Written
+from .recent_texts import WAITING, RecentTexts, Written
 from .text import rounds
 
 #: The rows that a sweep may remove.

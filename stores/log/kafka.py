@@ -19,10 +19,10 @@ from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import InvalidPayload, InvalidRequest, Unavailable
-from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer
+from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Reader, TopicAdmin, Writer
+from ..kafka.client_thread import BatchedCalls, KafkaThread
 from ..kafka.clients import client_of
 from ..kafka.errors import unavailable
-from ..kafka.gather import Gather, KafkaThread
 from ..kafka.options import KafkaOptions
 from .engines import LogEngine
 from .fleet_record import refuse_another_fleet
@@ -74,9 +74,9 @@ class KafkaLog:
         self._counts: dict[str, int] = {}
         self._writing: KafkaThread[Writer] = KafkaThread("append", lambda: client.writer(options), self._explain)
         self._reading: KafkaThread[Reader] = KafkaThread("read", lambda: client.reader(options), self._explain)
-        self._looking: KafkaThread[Looker] = KafkaThread("look", lambda: client.looker(options), self._explain)
-        self._appends = Gather(self._writing, self._append_all)
-        self._reads = Gather(self._reading, self._read_all)
+        self._looking: KafkaThread[TopicAdmin] = KafkaThread("look", lambda: client.topic_admin(options), self._explain)
+        self._appends = BatchedCalls(self._writing, self._append_all)
+        self._reads = BatchedCalls(self._reading, self._read_all)
         self._watch = KafkaWatch(self._ends)
 
     async def open(self) -> None:
@@ -113,7 +113,7 @@ class KafkaLog:
         known = await self._count(stream)
         if known >= partitions:
             return
-        await self._looking.call(lambda looker: looker.create(topic, partitions, self._settings))
+        await self._looking.call(lambda admin: admin.create(topic, partitions, self._settings))
         self._counts[stream] = partitions
         if known:  # clients may remember the former number
             await self._writing.call(lambda _: self._writing.drop())
@@ -172,7 +172,7 @@ class KafkaLog:
     async def bounds(self, stream: str) -> dict[int, Bounds]:
         topic = topic_of(self._prefix, stream)
         places = [(topic, partition) for partition in range(await self._count(stream, fresh=True))]
-        found = await self._looking.call(lambda looker: looker.bounds(places))
+        found = await self._looking.call(lambda admin: admin.bounds(places))
         return {partition: found[topic, partition] for _, partition in places}
 
     async def wait(self, stream: str, ends: Mapping[int, int], timeout: float) -> None:
@@ -181,12 +181,12 @@ class KafkaLog:
     async def trim(self, stream: str, partition: int, before: int) -> None:
         if 0 <= partition < await self._count(stream, partition + 1):
             place = (topic_of(self._prefix, stream), partition)
-            await self._looking.call(lambda looker: looker.trim(place, before))
+            await self._looking.call(lambda admin: admin.trim(place, before))
             await self._reading.call(lambda reader: reader.trimmed(place, before))
 
     async def streams(self) -> list[str]:
         await self._ready()
-        topics = await self._looking.call(lambda looker: looker.topics())
+        topics = await self._looking.call(lambda admin: admin.topics())
         return sorted(name for topic in topics if (name := stream_of(self._prefix, topic)) is not None)
 
     async def _count(self, stream: str, enough: int = 1, *, fresh: bool = False) -> int:
@@ -195,7 +195,7 @@ class KafkaLog:
         known = self._counts.get(stream, 0)
         if fresh or known < enough:
             topic = topic_of(self._prefix, stream)
-            known = (await self._looking.call(lambda looker: looker.partitions([topic]))).get(topic, 0)
+            known = (await self._looking.call(lambda admin: admin.partitions([topic]))).get(topic, 0)
             self._counts[stream] = known
         return known
 
@@ -203,11 +203,11 @@ class KafkaLog:
         await self._ready()
         names = {topic_of(self._prefix, stream): stream for stream in streams}
         if discover:
-            found = await self._looking.call(lambda looker: looker.partitions(list(names)))
+            found = await self._looking.call(lambda admin: admin.partitions(list(names)))
             self._counts.update({names[topic]: count for topic, count in found.items()})
         places = [(topic, n) for topic, stream in names.items() for n in range(self._counts.get(stream, 0))]
         ends: Ends = {}
-        for (topic, partition), end in (await self._looking.call(lambda looker: looker.ends(places))).items():
+        for (topic, partition), end in (await self._looking.call(lambda admin: admin.ends(places))).items():
             ends.setdefault(names[topic], {})[partition] = end
         return ends
 

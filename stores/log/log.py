@@ -76,7 +76,7 @@ class Log(Protocol):
 async def append_to_each(log: Log, grouped: Mapping[str, Sequence[Record]]) -> list[BaseException | None]:
     """Appends to partition 0 of each of these streams, all in one write where the log can. Returns the error of each,
     in their order, or None; a log that writes all at once takes all or none."""
-    if isinstance(log, Together):
+    if isinstance(log, MultiStreamLog):
         try:
             await log.append_together(grouped)
         except Exception as error:
@@ -90,14 +90,14 @@ async def append_to_each(log: Log, grouped: Mapping[str, Sequence[Record]]) -> l
 async def trim_each(log: Log, before: Mapping[str, int]) -> None:
     """Removes the records below these positions, in partition 0 of each of these streams, in one write where the log
     can."""
-    if isinstance(log, Together):
+    if isinstance(log, MultiStreamLog):
         await log.trim_together(before)
     else:
         await asyncio.gather(*(log.trim(stream, 0, position) for stream, position in before.items()))
 
 
 @runtime_checkable
-class Together(Protocol):
+class MultiStreamLog(Protocol):
     """A log that can write to many streams at once."""
 
     async def append_together(self, grouped: Mapping[str, Sequence[Record]]) -> None:
@@ -108,7 +108,7 @@ class Together(Protocol):
 
 
 @runtime_checkable
-class AtHand(Protocol):
+class MemoryReadableLog(Protocol):
     """A log that has the last appended records in memory: a reader of many streams need not await each of them."""
 
     def at_hand(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records | None:
@@ -116,7 +116,7 @@ class AtHand(Protocol):
 
 
 @runtime_checkable
-class Counting(Protocol):
+class CountingLog(Protocol):
     """A log that knows its bounds: hundreds of streams are counted without a call for each of them."""
 
     def counts(self) -> Mapping[str, int]:
@@ -124,7 +124,7 @@ class Counting(Protocol):
 
 
 @runtime_checkable
-class Telling(Protocol):
+class NotifyingLog(Protocol):
     """A log that calls back when records come: a reader of many streams needs no waiting task for each of them."""
 
     def tell(self, stream: str, ends: Mapping[int, int], call: Callable[[], None]) -> Callable[[], None]:

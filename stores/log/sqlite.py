@@ -19,7 +19,7 @@ from ..sqlite.identity import SCHEMA as IDENTITY
 from ..sqlite.insert import CHUNKS, chunks, insert, places
 from .batch import Batch, BatchRow, decode, rows, take
 from .log import Bounds, Record, Records
-from .recent import Recent
+from .recent_batches import RecentBatches
 
 #: Batches that one step of a trim deletes and one sweep looks at: a bound on the time that it holds the writer.
 SWEEP = 1000
@@ -120,7 +120,7 @@ class SqliteLog:
         self._ends: dict[tuple[int, int], int] = {}
         file.on_rollback(lambda connection: self._ends.clear())
         self._cached: OrderedDict[_Partition, Batch] = OrderedDict()
-        self._recent = Recent()
+        self._recent = RecentBatches()
         self._appended: dict[str, asyncio.Event] = {}  # of streams that somebody waits for
         self._told: dict[str, list[Callable[[], None]]] = {}  # of streams of which somebody is told
 

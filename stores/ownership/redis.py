@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...model.errors import InvalidRequest, StaleFence
-from ..redis.maxmemory import reads, settles
-from ..redis.order import packed, unpacked
+from ..redis.script_flags import reads, settles
+from ..redis.sort_keys import packed, unpacked
 from ..state.redis_identity import HOME
 from ..state.redis_server import StateServer, unavailable
 from .epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM

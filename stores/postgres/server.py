@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from ...foundation.config import Seconds
 from ...model.errors import ConfigError, NotConnected, StoreFull, TailraceError
 from ..refused import Refused, UnsaidValue
-from .line import PostgresLine, worded
+from .connection import CursorKeepingConnection, with_schema
 from .pool import PostgresConnections
 
 #: Times that a statement is sent again because the server ended it in favour of another one.
@@ -108,7 +108,9 @@ class PostgresServer:
         self.name = options.server
         self._prepare = prepare
         self._names = True  # no server process or pooler has refused a prepared statement so far
-        self._connections: PostgresConnections[PostgresLine] = PostgresConnections(self._connect, options.connections)
+        self._connections: PostgresConnections[CursorKeepingConnection] = PostgresConnections(
+            self._connect, options.connections
+        )
         self._closed = True
         self._trusted = False  # a connection was accepted before
 
@@ -138,7 +140,7 @@ class PostgresServer:
         with advice, and psycopg's IntegrityError."""
         if self._closed:
             raise NotConnected(f"{self.name}: the store is closed")
-        pool, text = self._connections, worded(statement, schema)
+        pool, text = self._connections, with_schema(statement, schema)
         for attempt in range(AGAIN + 1):
             connection = await pool.take(text)
             try:
@@ -168,7 +170,7 @@ class PostgresServer:
                 return found
         raise AssertionError
 
-    async def _let_go(self, connection: PostgresLine, error: Exception) -> None:
+    async def _let_go(self, connection: CursorKeepingConnection, error: Exception) -> None:
         """Keeps a connection on which a call failed, where it may still be used. A primary that was made read-only
         closes no connection, and only dialling anew leads to the server that the address means now."""
         demoted = isinstance(error, errors.ReadOnlySqlTransaction)
@@ -179,7 +181,7 @@ class PostgresServer:
         if demoted:
             await self.dial_anew()
 
-    async def _connect(self) -> PostgresLine:
+    async def _connect(self) -> CursorKeepingConnection:
         connection = await self.options.connect()
         try:
             async with asyncio.timeout(self.options.timeout) as bound:
@@ -198,7 +200,7 @@ class PostgresServer:
             await connection.close()
             raise
         self._trusted = True
-        return PostgresLine(connection)
+        return CursorKeepingConnection(connection)
 
     async def __aenter__(self) -> Self:
         self.open()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..fleets import refuse_another
-from .maxmemory import settles
+from .script_flags import settles
 from .server import RedisServer
 
 #: KEYS: a hash. ARGV: a fleet. Answers the fleet that was noted first.

@@ -10,7 +10,7 @@ import msgspec
 
 from ...model.errors import InvalidRequest
 from ...model.replay import OVER, Replay, ReplayState, moved
-from ..redis.maxmemory import grows, reads, settles
+from ..redis.script_flags import grows, reads, settles
 from ..state.redis_server import StateServer
 from .replays import KEPT
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
-from ..redis.maxmemory import grows, reads, settles
+from ..redis.script_flags import grows, reads, settles
 from ..state.redis_server import StateServer
 
 #: Results that one script forgets: a bound on the time that it holds the server.

@@ -13,7 +13,7 @@ import msgspec
 
 from ...model.errors import InvalidRequest
 from ...model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
-from ..redis.order import digits, packed
+from ..redis.sort_keys import digits, packed
 from ..state.redis_server import HELD, StateServer
 from .redis_scripts import BOUNDS, FIND, FIRE, FORGET, KEYS, LAST, PUT, READ, REMOVE, RUN, TRIM, TRIMMABLE
 from .schedules import KEPT_RUNS, MOST_SCHEDULES, DueSchedules, RunBounds, Runs

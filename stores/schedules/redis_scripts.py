@@ -5,7 +5,7 @@ position, and of another one by schedule and instant, so that no run is there tw
 
 from __future__ import annotations
 
-from ..redis.maxmemory import grows, reads, settles
+from ..redis.script_flags import grows, reads, settles
 
 #: The keys of every script, in this order.
 KEYS = (

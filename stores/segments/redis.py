@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 
 from ...model.segment import Segment
-from ..redis.maxmemory import grows, reads, settles
-from ..redis.order import DIGITS, EACH, digits
+from ..redis.script_flags import grows, reads, settles
+from ..redis.sort_keys import DIGITS, EACH, digits
 from ..state.redis_server import StateServer
 
 #: Segments of one script: a bound on the time that it holds the server.

@@ -55,7 +55,7 @@ class Spooled:
     cancelled: bool = False
 
 
-class SpoolLine(Protocol):
+class SpooledSubmissions(Protocol):
     """Submissions in the order in which they came. Invariant: each is here until the queue is known to have it."""
 
     async def add(self, items: Sequence[NewItem]) -> list[Submitted]:
@@ -115,5 +115,5 @@ class RememberedFunctions(Protocol):
         """The functions of the kept registry."""
 
 
-class Spool(SpoolLine, SpooledContents, SpoolCounts, RememberedFunctions, Protocol):
+class Spool(SpooledSubmissions, SpooledContents, SpoolCounts, RememberedFunctions, Protocol):
     """A spool as an engine keeps it: all four protocols. A part that needs one of them asks for that one only."""

@@ -14,7 +14,7 @@ from ..drops.redis import RedisDrops
 from ..inventory.redis import RedisInventory
 from ..ledger.redis import RedisLedger
 from ..ownership.redis import RedisOwnership
-from ..redis.maxmemory import settles
+from ..redis.script_flags import settles
 from ..replays.redis import RedisReplays
 from ..results.redis import RedisResults
 from ..schedules.redis import RedisSchedules

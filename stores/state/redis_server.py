@@ -14,7 +14,7 @@ from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import ConfigError, NotConnected, Unavailable
 from ..queue.redis.cluster import cluster_client
 from ..redis.fleet import refuse_another_fleet
-from ..redis.maxmemory import settles
+from ..redis.script_flags import settles
 from ..redis.server import RedisOptions, RedisServer, Script
 from ..redis.trust import facts, profile
 from .redis_identity import HOME, KEYS

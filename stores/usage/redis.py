@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...model.usage import HOUR, KEPT_HOURS, MOST_FUNCTIONS, MOST_KINDS, OTHERS, UsageReport, UsageRow, beyond
-from ..redis.maxmemory import grows, reads
-from ..redis.order import packed, unpacked
+from ..redis.script_flags import grows, reads
+from ..redis.sort_keys import packed, unpacked
 from ..state.redis_server import StateServer
 
 #: KEYS: the scheduler's last report, the hours; the names of the hours' hashes begin with the name of the latter. ARGV:

@@ -73,7 +73,7 @@ def _heard(answer: asyncio.Future[Any]) -> None:
         answer.exception()
 
 
-class Gather(Generic[T, Q, A]):
+class BatchedCalls(Generic[T, Q, A]):
     """Requests that are made together: `ask` gets a list of them, in the thread, and answers each with a value or an
     exception."""
 

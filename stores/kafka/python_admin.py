@@ -21,8 +21,8 @@ from .python import PythonReader, PythonWriter, consumer_settings, made, setting
 UNKNOWN_TOPIC = 3
 
 
-class PythonLooker:
-    """A Looker; see client.py."""
+class PythonTopicAdmin:
+    """A TopicAdmin; see client.py."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = int(options.request_timeout * 1000)
@@ -110,5 +110,5 @@ class PythonClient:
     def reader(self, options: KafkaOptions) -> PythonReader:
         return PythonReader(options)
 
-    def looker(self, options: KafkaOptions) -> PythonLooker:
-        return PythonLooker(options)
+    def topic_admin(self, options: KafkaOptions) -> PythonTopicAdmin:
+        return PythonTopicAdmin(options)

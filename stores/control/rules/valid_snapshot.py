@@ -10,10 +10,10 @@ from __future__ import annotations
 from ....model.limits import Snapshot
 
 
-def stands(found: Snapshot, before: int, known: Snapshot) -> bool:
-    """Whether a snapshot that was read is to replace the known one. `before`: the version that was known when the
-    reading began; `known`: the snapshot that is known by now. The same version with other content comes from a store
-    that was set back, and written to since."""
+def is_valid(found: Snapshot, before: int, known: Snapshot) -> bool:
+    """Whether a snapshot that was read, `found`, is valid, and replaces the known one. `before`: the version that was
+    known when the reading began; `known`: the snapshot that is known by now. The same version with other content comes
+    from a store that was set back, and written to since."""
     if found.version == known.version:
         return found != known
     return found.version > known.version or found.version < before

@@ -1,4 +1,4 @@
-"""One connection to a PostgreSQL server, which keeps the cursor of the statement that it ran last.
+"""A connection to a PostgreSQL server that keeps the cursor of the statement which it ran last.
 
 psycopg keeps with a cursor how the arguments and columns of its statement are written and read, as long as it gets the
 same statement object. Looking that up, and describing columns that nobody asks for, was 7 % of the CPU time that a lone
@@ -22,13 +22,13 @@ Row = tuple[Any, ...]
 
 
 @lru_cache(REMEMBERED)
-def worded(statement: str, schema: str = "") -> str:
+def with_schema(statement: str, schema: str = "") -> str:
     """A statement as it is sent to the server, with the name of the schema for each "S.". It is the same object each
     time, by which a cursor recognises it."""
     return statement.replace("S.", f"{schema}.") if schema else statement
 
 
-class PostgresLine:
+class CursorKeepingConnection:
     """A connection, and the cursor of the statement that it ran last. Invariant: `_cursor` ran `_statement` last,
     without an error, and its answer was a short one."""
 

@@ -14,7 +14,7 @@ RECENT_BYTES = 4 << 20
 RECORD_BYTES = 200
 
 
-class Recent:
+class RecentBatches:
     """The batches appended last. Invariant: `_bytes` is about the memory of all in `_batches`, and at most the
     bound."""
 
