@@ -85,7 +85,7 @@ def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
 
 def poll(consumer: Any, seconds: float) -> Any:
     """Polls a consumer for up to `seconds`; returns its records by partition. All polls go through here, because of two
-    faults of kafka-python, in 3.0.12 at least. It keeps records that it had fetched of a paused partition until its
+    faults of kafka-python up to 3.0.12 at least. It keeps records that it had fetched of a paused partition until its
     slot for records is None, and leaves an empty set of records in that slot: a partition that is resumed when no other
     one has anything new would never be heard of again. And records that it could not read stay in the slot too, so that
     the next poll would ask that for more without an end: they are fetched again instead."""
