@@ -93,21 +93,21 @@ class StoresConfig(BaseModel):
 
     @field_validator("delay_log")
     @classmethod
-    def _is_an_engine(cls, choice: dict[str, Any]) -> dict[str, Any]:
+    def _check_delay_log(cls, choice: dict[str, Any]) -> dict[str, Any]:
         if mistakes := mistakes_in(choice):
             raise ValueError("; ".join(mistakes))
         return choice
 
     @field_validator("queue")
     @classmethod
-    def _is_an_engine_of_queues(cls, choice: dict[str, Any]) -> dict[str, Any]:
+    def _check_queue(cls, choice: dict[str, Any]) -> dict[str, Any]:
         if mistakes := QUEUES.mistakes_in(choice):
             raise ValueError("; ".join(mistakes))
         return choice
 
     @field_validator("state")
     @classmethod
-    def _is_an_engine_of_states(cls, choice: dict[str, Any]) -> dict[str, Any]:
+    def _check_state(cls, choice: dict[str, Any]) -> dict[str, Any]:
         if mistakes := STATES.mistakes_in(choice):
             raise ValueError("; ".join(mistakes))
         return choice

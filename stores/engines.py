@@ -64,7 +64,7 @@ class Engines(Generic[S]):
         except ConfigError as error:
             return [str(error)]
         except ValidationError as error:
-            return [_told(each, engine) for each in error.errors(include_input=False, include_url=False)]
+            return [_message(each, engine) for each in error.errors(include_input=False, include_url=False)]
         return []
 
     def chosen(self, choice: Mapping[str, Any], *given: Any, **named: Any) -> S | None:
@@ -78,7 +78,7 @@ class Engines(Generic[S]):
         return self.named(choice["engine"]).options.model_validate(_options(choice))
 
 
-def _told(each: Any, engine: StoreEngine[Any]) -> str:
+def _message(each: Any, engine: StoreEngine[Any]) -> str:
     key = ".".join(map(str, each["loc"]))
     if each["type"] == "extra_forbidden":
         names = sorted(field.alias or name for name, field in engine.options.model_fields.items())

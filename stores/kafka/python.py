@@ -91,17 +91,17 @@ def poll(consumer: Any, seconds: float) -> Any:
     the next poll would ask that for more without an end: they are fetched again instead."""
     fetcher = consumer._fetcher
     if fetcher._next_in_line_exception_metadata is not None:
-        _let_go(fetcher)
+        _discard_fetched(fetcher)
     if not fetcher._next_partition_records:
         fetcher._next_partition_records = None
     try:
         return consumer.poll(int(seconds * 1000))
     except Exception:
-        _let_go(fetcher)
+        _discard_fetched(fetcher)
         raise
 
 
-def _let_go(fetcher: Any) -> None:
+def _discard_fetched(fetcher: Any) -> None:
     records, fetcher._next_partition_records = fetcher._next_partition_records, None
     if records:
         records.drain()

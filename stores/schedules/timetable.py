@@ -41,7 +41,7 @@ _LONGEST = 200
 def instants_after(schedule: Schedule, after: float) -> Iterator[float]:
     """Yields the instants later than `after`, rising, none twice; wall clock seconds. Raises InvalidRequest as
     `check_timetable` does."""
-    for instant in _raw(schedule, after):
+    for instant in _instants(schedule, after):
         if schedule.until and instant > schedule.until:
             return
         if instant <= after or instant < schedule.starts:
@@ -50,7 +50,7 @@ def instants_after(schedule: Schedule, after: float) -> Iterator[float]:
         yield instant
 
 
-def _raw(schedule: Schedule, after: float) -> Iterator[float]:
+def _instants(schedule: Schedule, after: float) -> Iterator[float]:
     if schedule.at:
         yield schedule.at
     elif schedule.every:
@@ -104,7 +104,7 @@ def _fault(expression: str, fields: list[str], said: str) -> str:
     column, part = _columns(expression)[number], fields[number]
     if "," in part:
         for term in part.split(","):
-            if not _good([*fields[:number], term, *fields[number + 1 :]]):
+            if not _parses([*fields[:number], term, *fields[number + 1 :]]):
                 part = term
                 break
             column += len(term) + 1
@@ -121,7 +121,7 @@ def _columns(expression: str) -> list[int]:
     return [index for index in starts if index == 0 or expression[index - 1].isspace()]
 
 
-def _good(fields: list[str]) -> bool:
+def _parses(fields: list[str]) -> bool:
     try:
         CronSim(" ".join(fields), _SOME_DAY)
     except (CronSimError, ValueError, AssertionError):
