@@ -25,7 +25,7 @@ EVENTS = 6
 
 @dataclass(slots=True)
 class Picture:
-    """All that the view shows. `overview` and `scheduler` are None until these parts answered once."""
+    """The picture that the view shows. `overview` and `scheduler` are None until these parts answered once."""
 
     seconds: float
     verdict: DemoVerdict
