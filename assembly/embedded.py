@@ -25,7 +25,7 @@ from ..model.lease import LeaseSizes, wait_for_source
 from ..model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
-from ..stores.fleets import note_in, refuse_another, refuse_folder_of_another
+from ..stores.fleets import note_fleet, refuse_another, refuse_folder_of_another
 from ..stores.jobs.engines import AdvancingJobs, OpenJobs, jobs_beside
 from ..stores.jobs.jobs import JobOutbox
 from ..stores.jobs.relay import LOOK, LOOK_AT_SERVER, JobEventRelay
@@ -34,7 +34,7 @@ from ..stores.log.engines import OpenLog, chosen_log
 from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
-from ..stores.remembered_heights import Outside
+from ..stores.remembered_heights import RememberedHeights
 from ..stores.restored import Stamp
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
@@ -133,7 +133,7 @@ class EmbeddedStores:
             own.on_death(functools.partial(self.duties.failed, f"the writer of {own.name}.db"))
         self._clock, self._quiet = clock, wait_for_source(sizes)
         self._stamp = Stamp(path, [file.path.name for file in self._all_files()])
-        self.heights = self._heights_in(None if run_dir is None else Outside(run_dir, path))
+        self.heights = self._heights_in(None if run_dir is None else RememberedHeights(run_dir, path))
         self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file
         self._marks: dict[str, int] = {}
         self._opened = self._stamped = False
@@ -168,7 +168,7 @@ class EmbeddedStores:
         for store in (self.queue, self.log, self.delay_log, self.delay_queue):
             if store is not None:
                 await store.open()
-        note_in(self.data_dir.path, self._fleet)
+        note_fleet(self.data_dir.path, self._fleet)
         await self.heights.opened()
         if self._state_file is None:
             await self._bind_logs(reads_log=self._reads_log)
@@ -180,7 +180,7 @@ class EmbeddedStores:
             relay = JobEventRelay(self.jobs, self.log, LOOK if self._queue_file else LOOK_AT_SERVER)
             self.duties.begin(relay.run(), "carry-job-events")
 
-    def _heights_in(self, outside: Outside | None) -> NotedHeights:
+    def _heights_in(self, outside: RememberedHeights | None) -> NotedHeights:
         queues = {QUEUE_FILE: self.queue, WAITING_FILE: self.delay_queue}
         own = {name: each for name, each in queues.items() if isinstance(each, queue.SqliteQueue)}
         logs = [file for file in (self._log_file, self._delay_file) if file is not None]

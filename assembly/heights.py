@@ -12,7 +12,7 @@ from ..model.height import Height, lacks, was_set_back
 from ..model.reopening import Trouble
 from ..stores.heights import QUEUE, STATE
 from ..stores.queue.sqlite.queue import SqliteQueue
-from ..stores.remembered_heights import PERIOD, Outside
+from ..stores.remembered_heights import PERIOD, RememberedHeights
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.identity import log_height, state_height
 from ..stores.state.sqlite_restored import supersede
@@ -30,7 +30,7 @@ class NotedHeights:
 
     def __init__(
         self,
-        outside: Outside | None,
+        outside: RememberedHeights | None,
         queues: Mapping[str, SqliteQueue],
         logs: Iterable[SqliteFile],
         state: SqliteFile | None,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..foundation.clock import Clock
 from ..model.parked import due_function
-from ..stores.log.log import Counting, Log, Record
+from ..stores.log.log import CountingLog, Log, Record
 from ..stores.queue.counts import QueueCounts
 from ..stores.queue.lifecycle import LEASED, WAITING
 from .parcels import items_in
@@ -42,7 +42,7 @@ class Holdings:
 
     def __init__(self, log: Log, clock: Clock, queue: QueueCounts | None = None) -> None:
         self._log = log
-        self._counting = log if isinstance(log, Counting) else None
+        self._counting = log if isinstance(log, CountingLog) else None
         self._queue = queue
         self._clock = clock
         self._items: dict[str, int] = {}

@@ -1,5 +1,5 @@
-"""The guided run: catalogues the Python standard library of this machine, with bad luck on purpose.
+"""The guided run: catalogues the Python standard library of this machine, with faults on purpose.
 
-`run.py` conducts, `functions.py` is the work, `catalogue.py` the downstream that misbehaves, `journal.py` what the
-functions write themselves and what is judged by it, `view.py` what is shown meanwhile.
+`run.py` conducts it, `functions.py` does the work, `catalogue.py` is the downstream service that misbehaves,
+`journal.py` has the lines that the functions write themselves and the judgement by them, `view.py` draws the progress.
 """

@@ -1,7 +1,8 @@
-"""The downstream of the demo: a catalogue of symbols over HTTP that misbehaves on purpose, the same way in every run.
+"""The downstream service of the demo: a catalogue of symbols over HTTP that misbehaves on purpose, the same way in
+every run.
 
-Two misbehaviours, both decided by `Misbehaviour`, which is pure: some files are answered 503 at first (a failure for a
-moment), and for a while everything is answered 429 with Retry-After (asking us to wait).
+It misbehaves in two ways, both decided by `Misbehaviour`, which is pure: some files are answered 503 at first (a
+failure for a moment), and for a while everything is answered 429 with Retry-After (a request to wait).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Misbehaviour:
     retry_after: int = 1
 
     def answer(self, path: str, posts: int, ordinal: int) -> int:
-        """The status for a post about `path`: the `posts`-th about it that was not throttled (from 0), `ordinal`-th of
-        all."""
+        """The status for a post about `path`, which is the `posts`-th about it that was not throttled, and the
+        `ordinal`-th of all, both from 0."""
         if self.throttle_from <= ordinal < self.throttle_until:
             return 429
         choice = random.Random(f"{self.seed} {PurePath(path).name}")
@@ -46,7 +47,7 @@ class Misbehaviour:
 
 
 class Catalogue:
-    """The server. A Part; `url` is known once it started."""
+    """The server of the catalogue, a part; `url` is known once it started."""
 
     def __init__(self, misbehaviour: Misbehaviour) -> None:
         self._misbehaviour = misbehaviour
@@ -92,16 +93,16 @@ class Catalogue:
 
     @property
     def modules(self) -> int:
-        """How many files are catalogued."""
+        """Number of files in the catalogue."""
         return len(self._symbols)
 
     @property
     def symbols(self) -> int:
-        """How many symbols they hold."""
+        """Number of symbols in the catalogue."""
         return sum(self._symbols.values())
 
     async def drain(self, timeout: float) -> None:
-        """Nothing is kept: the same as stop."""
+        """Stops the server: it has nothing to finish."""
         await self.stop()
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""`tailrace demo`."""
+"""The command `tailrace demo`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..foundation.terminal import Json
 def demo(
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="Keep the run's data in here; default: a temporary folder."),
+        typer.Option("--data", metavar="DIR", help="Folder for the run's data; default: a temporary folder."),
     ] = None,
     files: Annotated[
         int | None,
-        typer.Option("--files", metavar="N", help="How many files of the standard library; default: all."),
+        typer.Option("--files", metavar="N", help="Number of files of the standard library; default: all."),
     ] = None,
     as_json: Json = False,
 ) -> None:

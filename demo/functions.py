@@ -1,6 +1,7 @@
-"""The work of the demo: index a Python file, then summarise it. Where things are comes from environment variables.
+"""The work of the demo: index a Python file, then summarise it. Environment variables name the catalogue and the
+journal.
 
-Each run writes its start and its end to the journal itself; that journal is what the demo is judged by.
+Each run writes its start and its end to the journal itself, and the demo is judged by that journal.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .journal import FOLLOW_UP, INDEX, SUBMITTED, DemoJournal
 CATALOGUE_VARIABLE = "TAILRACE_DEMO_CATALOGUE"
 JOURNAL_VARIABLE = "TAILRACE_DEMO_JOURNAL"
 
-#: What the catalogue serves (catalogue.py); written here again, since aiohttp is slow to import in every executor.
+#: The path of the catalogue (catalogue.py); written here again, since aiohttp is slow to import in every executor.
 SYMBOLS = "/symbols"
 #: Seconds for one answer of the catalogue.
 TIMEOUT = 10.0
@@ -37,7 +38,7 @@ RETRY = Retry(backoff="list", delays=(1.0, 2.0), max_attempts=8)
 
 @contextmanager
 def journaled(name: str, subject: str, ctx: Context) -> Iterator[DemoJournal]:
-    """Writes the start of a run, and how it ended."""
+    """Writes the start of a run, and its end with the outcome."""
     journal = DemoJournal(Path(os.environ[JOURNAL_VARIABLE]))
 
     def write(word: str) -> None:
@@ -69,7 +70,7 @@ def index(path: str, name: str, size: int, modified: float, ctx: Context) -> Non
 
 @function(priority="reporting", retry=RETRY)
 def summarise(path: str, ctx: Context) -> int:
-    """Asks the catalogue how many symbols it has of a file: it must have some answer for each that was indexed."""
+    """Asks the catalogue for the number of symbols of a file, which every indexed file must have there."""
     with journaled(FOLLOW_UP, path, ctx):
         status, body = _ask("GET", f"{SYMBOLS}?{urllib.parse.urlencode({'path': path})}", b"")
         if status != 200:
@@ -111,7 +112,7 @@ def _post(path: str, symbols: list[str]) -> None:
 
 
 def _ask(method: str, target: str, body: bytes) -> tuple[int, bytes]:
-    """The status and the body of an answer; of a 429, what Retry-After says instead."""
+    """The status and the body of an answer; in place of the body of a 429 its Retry-After."""
     connection = http.client.HTTPConnection(os.environ[CATALOGUE_VARIABLE], timeout=TIMEOUT)
     try:
         connection.request(method, target, body, {"Content-Type": "application/json"} if body else {})
@@ -123,7 +124,7 @@ def _ask(method: str, target: str, body: bytes) -> tuple[int, bytes]:
 
 @cache
 def _client() -> Client:
-    """One per process; it finds the gateway by TAILRACE_GATEWAY."""
+    """The client of this process, made once; it finds the gateway by TAILRACE_GATEWAY."""
     return Client()
 
 

@@ -2,7 +2,7 @@
 
 The truth of a run comes from here, not from the platform's counters: each line is one O_APPEND write at the moment a
 function starts or ends, with the fence and the machine's monotonic clock. `check` compares it with the listing of the
-folder and finds what was lost and what ran twice at once.
+folder and finds items that were lost or ran twice at once.
 
 A line: `<word> <function> <id> <fence> <attempt> <monotonic> <pid> <subject>`; the subject may hold spaces.
 Words: `start`; an end: `success`, `retry`, `throttled`, `fatal`; `submitted` (a follow-up, with its own id); `killed`
@@ -34,7 +34,7 @@ _FIELDS = 8
 
 
 class DemoLine(NamedTuple):
-    """One line, read."""
+    """One line of the journal, parsed."""
 
     word: str
     function: str
@@ -55,7 +55,7 @@ class DemoJournal:
     def write(
         self, word: str, function: str, id: str, fence: int, attempt: int, subject: str, pid: int | None = None
     ) -> None:
-        """One line in one write, so that lines of several processes never mix."""
+        """Appends one line in one write, so that lines of several processes never mix."""
         subject = " ".join(subject.split("\n"))
         who = os.getpid() if pid is None else pid
         line = f"{word} {function} {id or '-'} {fence} {attempt} {time.monotonic():.6f} {who} {subject}\n"
@@ -67,14 +67,14 @@ class DemoJournal:
 
 
 class DemoFollower:
-    """Reads what was added to a journal since it last looked."""
+    """Reads the lines that were added to a journal since its last read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
     def more(self) -> list[DemoLine]:
-        """The whole lines that were added. Raises ValueError naming a line that is none."""
+        """The whole lines that were added. Raises ValueError with the text of a line that cannot be parsed."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:
@@ -86,7 +86,7 @@ class DemoFollower:
 
 
 def parse(text: str) -> DemoLine:
-    """A line as text. Raises ValueError naming it when it is none."""
+    """The line of a text. Raises ValueError with the text when it cannot be parsed."""
     fields = text.split(" ", _FIELDS - 1)
     try:
         word, function, id, fence, attempt, monotonic, pid, subject = fields
@@ -134,17 +134,17 @@ class DemoVerdict:
 
     @property
     def ended(self) -> int:
-        """Files whose fate is known."""
+        """Number of files that were indexed or are dead letters."""
         return self.indexed + self.dead_lettered
 
     @property
     def clean(self) -> bool:
-        """Nothing lost, nothing twice at once, nothing damaged."""
+        """Whether nothing was lost, nothing ran twice at once, and the journal is not damaged."""
         return not (self.lost or self.overlaps or self.strange)
 
 
 class Judge:
-    """Takes lines as they come; `verdict` judges what has come so far."""
+    """Judges a journal against a listing: `take` gets lines as they come, `verdict` judges those so far."""
 
     def __init__(self, listing: Iterable[str]) -> None:
         self._listing = dict.fromkeys(listing)
@@ -155,7 +155,7 @@ class Judge:
         self._verdict = DemoVerdict(listed=len(self._listing))
 
     def take(self, lines: Iterable[DemoLine]) -> None:
-        """More lines, in the order of the file."""
+        """Takes more lines, in the order of the file."""
         for line in lines:
             self._verdict.killed_workers += line.word == KILLED and line.id == WORKER
             if line.word == START:
@@ -192,12 +192,12 @@ class Judge:
                     run.end = min(run.end, line.monotonic)
 
     def missing(self) -> int:
-        """How many files and follow-ups have no end yet."""
+        """Number of files and follow-ups that have no end yet."""
         files = sum((INDEX, subject) not in self._done for subject in self._listing)
         return files + sum((FOLLOW_UP, subject) not in self._done for subject in self._submitted)
 
     def verdict(self) -> DemoVerdict:
-        """What can be said now."""
+        """The verdict on the lines so far."""
         verdict = self._verdict
         of_index = [self._done.get((INDEX, subject), set()) for subject in self._listing]
         verdict.indexed = sum("success" in ends for ends in of_index)
@@ -216,7 +216,7 @@ class Judge:
 
 
 def _compare(id: str, runs: list[_DemoRun], verdict: DemoVerdict) -> None:
-    """Notes what is wrong between the executions of one workload."""
+    """Adds to the verdict the faults between the executions of one workload."""
     ordered = sorted(runs, key=lambda run: run.start.monotonic)
     until, fence = float("-inf"), -1
     for run in ordered:
@@ -230,8 +230,8 @@ def _compare(id: str, runs: list[_DemoRun], verdict: DemoVerdict) -> None:
 
 
 def check(lines: Iterable[str], listing: Iterable[str]) -> DemoVerdict:
-    """The judgement of a whole journal against the listing of the folder. Pure. Raises ValueError for a line that is
-    none."""
+    """The verdict on a whole journal against the listing of the folder. Pure. Raises ValueError for a line that cannot
+    be parsed."""
     judge = Judge(listing)
     judge.take([parse(text) for text in lines])
     return judge.verdict()

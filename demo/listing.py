@@ -19,15 +19,17 @@ BROKEN = {
 
 
 def standard_library() -> Path:
-    """Where it is. Raises InvalidRequest when this Python keeps it in an archive."""
+    """The folder of the standard library. Raises InvalidRequest when this Python keeps it in an archive."""
     folder = Path(sysconfig.get_path("stdlib"))
     if not (folder / "ast.py").is_file():
-        raise InvalidRequest(f"the standard library is not a folder of files here ({folder}): try another Python")
+        raise InvalidRequest(
+            f"{folder}: the standard library is not a folder of files here; run the demo with another Python"
+        )
     return folder
 
 
 def python_files(root: Path) -> list[str]:
-    """The names of its `.py` files, relative to `root`, in order."""
+    """The names of the `.py` files below `root`, relative to it, in order."""
     found = []
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(each for each in folders if each not in EXCLUDED)
@@ -46,7 +48,7 @@ def spread(names: list[str], count: int) -> list[str]:
 
 
 def link(root: Path, names: list[str], folder: Path) -> Path:
-    """A folder that has links to these files of `root` under the same names, for a shorter run."""
+    """Fills `folder` with links to these files of `root`, under the same names, for a shorter run; returns it."""
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +57,7 @@ def link(root: Path, names: list[str], folder: Path) -> Path:
 
 
 def write_broken(folder: Path) -> list[Path]:
-    """Writes the files that do not parse."""
+    """Writes the files that do not parse; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in BROKEN.items():
         (folder / name).write_text(text)

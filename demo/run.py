@@ -1,4 +1,4 @@
-"""Conducts the demo: lists the files, starts the platform, lets a worker be killed half-way, watches, and judges."""
+"""The demo's run: lists the files, starts the platform, kills a worker half-way, watches, and judges."""
 
 from __future__ import annotations
 
@@ -37,20 +37,21 @@ HEARTBEAT = 1.0
 #: Seconds between two looks at the journal and the parts; between two lines where there is no terminal.
 LOOK = 0.25
 LINE = 2.0
-#: A run that is not done by then is broken, and says what is missing; seconds.
+#: Seconds after which a run that is not done counts as broken, and tells what is missing.
 LIMIT = 180.0
-#: The 429s: they begin when this share of the files was posted, and last for so many posts.
+#: The answers 429: they begin when this share of the files was posted, and last for as many posts as this share of the
+#: files.
 THROTTLE_AT = 0.2
 THROTTLED_SHARE = 0.02
 #: Characters of the platform's log that are shown when it does not start.
 LOG_SHOWN = 4000
-#: Fewest files that show everything.
+#: Fewest files with which everything can be seen.
 FEWEST = 20
 
 
 @dataclass(slots=True)
 class Result:
-    """The result of a demo: the judgement, and how long it took."""
+    """The result of a demo: the verdict, and the time that it took."""
 
     verdict: DemoVerdict
     seconds: float
@@ -59,7 +60,7 @@ class Result:
     symbols: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """The fields that `--json` prints."""
         verdict = self.verdict
         return {
             "listed": verdict.listed,
@@ -82,10 +83,10 @@ class Result:
 
 
 def run_demo(data: Path | None, files: int | None, as_json: bool) -> int:
-    """Runs it; returns 0 when nothing was lost and nothing ran twice at once, else 1.
+    """Runs the demo; returns 0 when nothing was lost and nothing ran twice at once, else 1.
 
     data   a folder for this run's data, made if need be (each run gets its own inside); None: a temporary one
-    files  how many files of the standard library; None: all of them
+    files  number of files of the standard library; None: all of them
     """
     if files is not None and files < FEWEST:
         raise InvalidRequest(f"--files {files}: expected {FEWEST} or more, so that there is something to see")
@@ -99,7 +100,7 @@ def run_demo(data: Path | None, files: int | None, as_json: bool) -> int:
         sys.stderr.write(log.read_text(errors="replace")[-LOG_SHOWN:])
         raise
     except KeyboardInterrupt:
-        console.print(f"stopped; what was done rests in {folder}")
+        console.print(f"stopped; the data of this run is in {folder}")
         return 130
     if as_json:
         sys.stdout.write(json.dumps(result.as_dict(), indent=2) + "\n")
@@ -123,7 +124,7 @@ def _own_folder(data: Path | None) -> Path:
 
 
 class _Conductor:
-    """One run, from the listing to the judgement."""
+    """One run of the demo, from the listing to the verdict."""
 
     def __init__(self, folder: Path, files: int | None, console: Console, *, quiet: bool) -> None:
         self._folder = folder
@@ -210,7 +211,8 @@ class _Conductor:
         return Result(self._judge.verdict(), seconds, self._folder, dead, catalogue.symbols)
 
     async def _watch(self, platform: Platform, gateway: GatewayClient, scheduler: SchedulerClient, live: Any) -> float:
-        """Until every file and every follow-up has an end; then how long it took."""
+        """Shows the progress until every file and every follow-up has an end, or LIMIT is over; returns the seconds
+        that it took."""
         follower, killed = DemoFollower(self._journal), False
         while True:
             self._judge.take(follower.more())
@@ -237,7 +239,7 @@ class _Conductor:
         return picture
 
     async def _kill(self, platform: Platform) -> None:
-        """SIGKILL to a worker and all its executors, as when its machine dies."""
+        """Sends SIGKILL to a worker and all its executors, as when its machine dies."""
         for supervisor in platform.worker_pids():
             everyone = descendants(supervisor)
             for pid in everyone:
@@ -247,8 +249,8 @@ class _Conductor:
             for pid in everyone:
                 journal.write(KILLED, "-", WORKER if pid == supervisor else "executor", 0, 0, "-", pid)
             self._say(
-                f"half-way: SIGKILL to the worker and its {len(everyone) - 1} processes; what they ran comes back when "
-                f"its leases end, in about {4 * HEARTBEAT:g} s"
+                f"half-way: SIGKILL to the worker and its {len(everyone) - 1} processes; their items run again when "
+                f"their leases end, in about {4 * HEARTBEAT:g} s"
             )
 
     def _platform_event(self, part: str, event: str, detail: str) -> None:
@@ -268,8 +270,8 @@ def _summary(result: Result, console: Console) -> None:
         f"  {verdict.summarised} follow-ups ran at a lower priority; {facts['items_per_s']:g} items a second in all"
     )
     console.print(f"  {verdict.retried} runs failed for a moment (503) and came back from a delay stream")
-    console.print(f"  {verdict.throttled} were asked to wait (429) and spent no attempt")
-    console.print(f"  {verdict.killed_workers} worker was killed half-way; every item it held ran again")
+    console.print(f"  {verdict.throttled} runs were asked to wait (429) and spent no attempt")
+    console.print(f"  {verdict.killed_workers} worker was killed half-way; every item that it held ran again")
     console.print(f"  {verdict.dead_lettered} files do not parse and are dead letters:")
     for name, reason in result.dead[:5]:
         console.print(f"    {name}: {reason}"[:WIDTH], markup=False)
@@ -284,7 +286,7 @@ def _summary(result: Result, console: Console) -> None:
 
 @contextlib.contextmanager
 def _errors_to(path: Path) -> Iterator[None]:
-    """What the platform's processes log goes to a file meanwhile, since it would tear the live view apart."""
+    """Sends the logs of the platform's processes to a file meanwhile, since they would tear the live view apart."""
     sys.stderr.flush()
     kept = os.dup(2)
     with path.open("ab") as file:

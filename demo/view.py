@@ -25,7 +25,7 @@ EVENTS = 6
 
 @dataclass(slots=True)
 class Picture:
-    """The picture: all that is shown. `overview` and `scheduler` are None until the parts answered once."""
+    """The picture that the view shows. `overview` and `scheduler` are None until these parts answered once."""
 
     seconds: float
     verdict: DemoVerdict
@@ -45,7 +45,7 @@ def line(picture: Picture) -> str:
 
 
 def draw(picture: Picture) -> RenderableType:
-    """The live view."""
+    """The picture for the live view."""
     verdict = picture.verdict
     head = Text.assemble(
         ("tailrace demo", "bold"),

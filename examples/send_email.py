@@ -24,7 +24,7 @@ async def send_email(to: str, body: str, ctx: tailrace.Context) -> str:
 
 
 def main(addresses: list[str]) -> None:
-    """Submits one workload for each address and waits for what became of them."""
+    """Submits one workload for each address, waits, and prints the result or the failure of each."""
     with tailrace.Client() as client:
         calls = [tailrace.Call(send_email, to=address, body="hi") for address in addresses]
         for handle in client.submit_many(calls):

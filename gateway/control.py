@@ -24,7 +24,7 @@ from ..model.name import EXPECTED, NAME_LENGTH, is_name
 from ..model.units import duration_text
 from ..sdk.argument_schema import LONGEST
 from ..stores.control.control import Control
-from ..stores.control.rules.newer import stands
+from ..stores.control.rules.valid_snapshot import is_valid
 from ..stores.fleets import refuse_another
 from ..stores.spool.spool import RememberedFunctions
 from ..wire.convert import function_from_wire, function_to_wire
@@ -332,7 +332,7 @@ class ControlDesk:
 
     def _take(self, snapshot: Snapshot, before: int) -> None:
         """`before`: the version that was known when it began to read. What the follower brings may be overtaken."""
-        if not stands(snapshot, before, self._snapshot):
+        if not is_valid(snapshot, before, self._snapshot):
             return
         self._snapshot = snapshot
         self._functions.replace(snapshot.functions)

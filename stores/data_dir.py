@@ -1,9 +1,10 @@
-"""The data directory: one process at a time, on a local file system, with a note of whether the last one closed it.
+"""The data directory: used by one process at a time, on a local file system, with a note of whether the last process
+closed it.
 
-SQLite's locks keep two writers apart, but say so late and statement by statement; one `flock` for the whole directory
-says it at the start, names the process that holds it, and goes away with that process however it dies. Network file
-systems are refused: SQLite's write-ahead log needs memory shared by all its processes, and their locks are often not
-real.
+SQLite's locks keep two writers apart, but report the conflict late, statement by statement. One `flock` for the whole
+directory reports it at the start, names the process that holds it, and goes away with that process however it dies.
+Network file systems are refused: SQLite's write-ahead log needs memory shared by all its processes, and their locks are
+often not real.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from types import TracebackType
 
 from ..model.errors import AlreadyInUse, ConfigError, StoreFull
 
-#: What a file's mode lets the group and everybody do.
+#: The bits of a file's mode for the group and for everybody.
 OTHERS = 0o077
 LOCK_NAME = "tailrace.lock"
 
@@ -39,8 +40,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 class DataDir:
     """A directory that this process alone uses from `open` until `close`, or until it dies.
 
-    `unclean` is known after `open`: the previous run died without closing, so what it had handed out may still run.
-    Invariant: the lock file holds the owner's pid from `open` on, and is empty after a clean `close`.
+    `unclean` is known after `open`: the previous process died without closing, so items that it handed out may still
+    run. Invariant: the lock file holds the owner's pid from `open` on, and is empty after a clean `close`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,7 +65,7 @@ class DataDir:
             raise _explain(self.path, error) from None
         try:
             self._take(lock)
-            keep_to_oneself(self.path)
+            make_private(self.path)
         except BaseException as error:
             os.close(lock)
             if isinstance(error, OSError):
@@ -78,7 +79,7 @@ class DataDir:
         except BlockingIOError:
             pid = os.pread(lock, 32, 0).decode(errors="replace").strip()
             raise AlreadyInUse(
-                f"data directory {self.path} is in use by process {pid or '(unknown)'}: stop that one first, "
+                f"data directory {self.path} is in use by process {pid or '(unknown)'}: stop that process first, "
                 "or choose another --data"
             ) from None
         self.unclean = bool(os.pread(lock, 32, 0).strip())
@@ -89,7 +90,7 @@ class DataDir:
         os.fsync(lock)
 
     def close(self) -> None:
-        """Gives the directory up and notes that this run closed it. Harmless when closed."""
+        """Gives the directory up and notes that this process closed it. Harmless when closed."""
         lock, self._lock = self._lock, None
         if lock is None:
             return
@@ -109,8 +110,9 @@ class DataDir:
         self.close()
 
 
-def keep_to_oneself(path: Path) -> None:
-    """Takes from others what a former version, or another umask, let them do with the files of a directory."""
+def make_private(path: Path) -> None:
+    """Takes the rights of the group and of others from the files of a directory: a former version, or another umask,
+    may have given them."""
     for file in path.iterdir():
         about = file.lstat()
         if stat.S_ISREG(about.st_mode) and about.st_mode & OTHERS and about.st_uid == os.geteuid():
@@ -118,7 +120,7 @@ def keep_to_oneself(path: Path) -> None:
 
 
 def refuse_network(path: Path, mounts: Path = _MOUNTS) -> None:
-    """Raises ConfigError when the directory is on a network file system; silent where the system does not tell."""
+    """Raises ConfigError when the directory is on a network file system. Accepts it where the system does not tell."""
     try:
         text = mounts.read_text(errors="surrogateescape")
     except OSError:
@@ -132,7 +134,7 @@ def refuse_network(path: Path, mounts: Path = _MOUNTS) -> None:
 
 
 def file_system(path: Path, mounts: str) -> str:
-    """The type of the file system that an absolute path is on, by a text like /proc/mounts; empty when unknown."""
+    """The type of the file system of an absolute path, by a text like /proc/mounts; empty when unknown."""
     best, found = -1, ""
     for line in mounts.splitlines():
         fields = line.split(" ")
@@ -146,7 +148,7 @@ def file_system(path: Path, mounts: str) -> str:
 
 
 def _explain(path: Path, error: OSError) -> Exception:
-    """What went wrong with the directory, and what to do."""
+    """The error to raise for a failure with the directory: the cause, and what to do."""
     if error.errno in _FULL:
         return StoreFull(f"data directory {path}: {error.strerror}. Free some space, or choose another --data")
     if error.errno in (errno.EEXIST, errno.ENOTDIR):

@@ -1,5 +1,4 @@
-"""Engines, as a configuration's `{engine: …}` names them for any kind of store: a name, and that engine's own
-options."""
+"""Engines of stores, as `{engine: …}` in a configuration names them: a name, and the engine's own options."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ EMBEDDED = "sqlite"
 @dataclass(frozen=True)
 class StoreEngine(Generic[S]):
     """An engine of one kind of store. `options` is a pydantic model of the keys beside `engine`; `build` makes a store
-    of them and of what its kind gives besides."""
+    of these options and of further arguments, which the kind defines."""
 
     name: str
     options: type[Any]
@@ -30,14 +29,15 @@ class StoreEngine(Generic[S]):
 
 
 class Engines(Generic[S]):
-    """The engines of one kind of store besides the embedded one, and where each is; the name is also that of the extra
-    that brings its client library."""
+    """The engines of one kind of store besides the embedded one, each with the place of its code (module:attribute).
+    Its name is also the name of the pip extra that brings its client library."""
 
     def __init__(self, places: Mapping[str, str]) -> None:
         self._places = places
 
     def named(self, name: str) -> StoreEngine[S]:
-        """The engine of a name. Raises ConfigError for an unknown one and for one whose extra is not installed."""
+        """The engine of this name. Raises ConfigError for an unknown name and for an engine whose extra is not
+        installed."""
         if name not in self._places:
             raise ConfigError(f'unknown engine "{name}": {meant(name, [EMBEDDED, *self._places])}')
         module, _, attribute = self._places[name].partition(":")
@@ -51,7 +51,8 @@ class Engines(Generic[S]):
         return engine
 
     def mistakes_in(self, choice: Mapping[str, Any]) -> list[str]:
-        """What is wrong with an engine's name and its options; values are not repeated, they may be secrets."""
+        """Mistakes in the name of an engine and in its options, as messages; empty: none. Values are not repeated,
+        since they may be secrets."""
         name = choice.get("engine")
         if not isinstance(name, str):
             return [f"expected an engine, such as {{engine: {EMBEDDED}}}"]
@@ -63,7 +64,7 @@ class Engines(Generic[S]):
         except ConfigError as error:
             return [str(error)]
         except ValidationError as error:
-            return [_told(each, engine) for each in error.errors(include_input=False, include_url=False)]
+            return [_message(each, engine) for each in error.errors(include_input=False, include_url=False)]
         return []
 
     def chosen(self, choice: Mapping[str, Any], *given: Any, **named: Any) -> S | None:
@@ -73,11 +74,11 @@ class Engines(Generic[S]):
         return self.named(choice["engine"]).build(self.options_of(choice), *given, **named)
 
     def options_of(self, choice: Mapping[str, Any]) -> Any:
-        """What a choice without mistakes, of another engine than the embedded one, says beside the engine's name."""
+        """The options in a choice without mistakes, of another engine than the embedded one, as its model."""
         return self.named(choice["engine"]).options.model_validate(_options(choice))
 
 
-def _told(each: Any, engine: StoreEngine[Any]) -> str:
+def _message(each: Any, engine: StoreEngine[Any]) -> str:
     key = ".".join(map(str, each["loc"]))
     if each["type"] == "extra_forbidden":
         names = sorted(field.alias or name for name, field in engine.options.model_fields.items())

@@ -1,9 +1,9 @@
-"""Fleets and stores: a store is of the first fleet that said so, and of no other. Two that share one by mistake would
-run each other's work.
+"""The fleet of a store: a store belongs to the first fleet that opened it, and to no other. Two fleets that share one
+by mistake would run each other's work.
 
-Asked where a store is opened: of a queue, a state and a delay log on a server, and of a data directory, each by itself,
-since each may be given by itself. A platform without certificates is of no fleet: it says nothing, and takes any store;
-with its first certificates it takes over what it has.
+It is checked where a store is opened: a queue, a state and a delay log on a server, and a data directory, each by
+itself, since each is configured by itself. A platform without certificates has no fleet: it notes nothing, and takes
+any store. With its first certificates it takes over the stores that it has.
 """
 
 from __future__ import annotations
@@ -13,29 +13,31 @@ from pathlib import Path
 
 from ..model.errors import ConfigError
 
-#: In a data directory: the fleet that it is of.
+#: The file in a data directory that names its fleet.
 NAME = "tailrace.fleet"
 
 
 def refuse_another(store: str, owner: str, fleet: str, instead: str) -> None:
-    """Raises ConfigError where the store is not of this fleet. `instead` is what else could be given."""
+    """Raises ConfigError where the store belongs to another fleet. `instead` names the setting by which another store
+    is given."""
     if owner != fleet:
         raise ConfigError(
-            f"{store} is of fleet {owner}, and this is fleet {fleet}: two fleets that share one would run each other's "
-            f"work. Give one of them {instead}; or if that is to be this fleet's from now on, certificates of its "
-            f"name: `tailrace auth init DIR --fleet {owner}`"
+            f"{store} is of fleet {owner}, and this is fleet {fleet}: two fleets that share a store would run each "
+            f"other's work. Give one of the fleets {instead}; or, to go on with this store, make certificates with "
+            f"the name of its fleet: `tailrace auth init DIR --fleet {owner}`"
         )
 
 
 def refuse_folder_of_another(folder: Path, fleet: str) -> None:
-    """Raises ConfigError where a data directory, which this process has, was noted as another fleet's."""
+    """Raises ConfigError where a data directory, which this process has locked, belongs to another fleet."""
     file = folder / NAME
     if fleet and file.exists():
         refuse_another(f"the data directory {folder}", file.read_text().strip(), fleet, "another `--data`")
 
 
-def note_in(folder: Path, fleet: str) -> None:
-    """Notes of which fleet a data directory is."""
+def note_fleet(folder: Path, fleet: str) -> None:
+    """Notes in a data directory to which fleet it belongs, unless that is noted already; nothing for a process without
+    a fleet."""
     file = folder / NAME
     if not fleet or file.exists():
         return

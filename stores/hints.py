@@ -1,7 +1,7 @@
-"""Nodes tell each other that something may be due, or was changed: a hint and nothing more.
+"""Hints between nodes that something may be due, or was changed: no more than a reason to look at once.
 
-Polling finds everything without it. A hint is sent at most every twentieth of a second, and what was told meanwhile
-goes in one.
+Polling finds everything without them. One hint is sent at most every twentieth of a second, and stands for all that
+happened meanwhile.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ AGAIN = 5.0
 
 
 class Hints(ABC):
-    """Hints of other nodes, heard and told. `wake` is called for each hint of another node, and when hints may have
-    been missed. Tasks are `named` by their engine; `broken` is what its client raises when a connection breaks. Not
-    `on`: nothing is told, nothing heard.
+    """Hints to other nodes and from them. `wake` is called for each hint of another node, and when hints may have been
+    missed. `named` begins the names of its tasks; `broken` are the errors of the engine's client when a connection
+    breaks. Without `on` no hint is sent or received.
 
-    listening   set while hints are heard
+    listening   set while hints are received
     """
 
     def __init__(self, named: str, wake: Callable[[], None], *broken: type[Exception], on: bool) -> None:
@@ -39,26 +39,26 @@ class Hints(ABC):
 
     @abstractmethod
     async def _send(self) -> None:
-        """Tells all other nodes. Raises what a store raises."""
+        """Sends a hint to all other nodes. Raises the errors of a store."""
 
     @abstractmethod
     async def _hear(self) -> None:
-        """Listens by a connection of its own until that breaks; sets `listening` and wakes once it does."""
+        """Listens on a connection of its own until that breaks; sets `listening` and wakes once it is connected."""
 
     def open(self) -> None:
-        """Listens from now on. Harmless when open."""
+        """Starts listening. Harmless when open."""
         if self._on and self._listener is None:
             self._listener = asyncio.create_task(self._listen(), name=f"{self._named}-hints")
 
     async def close(self) -> None:
-        """Listens and tells no more. Harmless when closed."""
+        """Stops listening and sending. Harmless when closed."""
         for task in (self._listener, self._teller):
             if task is not None:
                 await cancel(task)
         self._listener = self._teller = None
 
     def tell(self) -> None:
-        """Something may be due that other nodes do not know of."""
+        """Sends a hint soon: something may be due, or was changed, that other nodes do not know of."""
         if self._listener is None:
             return
         self._untold = True
@@ -71,7 +71,7 @@ class Hints(ABC):
             try:
                 await self._send()
             except TailraceError:
-                return  # who does not hear it polls
+                return  # nodes that miss the hint poll
             await asyncio.sleep(HINTS.seconds)
 
     async def _listen(self) -> None:

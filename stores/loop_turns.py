@@ -1,7 +1,8 @@
-"""Turns of the event loop that a store leaves to whoever was handed a claim, before it answers whoever submitted that:
-an answer takes the event loop as long as a hop of the item. Why turns, and no signal: decision 95."""
+"""Turns of the event loop that a store leaves to the tailer that was handed a claim, before it answers the submitter of
+the claimed items: writing that answer keeps the event loop busy as long as a hop of the item. Decision 95 says why
+these are turns, and no signal."""
 
-#: Until the frame is written that pushes what was leased.
+#: Turns until the tailer has written the frame that pushes the claimed items.
 PUSHED = 4
-#: Until whoever pushed it waits for a lease again.
+#: Turns until that tailer waits for a claim again.
 WAITS_AGAIN = 6

@@ -10,7 +10,8 @@ NAME = "tailrace.node"
 
 
 def node_id(folder: Path) -> str:
-    """The name of the node in this folder, made where there is none: something random, then where that was."""
+    """The name of the node with this folder, made where there is none: a random part, then the host and the folder of
+    that moment."""
     file = folder / NAME
     try:
         return file.read_text().strip()

@@ -1,4 +1,4 @@
-"""Protocols of the stores that can be served, by the name under which each is."""
+"""Protocols of the stores that can be served to other processes, by the name of each store."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Errors that say that a server refused something of itself and kept nothing of it: whoever shared the write may go on
-without it."""
+"""Errors of a server that refused a write and kept nothing of it: other writes that shared a transaction with it may go
+on without it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ..model.errors import NotConnected, UserError
 
 
 class Refused(NotConnected):
-    """The server ran the write and would not have what it said: a number beyond its bounds, a sign that it cannot
-    keep. For everybody else it is NotConnected, since what is refused today another version may take."""
+    """The server ran the write and refused a value: a number beyond its bounds, a character that it cannot keep. It is
+    a NotConnected for all other code, since another version of the server may accept the value."""
 
 
 class UnsaidValue(Refused):
-    """A value has no place in what was asked (PostgreSQL's SQLSTATEs 22…): a text that is none in the encoding of the
-    connection, a character that the database does not have, a number beyond its type."""
+    """A value cannot be expressed in the request (PostgreSQL's SQLSTATEs 22…): a text that is invalid in the encoding
+    of the connection, a character that the database does not have, a number beyond its type."""
 
 
-#: What making or sending a request raises before anybody has it.
+#: Errors of making or sending a request, before a server has it.
 _NEVER_SENT = ValueError | TypeError | OverflowError | struct.error
 
 
 def nothing_was_kept(error: Exception) -> bool:
-    """Whether the write that raised this left nothing, so that its parts may be written again. Of a connection that
-    broke, or a store that is full, that is not known or of no use."""
+    """Whether the write that raised this error left nothing, so that its parts may be written again. For a broken
+    connection that is unknown, and for a full store another try is of no use: False."""
     return isinstance(error, Refused | UserError | _NEVER_SENT)

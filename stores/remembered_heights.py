@@ -1,8 +1,9 @@
-"""The heights of a data directory's databases, remembered outside it: one small file in the user's run directory.
+"""The heights (high-water marks) of a data directory's databases, remembered outside it: one small file in the user's
+run directory.
 
-A disk that is set back takes everything in the data directory along, the stamp too; this file is on another one, if the
-data directory has a disk of its own. It is named for the data directory, so a copy elsewhere is compared with nothing.
-What was handed out since it was written last is not in it.
+A disk that is set back takes everything in the data directory along, the stamp too. This file is on another disk, if
+the data directory has one of its own. It is named for the data directory, so a copy elsewhere is compared with nothing.
+Numbers that were handed out since its last writing are not in it.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from pathlib import Path
 
 from ..model.height import Height, forgettable
 
-#: Where these files are in the run directory.
+#: The folder of these files in the run directory.
 FOLDER = "stores"
 #: Seconds between two writings at least.
 PERIOD = 10.0
-#: Most bytes of one that are read.
+#: Most bytes of a file that are read.
 _LARGEST = 1 << 16
 
 
-class Outside:
-    """Heights of one data directory, remembered in a run directory. Every method may raise OSError but `read`."""
+class RememberedHeights:
+    """Heights of one data directory, remembered in a run directory. Every method but `read` may raise OSError."""
 
     def __init__(self, run_dir: Path, data: Path) -> None:
         self._folder = run_dir / FOLDER
@@ -33,7 +34,7 @@ class Outside:
         self._path = self._folder / f"{name}.json"
 
     def read(self) -> dict[str, Height]:
-        """By file. What cannot be read remembers nothing."""
+        """The remembered heights by file; empty where there are none, or they cannot be read."""
         try:
             with self._path.open("rb") as file:
                 said = json.loads(file.read(_LARGEST))
@@ -42,8 +43,8 @@ class Outside:
             return {}
 
     def write(self, heights: Mapping[str, Height], wall: float) -> None:
-        """Remembers these, whole or not at all, and forgets directories of which nobody told for long. `wall` is the
-        clock of file systems."""
+        """Remembers these heights, whole or not at all, and forgets data directories that were not written for long.
+        `wall` is the clock of file systems."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         beside = self._path.with_suffix(".new")
         with contextlib.suppress(FileNotFoundError):

@@ -1,8 +1,8 @@
 """The stores' protocols over gRPC, for parts that run apart from an embedded store.
 
-Each client has its protocol's methods with the same parameters and results; which ones there are is checked against the
-protocol by the type checker, what they carry by the protocol's type hints. A wait is held for at most
-`wire.stores.LONGEST_WAIT` seconds: whoever waits asks again.
+Each client has its protocol's methods with the same parameters and results. The type checker compares the methods with
+the protocol, and the protocol's type hints define the messages. A wait is held for at most `wire.stores.LONGEST_WAIT`
+seconds: then the caller asks again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RemoteQueue(StoreClient):
 
 
 class RemoteJobs(StoreClient):
-    """Jobs likewise."""
+    """Jobs behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "jobs") -> None:
         super().__init__(address, store)
@@ -71,7 +71,8 @@ class RemoteJobs(StoreClient):
 
 
 class RemoteLog(StoreClient):
-    """A Log likewise; `store` is `log` or `delay_log`. Those that are served are the embedded ones, which batch."""
+    """A Log behind a store server; `store` is `log` or `delay_log`. Store servers serve embedded logs only, which store
+    batches."""
 
     batches = True
 
@@ -88,7 +89,7 @@ class RemoteLog(StoreClient):
 
 
 class RemoteCheckpoints(StoreClient):
-    """Checkpoints likewise."""
+    """Checkpoints behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "checkpoints") -> None:
         super().__init__(address, store)
@@ -101,7 +102,7 @@ class RemoteCheckpoints(StoreClient):
 
 
 class RemoteDeadLetters(StoreClient):
-    """DeadLetters likewise."""
+    """DeadLetters behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "dead_letters") -> None:
         super().__init__(address, store)
@@ -120,7 +121,7 @@ class RemoteDeadLetters(StoreClient):
 
 
 class RemoteDrops(StoreClient):
-    """Drops likewise."""
+    """Drops behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "drops") -> None:
         super().__init__(address, store)
@@ -131,7 +132,7 @@ class RemoteDrops(StoreClient):
 
 
 class RemoteResults(StoreClient):
-    """Results likewise."""
+    """Results behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "results") -> None:
         super().__init__(address, store)
@@ -141,7 +142,7 @@ class RemoteResults(StoreClient):
 
 
 class RemoteHeights(StoreClient):
-    """Heights likewise."""
+    """Heights behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "heights") -> None:
         super().__init__(address, store)
@@ -151,7 +152,7 @@ class RemoteHeights(StoreClient):
 
 
 class RemoteTroubles(StoreClient):
-    """Troubles likewise."""
+    """Troubles behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "troubles") -> None:
         super().__init__(address, store)
@@ -161,7 +162,7 @@ class RemoteTroubles(StoreClient):
 
 
 class RemoteUsage(StoreClient):
-    """Usage likewise."""
+    """Usage behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "usage") -> None:
         super().__init__(address, store)
@@ -172,7 +173,7 @@ class RemoteUsage(StoreClient):
 
 
 class RemoteControl(StoreClient):
-    """A Control store likewise."""
+    """A Control store behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "control") -> None:
         super().__init__(address, store)
@@ -200,7 +201,7 @@ class RemoteControl(StoreClient):
 
 
 class RemoteInventory(StoreClient):
-    """An Inventory likewise."""
+    """An Inventory behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "inventory") -> None:
         super().__init__(address, store)
@@ -214,7 +215,7 @@ class RemoteInventory(StoreClient):
 
 
 class RemoteSegments(StoreClient):
-    """Segments likewise."""
+    """Segments behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "segments") -> None:
         super().__init__(address, store)
@@ -226,7 +227,7 @@ class RemoteSegments(StoreClient):
 
 
 class RemoteReplays(StoreClient):
-    """Replays likewise."""
+    """Replays behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "replays") -> None:
         super().__init__(address, store)
@@ -239,7 +240,7 @@ class RemoteReplays(StoreClient):
 
 
 class RemoteSchedules(StoreClient):
-    """Schedules likewise."""
+    """Schedules behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "schedules") -> None:
         super().__init__(address, store)
@@ -259,7 +260,7 @@ class RemoteSchedules(StoreClient):
 
 
 class RemoteOwnership(StoreClient):
-    """An Ownership store likewise."""
+    """An Ownership store behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "ownership") -> None:
         super().__init__(address, store)
@@ -272,7 +273,7 @@ class RemoteOwnership(StoreClient):
 
 
 class RemoteLedger(StoreClient):
-    """A Ledger likewise."""
+    """A Ledger behind a store server at `address`."""
 
     def __init__(self, address: str, store: str = "ledger") -> None:
         super().__init__(address, store)

@@ -1,13 +1,14 @@
-"""A stamp beside the files of a data directory tells whether they were put back from a copy since they were last open.
+"""A stamp beside the files of a data directory: it tells whether they were put back from a copy since they were last
+open.
 
-It names each file by its inode, by the mark that its last run gave it, and after a clean close by the time of its last
-change: a copy has another inode, one of an earlier run that was written over the file itself has another mark, and one
-of the same run another time, whichever of them came along with it. What it cannot see is a copy of a running store that
-was written over the same file after that run died; `tailrace store restored` says so by hand.
+It names each file by its inode, by the mark that the last run gave it, and after a clean close by the time of its last
+change. A copy has another inode; an earlier run's copy that was written over the file itself has another mark, and a
+copy of the same run another time, even when the stamp came along with it. The stamp cannot tell a copy of a running
+store that was written over the same file after that run died: for this there is `tailrace store restored`.
 
 The mark is a random number in the file's own header, another one in each run. So a write-ahead log that was left behind
-by a run that died is known as that of another file, in which it would be played in. A run that waits since files were
-put back notes their marks likewise, without their inodes: whoever follows it finds them put back too, and its own log.
+by a run that died is known as that of another file, into which it would be played. A run that waits since files were
+put back notes their marks too, without their inodes: the next run finds them put back as well, with a log of their own.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from ..model.errors import ConfigError
 from .sqlite.backup import sync
 
 STAMP = "tailrace.stamp"
-#: Where SQLite keeps a file's user version, which is our mark.
+#: Offset and length, in bytes, of SQLite's user version in a file's header, which is our mark.
 _MARK_AT, _MARK_LENGTH = 60, 4
 NO_MARKS: Mapping[str, int] = {}
-#: The inode of no file.
+#: A number that is no file's inode.
 _NONE = 0
 
 
 def mark_of(file: Path) -> int:
-    """The mark in a database's header, without what a write-ahead log would change of it; 0: it has none. Only while
-    this process has not opened it by SQLite: closing the file would take all of its locks from it, and the next process
-    that closes the database would remove the write-ahead log under us."""
+    """The mark in a database's header, without changes in a write-ahead log; 0: it has none. It may be read only while
+    this process has not opened the file by SQLite: closing the file here would release all of its locks, and the next
+    process that closes the database would remove the write-ahead log under us."""
     with file.open("rb") as opened:
         opened.seek(_MARK_AT)
         return int.from_bytes(opened.read(_MARK_LENGTH), "big")
 
 
 class Stamp:
-    """Of the files in one directory that this process alone uses."""
+    """The stamp of files in one directory, which this process alone uses."""
 
     def __init__(self, folder: Path, files: Sequence[str]) -> None:
         self._path = folder / STAMP
@@ -45,8 +46,8 @@ class Stamp:
         self.names = tuple(files)
 
     def moved(self) -> list[str]:
-        """The names of files that are not what the last run left. A directory without a stamp was left by nobody.
-        Raises ConfigError where what is beside such a file is of another one."""
+        """The names of files that are not as the last run left them. In a directory without a stamp that is every file.
+        Raises ConfigError where the write-ahead log beside such a file belongs to another file."""
         known = self._known()
         found = []
         for file in self._files:
@@ -62,8 +63,8 @@ class Stamp:
         return found
 
     def opening(self, marks: Mapping[str, int], moved: Collection[str] = ()) -> None:
-        """The files are about to be given these marks: until that is done, they have the former ones. `moved` were put
-        back, which the next run is to find as well."""
+        """Notes that the files are about to get these marks: until that is done, they have their former ones. The files
+        in `moved` were put back, and the next run is to find that as well."""
         known = self._known()
         for file in self._there():
             if file.name in moved:
@@ -74,12 +75,12 @@ class Stamp:
         self._write(known)
 
     def opened(self, marks: Mapping[str, int] = NO_MARKS, moved: Collection[str] = ()) -> None:
-        """The files are open: their changes say nothing. `marks` are of those that bear theirs; the others may have
-        their former ones. `moved` as above."""
+        """Notes that the files are open, so that their changes say nothing. `marks` are of files that have their new
+        ones; the others may have their former ones. `moved` as in `opening`."""
         self._note(marks, moved, lambda file: None)
 
     def closed(self, marks: Mapping[str, int] = NO_MARKS, moved: Collection[str] = ()) -> None:
-        """The files are closed, and whoever changes them now is not us."""
+        """Notes that the files are closed: from now on a change of a file was made by another process."""
         self._note(marks, moved, lambda file: file.stat().st_ctime_ns)
 
     def _note(self, marks: Mapping[str, int], moved: Collection[str], changed: Callable[[Path], int | None]) -> None:
@@ -101,7 +102,7 @@ class Stamp:
             return {}
 
     def forget(self) -> None:
-        """The next run finds everything put back."""
+        """Removes the stamp: the next run finds every file put back."""
         self._path.unlink(missing_ok=True)
 
     def _write(self, known: Mapping[str, Sequence[int | None]]) -> None:
@@ -118,8 +119,8 @@ def _refuse_leftovers(file: Path) -> None:
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         raise ConfigError(
-            f"{log} was left behind by a run that died, and {file.name} was put back from a copy since: it would be "
-            f"played into the copy, and damage it. Remove {log.name} and {file.name}-shm, if the copy is complete "
-            "without (made by `tailrace store backup`, or of a node that was stopped); if they came along with it, "
+            f"{log} was left behind by a run that died, and {file.name} was put back from a copy since: SQLite would "
+            f"play that log into the copy, and damage it. If the copy is complete (made by `tailrace store backup`, "
+            f"or of a stopped node), remove {log.name} and {file.name}-shm. If the log came along with the copy, "
             f"remove {STAMP} instead. Better: `tailrace store restore` into an empty directory"
         )

@@ -1,4 +1,4 @@
-"""Serves the stores of this process to others."""
+"""The store server: serves the stores of this process to other processes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .protocols import PROTOCOLS
 
 
 class StoreServer:
-    """A Part. `engines` are by the names in `protocols.py`; the owner opens them before `start` and closes them after
-    `stop`. Raises what `channel.serve` raises."""
+    """A part that serves stores over gRPC. `engines` are stores by the names in `protocols.py`; the owner opens them
+    before `start` and closes them after `stop`. Raises the errors of `channel.serve`."""
 
     def __init__(self, listen: str, engines: Mapping[str, object], peers: PeerBounds = USUAL) -> None:
         self._listen = listen
@@ -27,7 +27,7 @@ class StoreServer:
 
     @property
     def address(self) -> str:
-        """Where it listens, once started."""
+        """The address (host:port) on which it listens, once started."""
         return self._address
 
     async def start(self) -> None:
@@ -40,7 +40,7 @@ class StoreServer:
         await self._health.set(True)
 
     async def drain(self, timeout: float) -> None:
-        """Answers what was asked; calls that wait for something to happen are ended."""
+        """Answers the calls under way; calls that wait for something to happen are ended."""
         if self._server is not None:
             await self._health.set(False)
             self._service.end_waits()

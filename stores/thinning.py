@@ -1,4 +1,4 @@
-"""Rising ranges → fewer of them: neighbours are joined across the smallest gaps, so that little is blurred."""
+"""Rising ranges → fewer ranges: neighbours are merged across the smallest gaps, so that little detail is lost."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def thinned(ranges: Sequence[T], most: int, gap: Callable[[T, T], int | None], join: Callable[[T, T], T]) -> list[T]:
-    """At most `most` ranges, or more where neighbours may not be joined.
+    """Merges ranges until there are at most `most`, or until the rest may not be merged.
 
-    `gap(former, later)` is the distance between two neighbours, None when they must stay apart; `join` makes them one.
+    `gap(former, later)` is the distance between two neighbours, None when they must stay apart; `join` merges them.
     """
     distances = ((gap(former, later), place) for place, (former, later) in enumerate(pairwise(ranges), 1))
     gaps = [(distance, place) for distance, place in distances if distance is not None]

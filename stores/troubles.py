@@ -1,5 +1,5 @@
-"""Troubles of parts that run apart, told where all of them call anyway: at the store server, from which gateways take
-it for `tailrace alerts`. Nothing of it is kept longer than its server runs."""
+"""Troubles of parts that run apart, collected at the store server, which all of them call anyway: gateways read them
+there for `tailrace alerts`. They are kept as long as the store server runs."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from ..foundation.clock import SYSTEM_CLOCK, Clock
 from ..model.errors import InvalidRequest
 from ..model.reopening import Trouble
 
-#: Seconds between what one process tells, while there is something; and for how long what the last one told is shown.
+#: Seconds between two reports of one process, while it has troubles; and seconds for which its last report is shown.
 TELL_EVERY = 2.0
 SILENCE = 60.0
-#: Processes that are remembered, the last ones that told; what each may tell, and how long its words are.
+#: Processes that are remembered, the last ones that reported; most troubles of one, and most characters of their texts.
 MOST_TELLERS, MOST_TROUBLES = 100, 20
 LONGEST_NAME, LONGEST_TEXT = 200, 500
 
 
 class Troubles(Protocol):
-    """Failures that the parts around a store server tell of themselves, for operators."""
+    """Failures that the parts around a store server report of themselves, for operators."""
 
     async def tell(self, teller: str, troubles: list[Trouble]) -> None:
-        """All that ails the process of this name now, in place of what it told before."""
+        """Reports all troubles that the process `teller` has now, in place of those that it reported before; an empty
+        list: all is well."""
 
     async def all(self) -> list[Trouble]:
-        """What ails the store server's own parts, and what was told."""
+        """The troubles of the store server's own parts, and those that were reported."""
 
 
 class TroubleBoard:
-    """Implements `Troubles`. `own` are those of the parts beside it."""
+    """The troubles in memory: implements `Troubles`. `own` returns those of the parts in this process."""
 
     def __init__(self, own: Callable[[], list[Trouble]], clock: Clock = SYSTEM_CLOCK) -> None:
         self._own = own
@@ -39,10 +40,10 @@ class TroubleBoard:
         self._told: dict[str, tuple[float, list[Trouble]]] = {}  # when (monotonic), the oldest first
 
     async def tell(self, teller: str, troubles: list[Trouble]) -> None:
-        """In place of what it told before; nothing: all is well."""
+        """Keeps the troubles of a process in place of its former ones; an empty list: all is well."""
         name = teller[:LONGEST_NAME]
         if not name:
-            raise InvalidRequest("which process ails? Its name is missing")
+            raise InvalidRequest("teller: expected the name of the process that reports its troubles")
         self._told.pop(name, None)
         if troubles:
             self._told[name] = (self._clock.monotonic(), [self._bounded(each) for each in troubles[:MOST_TROUBLES]])
@@ -50,7 +51,7 @@ class TroubleBoard:
             del self._told[next(iter(self._told))]
 
     async def all(self) -> list[Trouble]:
-        """Now: of who fell silent, what it told last, for a while."""
+        """The troubles of now. Those of a process that fell silent are shown for SILENCE seconds more."""
         now = self._clock.monotonic()
         self._told = {name: each for name, each in self._told.items() if now - each[0] < SILENCE}
         return [*self._own(), *(trouble for _, troubles in self._told.values() for trouble in troubles)]

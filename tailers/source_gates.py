@@ -12,7 +12,7 @@ from ..foundation.logger import Logger
 from ..model.errors import TailraceError
 from ..model.limits import Snapshot
 from ..stores.control.control import Control
-from ..stores.control.rules.newer import stands
+from ..stores.control.rules.valid_snapshot import is_valid
 
 log = Logger("tailrace.tailers")
 
@@ -56,7 +56,7 @@ class SourceGates:
     def _take(self, snapshot: Snapshot, known_before: int) -> None:
         """`known_before`: the version that was known when it began to read. Whoever waits may bring what a look has
         overtaken."""
-        if not stands(snapshot, known_before, self._known):
+        if not is_valid(snapshot, known_before, self._known):
             return
         before, first = self._paused, self._known.version < 0
         self._known = snapshot

@@ -1,4 +1,5 @@
-"""The checkpoints' protocol: how far each stream is done. Epochs come from the ownership store and fence the writes."""
+"""The checkpoints' protocol: the position up to which each stream is done. Writes are fenced by epochs, the generations
+of owners, which the ownership store gives."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from ...model.audit import Ending
 
-#: Ranges of what did not succeed that are kept one by one for each partition; the newest half always.
+#: Ranges of items that did not succeed which are kept one by one for each partition; the newest half always.
 MOST = 5000
 
 
@@ -15,10 +16,10 @@ class Mark(NamedTuple):
     """The progress of a partition.
 
     position    everything below it is settled
-    ahead       what is settled above it, as `frontier.py` encodes it
-    handed_out  the end of what was ever handed out: at a takeover, what is unsettled below it is suspect (L14)
-    book        how it all ended, as `audit.py` encodes it; it stays with `position` and `ahead`
-    endings     of a write: what below `position` did not succeed and was not written yet, rising
+    ahead       positions above it that are settled, as `frontier.py` encodes them
+    handed_out  the end of all that was ever handed out: at a takeover, unsettled positions below it are suspect (L14)
+    book        how every position ended, as `audit.py` encodes it; it stays with `position` and `ahead`
+    endings     in a write: ranges below `position` that did not succeed and were not written yet, rising
     """
 
     position: int
@@ -29,23 +30,23 @@ class Mark(NamedTuple):
 
 
 class Checkpoints(Protocol):
-    """Durable when a method returns."""
+    """Checkpoints of sources, by partition. A change is durable when its method returns."""
 
     async def open(self, source: str, epoch: int) -> dict[str, Mark]:
         """Notes the epoch, so that writes of older ones are refused from now on, then reads the marks by partition
         (L11). Harmless when repeated; raises StaleFence when a newer epoch was noted."""
 
     async def commit(self, source: str, epoch: int, marks: Mapping[str, Mark]) -> None:
-        """Moves marks forward, by partition, and keeps their endings in the same write; those kept before are ignored.
-        A position that would go back is left as it is, with its `ahead`; so is a `handed_out` that would (L13). Raises
-        StaleFence when the epoch is not the one noted."""
+        """Moves marks forward, by partition, and keeps their endings in the same write; endings kept before are
+        ignored. A position that would go back is left as it is, with its `ahead`; so is such a `handed_out` (L13).
+        Raises StaleFence when the epoch is not the one noted."""
 
     async def load(self, source: str) -> dict[str, Mark]:
-        """The marks, without taking the source and without endings."""
+        """The marks by partition, without endings. The epoch is not touched."""
 
     async def endings(self, source: str, partition: str, first: int, end: int) -> list[Ending]:
-        """What was kept that has positions from `first` to before `end`, whole, rising. Beyond MOST ranges of a
-        partition neighbours of the older half are one, the nearest first; counts stay exact."""
+        """The kept ranges that have positions from `first` to before `end`, whole, rising. Beyond MOST ranges of a
+        partition, neighbours in the older half are merged, the nearest first; counts stay exact."""
 
     async def forget(self, source: str) -> None:
         """Forgets the marks and endings of a source that nobody will read on. Its epoch stays, so that late writes of

@@ -1,4 +1,4 @@
-"""Ranges of positions that did not succeed → fewer ranges: old neighbours become one, across the smallest gaps."""
+"""Ranges of positions that did not succeed → fewer ranges: old neighbours are merged, across the smallest gaps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..thinning import thinned
 
 
 def join(one: Ending, later: Ending) -> Ending:
-    """Two ranges and what lies between them, as one."""
+    """Merges two ranges, with the positions between them, into one; its counts are the sums of theirs."""
     counts = dict(one.counts)
     for fate, count in later.counts.items():
         counts[fate] = counts.get(fate, 0) + count
@@ -17,7 +17,7 @@ def join(one: Ending, later: Ending) -> Ending:
 
 
 def fewer(endings: Sequence[Ending], most: int) -> list[Ending]:
-    """At most `most` (one or more) of the ranges, which rise. Counts stay as they were."""
+    """Merges rising ranges until there are at most `most` (one or more). Their counts add up to the same as before."""
     return thinned(endings, most, _gap, join)
 
 

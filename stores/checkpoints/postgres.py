@@ -1,5 +1,5 @@
-"""Checkpoints in PostgreSQL: each verb is one call of a function of the schema
-(stores/postgres/migrations/0002_state.sql), but for making few ranges of many, which comes seldom.
+"""Checkpoints in PostgreSQL: each method is one call of a function of the schema
+(stores/postgres/migrations/0002_state.sql), except the seldom one that merges ranges.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PostgresCheckpoints:
 
     def __init__(self, schema: PostgresSchema) -> None:
         self._schema = schema
-        self._ranges: dict[tuple[str, str], int] = {}  # how many there are at most, where they were counted
+        self._ranges: dict[tuple[str, str], int] = {}  # at most so many, where they were counted
 
     async def open(self, source: str, epoch: int) -> dict[str, Mark]:
         (newest, *_), *marks = await self._schema.write(_OPEN, (source, epoch), "the opening of a checkpoint")
@@ -65,7 +65,8 @@ class PostgresCheckpoints:
             self._ranges[place] = most if most <= 2 * MOST else await self._thin(source, partition, epoch)
 
     async def _thin(self, source: str, partition: str, epoch: int) -> int:
-        """Makes fewer ranges where there are too many; returns how many there are. Who dies before it does it later."""
+        """Merges ranges where there are too many; returns their number. A process that dies before leaves that to a
+        later commit."""
         rows = await self._schema.read(f"{_ENDINGS} ORDER BY first", (source, partition), "endings")
         old = [_ending(row) for row in rows[: -MOST // 2]] if len(rows) > 2 * MOST else []
         upto = old[-1].first if old else 0

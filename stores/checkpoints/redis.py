@@ -1,4 +1,4 @@
-"""Checkpoints in Redis: each write one script, fenced by the epoch in it (`redis_scripts.py` says what there is)."""
+"""Checkpoints in Redis: each write is one script, fenced by the epoch in it (the keys: `redis_scripts.py`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...model.errors import StaleFence
-from ..redis.order import DIGITS, LAST, digits, packed
+from ..redis.sort_keys import DIGITS, LAST, digits, packed
 from ..state.redis_server import StateServer
 from .checkpoints import MOST, Ending, Mark
 from .merge import fewer
@@ -50,7 +50,8 @@ class RedisCheckpoints:
                 await self._thin(keys[2], packed(partition), count - MOST // 2)
 
     async def _thin(self, key: str, begin: bytes, count: int) -> None:
-        """Makes fewer of the oldest `count` endings; the next commit does when somebody else is at it."""
+        """Merges the oldest `count` endings into fewer. When another process changed them meanwhile nothing is done:
+        the next commit tries again."""
         old = await self._server.call("ZRANGEBYLEX", key, b"[" + begin, b"(" + begin + LAST, "LIMIT", 0, count)
         few = fewer([_ending(member, begin) for member in old], MOST // 2)
         members = [begin + digits(each.first) + digits(each.last) + json.dumps(each.counts).encode() for each in few]

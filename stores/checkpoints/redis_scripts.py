@@ -1,5 +1,5 @@
-"""The checkpoints' scripts. A source's epoch is a field of one hash of all sources; its marks are a hash, a field for
-each partition; its endings are a sorted set of all partitions.
+"""The Redis scripts of checkpoints, and their keys. One hash has the epochs of all sources, a field each. The marks of
+a source are a hash, a field for each partition; its endings are one sorted set for all partitions.
 
 A mark is position and handed_out, nineteen digits each, the length of `ahead` in ten, `ahead` and the book. An ending
 is its partition, its first and last position likewise, and its counts as JSON.
@@ -7,8 +7,8 @@ is its partition, its first and last position likewise, and its counts as JSON.
 
 from __future__ import annotations
 
-from ..redis.maxmemory import reads, settles
-from ..redis.order import EACH, MINUS
+from ..redis.script_flags import reads, settles
+from ..redis.sort_keys import EACH, MINUS
 
 #: KEYS: epochs, marks. ARGV: source, epoch. Answers 1 and the marks, or 0 and the newer epoch.
 OPEN = settles("""
@@ -21,8 +21,9 @@ return {1, redis.call('HGETALL', KEYS[2])}
 #: KEYS: epochs, marks, endings. ARGV: source, epoch, how many marks; of each its partition, the partition as a member
 #: begins, the mark and how many endings; of each ending its first, last and counts. Answers 1 and of each mark how many
 #: endings its partition has, or 0 and the newest epoch.
-#: What is written again was cut differently at most: it is as it was up to the last position there, and one range may
-#: have grown. So what ends at or below that is passed over, and one that goes on in the same way is joined to the last.
+#: Endings that are written again may be cut differently, no more: they are as they were up to the last position there,
+#: and one range may have grown. So a range that ends at or below that position is passed over, and one that goes on in
+#: the same way is merged with the last.
 COMMIT = settles(
     MINUS
     + EACH
@@ -97,8 +98,8 @@ local from = former or begin
 return redis.call('ZRANGEBYLEX', KEYS[1], '[' .. from, '(' .. begin .. ARGV[3])
 """)
 
-#: KEYS: endings. ARGV: the first and last member of what is made fewer, how many they are, and what they become.
-#: Answers whether it was done: not when others are there meanwhile.
+#: KEYS: endings. ARGV: the first and last of the members to merge, how many they are, and the members that replace
+#: them. Answers 1 when it was done, 0 when their number has changed meanwhile.
 THIN = settles(
     EACH
     + """

@@ -1,7 +1,7 @@
 """Checkpoints in SQLite: a row per source with its epoch, a row per partition with its mark.
 
-What was handed out, the books and the endings are in tables of their own, and `clean` and `lease` are written without a
-meaning, so that a file of version 0.1 needs no change.
+The ends of all that was handed out, the books and the endings are in tables of their own. The columns `clean` and
+`lease` are written and mean nothing: so a file of version 0.1 needs no change.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SqliteCheckpoints:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
-        self._endings: dict[tuple[str, str], int] = {}  # how many there are at most, where they were counted
+        self._endings: dict[tuple[str, str], int] = {}  # at most so many, where they were counted
         file.on_rollback(lambda connection: self._endings.clear())
 
     async def open(self, source: str, epoch: int) -> dict[str, Mark]:
@@ -109,7 +109,7 @@ class SqliteCheckpoints:
         await self._file.write(move)
 
     def _keep(self, connection: sqlite3.Connection, place: tuple[str, str], endings: Sequence[Ending]) -> None:
-        """Adds ranges; makes fewer of them when they are too many, which is not counted at every write."""
+        """Adds ranges, and merges old ones when there are too many. They are not counted at every write."""
         most = self._endings.get(place, 2 * MOST) + _add(connection, place, endings)
         if most > 2 * MOST:
             most = _count(connection, place)
@@ -141,7 +141,7 @@ class SqliteCheckpoints:
 
 
 def _going(connection: sqlite3.Connection, source: str, marks: Mapping[str, Mark]) -> set[str]:
-    """The partitions whose mark is the one that stands."""
+    """The partitions whose stored position is the one of these marks: the others have a later one."""
     (text,) = connection.execute(
         "SELECT json_group_array(m.partition) FROM json_each(?2) AS j CROSS JOIN checkpoint_marks AS m"
         " ON m.source = ?1 AND m.partition = j.value ->> 0 WHERE m.position = j.value ->> 1",
@@ -151,8 +151,8 @@ def _going(connection: sqlite3.Connection, source: str, marks: Mapping[str, Mark
 
 
 def _add(connection: sqlite3.Connection, place: tuple[str, str], endings: Sequence[Ending]) -> int:
-    """Adds ranges behind those that are there; returns how many it wrote. What is written again was cut differently at
-    most: it is as it was up to the last position there, and one range may have grown."""
+    """Adds ranges behind the stored ones; returns how many it wrote. Ranges that are written again may be cut
+    differently, no more: they are as they were up to the last position there, and one of them may have grown."""
     newest = connection.execute(
         "SELECT first, last, counts FROM checkpoint_endings WHERE source = ? AND partition = ? ORDER BY first DESC",
         place,

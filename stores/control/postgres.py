@@ -1,7 +1,8 @@
-"""Gates, quotas, the function registry and tokens in PostgreSQL, under one version number; and acts.
+"""Gates, quotas, the function registry and tokens in PostgreSQL, under one version number; acts, and members of the
+fleet.
 
-Polling is the base: a wait looks at the version once a second, at once when something changed through this process,
-and when another node hints so.
+Polling is the base: a waiter looks at the version once a second, and at once when something changed through this
+process or another node hints at a change.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _ORDER = (
 _FORGET_ACTS = "SELECT S.forget_acts(%s::float8, %s::bigint, %s::int)"
 #: A number above every act's.
 _ABOVE_ALL = (1 << 63) - 1
-#: One statement, so that it is of one moment.
+#: One statement, so that all of it is of one moment.
 _SNAPSHOT = (
     "SELECT v.version,"
     " (SELECT json_agg(json_build_array(gate, version))::text FROM S.gates_by_name),"
@@ -60,7 +61,7 @@ _SNAPSHOT = (
 
 
 class PostgresControl:
-    """A Control store in one schema. `changed` is called when a change was made here."""
+    """A Control store in one schema. `changed` is called after each change made here."""
 
     def __init__(
         self, schema: PostgresSchema, watch: ChangeWatch, changed: Callable[[], None], clock: Clock = SYSTEM_CLOCK

@@ -1,7 +1,7 @@
-"""Gates, quotas, the function registry, tokens and acts in Redis: a hash each, the first four under one version
-number.
+"""Gates, quotas, the function registry, tokens and acts in Redis: a hash each, the first four under one version number;
+and members of the fleet.
 
-Who waits for a change is told by a stream that has the newest version as its only entry.
+Waiters are woken by a Redis stream whose only entry has the newest version.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from ...model.limits import KEPT_CHANGES, Quota, QuotaChange, Snapshot, quotas_f
 from ...model.member import ORDERS_KEPT, FleetMember, MemberOrder
 from ...model.token import Token, token_from_text, token_to_text
 from ..redis.fleet import BELONG
-from ..redis.maxmemory import grows, reads, settles
-from ..redis.order import packed
+from ..redis.script_flags import grows, reads, settles
+from ..redis.sort_keys import packed
 from ..state.redis_server import HELD, StateServer
 
-#: KEYS: book, changes, and what is changed. Answers the version, which rises when something changed. It begins with 1.
+#: KEYS: book, changes, and the hash that is changed. Answers the version, which rises when something changed. It begins
+#: with 1.
 _CHANGE = """
 local function change(changed)
   local version = tonumber(redis.call('HGET', KEYS[1], 'version') or '1')
@@ -35,7 +36,7 @@ local function change(changed)
   return version
 end
 """
-#: ARGV: field, value; no value: it goes.
+#: ARGV: field, value; without a value the field is removed.
 _PUT = settles(
     _CHANGE
     + """
@@ -45,7 +46,7 @@ redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f ', version) .. ARGV[2])
 return change(true)
 """
 )
-#: ARGV: name, token; none is made in the place of another one.
+#: ARGV: name, token; without a token the name is removed. A token that is there is not replaced.
 _TOKEN = settles(
     _CHANGE
     + """
@@ -94,7 +95,7 @@ while first <= newest and gone < tonumber(ARGV[3]) do
 end
 return gone
 """)
-#: What scripts say of the time.
+#: The time of the server, in scripts.
 _NOW = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
@@ -126,7 +127,7 @@ return found
 )
 #: KEYS: members, their ends. ARGV: id.
 _FORGET_MEMBER = settles("redis.call('HDEL', KEYS[1], ARGV[1]) return redis.call('ZREM', KEYS[2], ARGV[1])")
-#: KEYS: orders, their moments. ARGV: id, row, for how long.
+#: KEYS: orders, their moments. ARGV: id, row, seconds for which an order is kept.
 _PUT_ORDER = grows(
     _NOW
     + """
@@ -201,8 +202,8 @@ for at = tonumber(ARGV[2]) + 1, #kept do redis.call('HDEL', KEYS[3], kept[at]) e
 return version
 """
 )
-#: KEYS: book, gates, quotas of before there were versions, functions, versions of the quotas, tokens. ARGV: the version
-#: that is known. Answers the version, then the hashes if it is another one, and the newest version of the quotas.
+#: KEYS: book, gates, quotas from before they had versions, functions, versions of the quotas, tokens. ARGV: the version
+#: that is known. Answers the version; then, if it is another one, the hashes and the newest version of the quotas.
 _SNAPSHOT = reads("""
 local version = redis.call('HGET', KEYS[1], 'version') or '1'
 if version == ARGV[1] then return {version} end
@@ -237,7 +238,7 @@ class RedisControl:
         return found
 
     async def _look(self, version: int) -> Snapshot | None:
-        """The snapshot, if it has another version."""
+        """The snapshot, if its version is another than `version`; else None."""
         keys = [self._book, self._gates, self._quotas, self._functions, self._quota_changes, self._tokens]
         now, *hashes = await self._server.run(_SNAPSHOT, keys, version, about="control")
         if not hashes:
@@ -350,7 +351,7 @@ class RedisControl:
 
 
 def _gate(text: bytes) -> Gate:
-    """From its version and what was told of it."""
+    """The gate of a stored text, which begins with its version."""
     version, _, told = text.partition(b" ")
     if told.startswith(b"["):  # of before gates had more than a function and a collection
         return dataclasses.replace(Gate(*json.loads(told)), version=int(version))

@@ -1,4 +1,5 @@
-"""Gates, quotas, the function registry and tokens in SQLite, under one version number; and acts."""
+"""Gates, quotas, the function registry and tokens in SQLite, under one version number; acts, and members of the
+fleet."""
 
 from __future__ import annotations
 
@@ -358,7 +359,7 @@ def _load(connection: sqlite3.Connection) -> Snapshot:
 
 
 def _quotas(connection: sqlite3.Connection) -> tuple[int, list[Quota]]:
-    """The newest version of the quotas; 0: those of before there were versions."""
+    """The newest version of the quotas, and the quotas; version 0: quotas from before they had versions."""
     row = connection.execute("SELECT version, quotas FROM quota_changes ORDER BY version DESC LIMIT 1").fetchone()
     if row is not None:
         return row[0], quotas_from_text(row[1])

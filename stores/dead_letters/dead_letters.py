@@ -10,59 +10,63 @@ from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 
 
 class LetterKeeping(Protocol):
-    """Letters kept, read, redriven and forgotten. Durable when a method returns. A letter is removed by its number,
-    which a replaced one does not keep: what is removed is what was read."""
+    """Letters kept, read, redriven (run again as fresh workloads) and forgotten. A change is durable when its method
+    returns. A letter is removed by its number, and a replaced letter gets a new one: so only a letter that was read is
+    removed."""
 
     async def add(self, letters: Sequence[DeadLetter]) -> None:
-        """Keeps the letters; one with a known id replaces it. `number` and `past` of what is given do not matter: a
-        letter whose id is that of a redriven workload has that one's past from then on, and its first sight."""
+        """Keeps the letters; one with a known id replaces it. The `number` and `past` that are given do not matter:
+        a letter whose id is that of a redriven workload gets that workload's past, and the time when it was first
+        seen."""
 
     async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
-        """Oldest first, those with a number above `after`. Payloads are left empty; with `max_bytes` they are there,
-        about so many bytes in all (one letter at least)."""
+        """The letters with a number above `after`, oldest first. Payloads are left empty; with `max_bytes` they are
+        there, about so many bytes in all (one letter at least)."""
 
     async def get(self, id: str) -> DeadLetter | None:
-        """One letter with its payload."""
+        """One letter with its payload; None: there is none of this id."""
 
     async def mark(self, numbers: Sequence[int], moving: bool) -> None:
         """Notes that letters are about to become workloads again, or that they are not."""
 
     async def moved(self, letters: Sequence[Moved], now: float) -> int:
-        """Forgets letters that are workloads again, and remembers what these bring along; in one step. A past is
-        forgotten with its letter, or when no letter came for KEPT_PAST seconds. Returns how many letters there were."""
+        """Forgets letters that are workloads again, and keeps the past of each by the workload's new id; in one step. A
+        past is forgotten with its letter, or when no letter came for KEPT_PAST seconds. Returns how many letters there
+        were."""
 
     async def remove(self, numbers: Sequence[int]) -> int:
         """Forgets letters; returns how many there were."""
 
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
-        """How many there are of each function."""
+        """Number of letters of each function."""
 
     async def count(self) -> int:
-        """How many there are."""
+        """Number of letters."""
 
 
 class LetterAudits(Protocol):
     """Positions of streams that ended in a letter, for audits of a tailer."""
 
     async def positions(self, tailer: str) -> dict[str, int]:
-        """How many positions of each partition of a tailer ever had a letter: those that have one, and those whose
-        letter was redriven or purged."""
+        """Number of positions of each partition of a tailer that ever had a letter: those that have one, and those
+        whose letter was redriven or purged."""
 
     async def died(self, tailer: str, partition: str, first: int, end: int) -> int | None:
-        """How many of the positions from `first` to before `end` ever had a letter; None: so long ago that it is not
-        known any more."""
+        """Number of positions from `first` to before `end` that ever had a letter; None: some are so old that they are
+        only known as a sum."""
 
     async def died_at(self, tailer: str, partition: str, first: int, end: int, limit: int) -> builtins.list[int] | None:
-        """Which those are, rising, the lowest `limit` of them; None likewise."""
+        """The positions from `first` to before `end` that ever had a letter, rising, the lowest `limit` of them; None:
+        some are so old that they are only known as a sum."""
 
 
 class DeadLetters(LetterKeeping, LetterAudits, Protocol):
-    """Dead letters as an engine keeps them: both ports. A part that needs one of them takes that one."""
+    """Dead letters as an engine keeps them: both protocols. A part that needs one of them asks for that one only."""
 
 
 #: Seconds for which the past of a redriven workload is remembered: longer than any retry policy goes on.
 KEPT_PAST = 90 * 86_400.0
-#: Positions of a partition that are remembered one by one after their letters went; half of them stay when it is more.
+#: Positions of a partition that are known one by one after their letters went; beyond that only the higher half is.
 GONE = 10_000
 
 __all__ = [

@@ -16,7 +16,7 @@ from ..postgres.arrays import blobs, floats, shown, texts
 from ..postgres.arrays import numbers as whole
 from ..postgres.schema import PostgresSchema
 from .dead_letters import GONE, KEPT_PAST
-from .sql_filter import Own, condition
+from .sql_filter import EngineConditions, condition
 
 _ADD = (
     "SELECT 1 FROM S.dead_letters_add(%s::text[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[],"
@@ -131,7 +131,7 @@ class PostgresDeadLetters:
 
 
 def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
-    own = Own(
+    own = EngineConditions(
         ids=("l.id = ANY (?::text[])", texts(list(which.ids))),
         reason=("strpos(reason, ?) > 0", shown(which.reason)),
         moving="moving",

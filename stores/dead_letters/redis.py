@@ -1,4 +1,5 @@
-"""Dead letters in Redis (`redis_scripts.py` says what there is). A filter is applied here, over pages of texts."""
+"""Dead letters in Redis (the keys: `redis_scripts.py`). A filter is applied in this process, over pages of letters
+without their payloads."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ import msgspec
 from ...model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
 from ...model.tries import Try
 from ...model.workload import Kind
-from ..redis.order import DIGITS, digits, packed, unpacked
+from ..redis.sort_keys import DIGITS, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .dead_letters import GONE, KEPT_PAST
 from .redis_scripts import ADD, FIND, KEYS, MARK, PAYLOADS, PLACES, REMOVE
 
-#: Letters of one script, and about how many bytes of payloads: a bound on how long it holds the server.
+#: Letters of one script, and about how many bytes of payloads it has: a bound on the time that it holds the server.
 STEP = 500
 STEP_BYTES = 4 << 20
 
@@ -59,7 +60,8 @@ class RedisDeadLetters:
         return await self._with_payloads(found, max_bytes) if max_bytes and found else found
 
     async def _with_payloads(self, letters: Sequence[DeadLetter], max_bytes: int) -> builtins.list[DeadLetter]:
-        """The first letters, about so many bytes of payloads; those that went meanwhile are left out."""
+        """The first letters with their payloads, about so many bytes of them. Letters that were removed meanwhile are
+        left out."""
         payloads = await self._run(PAYLOADS, max_bytes, *(letter.number for letter in letters))
         found = []
         for letter, payload in zip(letters, payloads, strict=False):
@@ -69,15 +71,15 @@ class RedisDeadLetters:
         return found
 
     async def _find(self, which: LetterFilter, after: int, limit: int) -> AsyncIterator[DeadLetter]:
-        """The letters that a filter means, by number; each page one script."""
-        how, *more = _way(which)
+        """Yields the letters that pass a filter, by number; each page is one script."""
+        how, *more = _search(which)
         alone = which in (EVERY, LetterFilter(function=which.function))
         step = min(STEP, limit) if alone else STEP
         while True:
             answer = await self._run(FIND, how, after, step, *more)
             for number, text, past, moving in zip(*(answer[part::4] for part in range(4)), strict=True):
                 letter = _letter(int(number), text, past)
-                if _is_meant(letter, which) and moving >= which.moving:
+                if _fulfils(letter, which) and moving >= which.moving:
                     yield letter
             if len(answer) < 4 * step:
                 return
@@ -145,8 +147,8 @@ def _steps(of: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield of[first : first + STEP]
 
 
-def _way(which: LetterFilter) -> tuple[str, ...]:
-    """How the letters of a filter are looked for."""
+def _search(which: LetterFilter) -> tuple[str, ...]:
+    """The arguments of FIND for a filter: by ids, by the mark of a redrive, by function, or all letters."""
     if which.ids:
         return ("ids", *dict.fromkeys(which.ids))
     if which.moving:
@@ -154,8 +156,8 @@ def _way(which: LetterFilter) -> tuple[str, ...]:
     return ("function", which.function) if which.function else ("all",)
 
 
-def _is_meant(letter: DeadLetter, which: LetterFilter) -> bool:
-    """Whether a letter that was found by the way of a filter fulfils its other conditions."""
+def _fulfils(letter: DeadLetter, which: LetterFilter) -> bool:
+    """Whether a letter that FIND gave for a filter fulfils the filter's other conditions."""
     kind, tailers = letter.kind, {letter.tailer, letter.past.tailer if letter.past else letter.tailer}
     return (
         which.function in ("", kind.function)

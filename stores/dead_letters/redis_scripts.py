@@ -1,17 +1,18 @@
-"""The dead letters' scripts. A letter has a number. By number: its text (`letters`, a JSON array of which the scripts
-read the first three: id, function, and its place as a member), its payload, and the sets of those in order of number
-and by function. By id: its number, and the past of one that was redriven.
+"""The Redis scripts of dead letters, and their keys. A letter has a number. By number: its text (`letters`, a JSON
+array of which the scripts read the first three: id, function, and its place as a member), its payload, and the sets of
+letters in order of number and by function. By id: its number, and the past of one that was redriven.
 
-A place is tailer, partition and position; `placed` has those of letters, each with the id, `gone` those whose letter
-went, `folded` how many of these are not known one by one any more, `ever` how many a partition had in all.
+A place is tailer, partition and position. `placed` has the places of letters, each with the id; `gone` the places whose
+letter was removed; `folded` how many of these are not known one by one any more; `ever` how many places a partition had
+in all.
 """
 
 from __future__ import annotations
 
-from ..redis.maxmemory import grows, reads, settles
-from ..redis.order import EACH
+from ..redis.script_flags import grows, reads, settles
+from ..redis.sort_keys import EACH
 
-#: What the keys of every script are, in this order.
+#: The keys of every script, in this order.
 KEYS = (
     *("letters", "payloads", "order", "functions", "counts", "numbers", "moving"),
     *("pasts", "pasts_at", "placed", "gone", "folded", "ever", "book"),
@@ -19,7 +20,7 @@ KEYS = (
 
 _NAMED = "\n".join(f"local {name} = KEYS[{place}]" for place, name in enumerate(KEYS, 1))
 
-#: Takes a letter away. `stays`: its place counts as one that had a letter. Answers whether there was one.
+#: Removes a letter. `stays`: its place counts as one that had a letter. Answers whether there was one.
 _FORGET = (
     EACH
     + _NAMED
@@ -73,8 +74,9 @@ end
 """
 )
 
-#: ARGV: most places of a partition that are known one by one, now and since when pasts are kept (0 for both: none are
-#: given), how many numbers; the numbers; of each past its id and text. Answers how many letters there were.
+#: ARGV: most places of a partition that are known one by one; now, and the time since which pasts are kept (0 for both:
+#: no pasts are given); how many numbers; the numbers; of each past its id and text. Answers how many letters there
+#: were.
 REMOVE = settles(
     _FORGET
     + """
@@ -128,9 +130,8 @@ end
 """
 )
 
-#: ARGV: how to look (function, ids, moving, or nothing for all), above which number, how many; a function or ids.
-#: Answers number, text, past and whether it is
-#: marked of each, by number.
+#: ARGV: the way to look (function, ids, moving or all), above which number, how many; a function or ids. Answers of
+#: each letter, by number: its number, text, past, and whether it is marked.
 FIND = reads(
     _NAMED
     + """
@@ -165,8 +166,8 @@ return answer
 """
 )
 
-#: ARGV: about how many bytes, numbers. Answers the payloads of the first ones, of one at least; nothing for those that
-#: are gone.
+#: ARGV: about how many bytes, numbers. Answers the payloads of the first ones, of one at least; nothing for letters
+#: that are gone.
 PAYLOADS = reads(
     _NAMED
     + """
@@ -181,8 +182,8 @@ return answer
 """
 )
 
-#: ARGV: the partition as a member begins, the first position and the end, most of them (0: how many they are).
-#: Answers whether those from the first on are all known; then how many, or which.
+#: ARGV: the partition as a member begins, the first position and the end, most of them (0: only their number). Answers
+#: whether those from the first on are all known; then their number, or the places.
 PLACES = reads(
     _NAMED
     + """

@@ -1,7 +1,7 @@
-"""A filter of dead letters as what follows WHERE, the same for every engine that speaks SQL.
+"""A filter of dead letters as conditions behind WHERE, the same for every engine that speaks SQL.
 
-The letters are `l` there, and `r` is what each was redriven to; columns that only one of the two has need no name
-before them.
+The letters are `l` there, and `r` is the workload that each was redriven to; columns that only one of the two has need
+no name before them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from ...model.dead_letter import LetterFilter
 
 
-class Own(NamedTuple):
-    """Conditions that each engine says in its own way: of the ids that were named, of a part of the reason, each with
-    its value, and of letters that are being redriven. `mark` stands for a value."""
+class EngineConditions(NamedTuple):
+    """Conditions that each engine words in its own way: the ids asked for and a part of the reason, each with its
+    value, and letters that are being redriven. `mark` is the engine's placeholder for a value."""
 
     ids: tuple[str, Any]
     reason: tuple[str, Any]
@@ -21,8 +21,8 @@ class Own(NamedTuple):
     mark: str
 
 
-def condition(which: LetterFilter, own: Own) -> tuple[str, list[Any]]:
-    """What follows WHERE, beginning with AND, and its values."""
+def condition(which: LetterFilter, own: EngineConditions) -> tuple[str, list[Any]]:
+    """The conditions of a filter, each beginning with AND, as they follow WHERE; and their values."""
     wanted: list[tuple[bool, str, tuple[Any, ...]]] = [
         (bool(which.ids), own.ids[0], own.ids[1:]),
         (bool(which.function), "function = ?", (which.function,)),

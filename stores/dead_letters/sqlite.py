@@ -1,7 +1,7 @@
 """Dead letters in SQLite: one row each, in the order in which they died.
 
-What few letters have (a position, a past, a redrive under way) is in tables of its own, so that
-the row of most stays small.
+Properties that few letters have (a position, a past, a redrive under way) are in tables of their own, so that most rows
+stay small.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...model.workload import Kind
 from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
 from .dead_letters import GONE, KEPT_PAST
-from .sql_filter import Own, condition
+from .sql_filter import EngineConditions, condition
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS dead_letters (
@@ -251,7 +251,7 @@ class SqliteDeadLetters:
 
 
 def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
-    own = Own(
+    own = EngineConditions(
         ids=(f"l.id IN {_NUMBERS}", json.dumps(which.ids)),
         reason=("instr(reason, ?) > 0", which.reason),
         moving="l.number IN (SELECT number FROM dead_letters_moving)",
@@ -261,7 +261,7 @@ def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
 
 
 def _is_forgotten(connection: sqlite3.Connection, place: tuple[str, str], first: int) -> bool:
-    """Whether the positions from `first` on that had a letter are not all known any more."""
+    """Whether some of the positions from `first` on that had a letter are only known as a sum."""
     folded, lowest = connection.execute(
         "SELECT (SELECT items FROM dead_letters_folded WHERE tailer = ?1 AND partition = ?2),"
         " (SELECT min(position) FROM dead_letters_gone WHERE tailer = ?1 AND partition = ?2)",
@@ -271,7 +271,7 @@ def _is_forgotten(connection: sqlite3.Connection, place: tuple[str, str], first:
 
 
 def _forget(connection: sqlite3.Connection, numbers: str) -> int:
-    """Removes letters and what belongs to them. `numbers` is a JSON array."""
+    """Removes letters and all that belongs to them. `numbers` is a JSON array. Returns how many letters there were."""
     ids = json.dumps(
         [id for (id,) in connection.execute(f"SELECT id FROM dead_letters WHERE number IN {_NUMBERS}", (numbers,))]
     )
@@ -293,7 +293,8 @@ def _forget(connection: sqlite3.Connection, numbers: str) -> int:
 
 
 def _fold(connection: sqlite3.Connection, tailer: str, partition: str) -> None:
-    """Keeps the newest GONE positions of a partition, and of the others how many they are."""
+    """Keeps the GONE / 2 highest positions of a partition one by one, when there are more than GONE, and adds the
+    others to a sum."""
     (count,) = connection.execute(
         "SELECT count(*) FROM dead_letters_gone WHERE tailer = ? AND partition = ?", (tailer, partition)
     ).fetchone()

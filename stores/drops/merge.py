@@ -1,4 +1,5 @@
-"""Ranges of dropped positions → few ranges: those that touch are one; far behind, those with small gaps too."""
+"""Ranges of dropped positions → fewer ranges: ranges that touch are merged, and far behind the frontier also ranges
+with small gaps."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from ..thinning import thinned
 
 
 def join(known: Drop, new: Drop) -> Drop:
-    """Two ranges of one cause and version as one. Positions that both have are counted once: `new` is exact there, and
-    what is noted again was noted before."""
+    """Merges two ranges of one cause and version. Positions that both have are counted once: `new` is exact there, and
+    positions that are noted again were noted before."""
     both = min(known.last, new.last) - max(known.first, new.first) + 1
     return new._replace(
         first=min(known.first, new.first),
@@ -27,7 +28,7 @@ def touch(one: Drop, other: Drop) -> bool:
 
 
 def joined(drops: Iterable[Drop]) -> list[Drop]:
-    """Exact ranges as few as they can be without a gap, rising within a cause and version."""
+    """Merges exact ranges that touch; the rest rise within a cause and version."""
     found: list[Drop] = []
     for drop in sorted(drops, key=lambda drop: (drop.cause, drop.version, drop.first)):
         if found and touch(found[-1], drop):
@@ -38,8 +39,9 @@ def joined(drops: Iterable[Drop]) -> list[Drop]:
 
 
 def fewer(drops: Sequence[Drop], most: int) -> list[Drop]:
-    """At most `most` ranges, or one for each cause and version when these are more: neighbours are joined across the
-    smallest gaps. Counts stay as they were. `drops` neither overlap nor touch."""
+    """Merges neighbours of one cause and version across the smallest gaps until there are at most `most` ranges, or one
+    for each cause and version when these are more. Their counts add up to the same as before. `drops` neither overlap
+    nor touch."""
     return thinned(sorted(drops, key=lambda drop: (drop.cause, drop.version, drop.first)), most, _gap, join)
 
 

@@ -1,6 +1,5 @@
-"""Drops in PostgreSQL: a row per range. The schema joins those that touch
-(stores/postgres/migrations/0002_state.sql).
-"""
+"""Drops in PostgreSQL: a row per range. The schema merges ranges that touch
+(stores/postgres/migrations/0002_state.sql)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Drops in Redis: of a source a sorted set. A member is partition, cause, version, first and last position, and then
-as JSON how many items, who, why and when.
-"""
+"""Drops in Redis: a sorted set for each source. A member is partition, cause, version, first and last position, and
+then as JSON the number of items, who, why and when."""
 
 from __future__ import annotations
 
@@ -11,13 +10,13 @@ from itertools import pairwise
 from typing import Any
 
 from ...model.drop import Cause, Drop, DropRow
-from ..redis.maxmemory import settles
-from ..redis.order import DIGITS, EACH, LAST, MINUS, digits, packed, unpacked
+from ..redis.script_flags import settles
+from ..redis.sort_keys import DIGITS, EACH, LAST, MINUS, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .drops import MOST
 from .merge import fewer, joined
 
-#: Ranges of one page: a bound on how long it holds the server.
+#: Ranges of one page: a bound on the time that it holds the server.
 STEP = 1000
 
 #: KEYS: ranges, sources. ARGV: source, the partition as a member begins; of each range the member's beginning with
@@ -49,7 +48,8 @@ end
 return redis.call('ZLEXCOUNT', KEYS[1], '[' .. ARGV[2], '(' .. ARGV[2] .. '\\255')
 """
 )
-#: KEYS: ranges. ARGV: how many members become others; these; those. Nothing is done when one of them is gone.
+#: KEYS: ranges. ARGV: how many members are replaced; these members; the new ones. Nothing is done when one of them is
+#: gone.
 _REPLACE = settles(
     EACH
     + """
@@ -92,14 +92,15 @@ class RedisDrops:
             await self._thin(source, partition, below)
 
     async def _thin(self, source: str, partition: str, below: int) -> None:
-        """Makes fewer of those that lie behind; the next addition does when somebody else is at it."""
+        """Merges ranges below `below` into fewer. When another process changed them meanwhile nothing is done: the next
+        addition tries again."""
         rows = [(member, _row(source, member).drop) async for member in self._members(source, packed(partition))]
         old = [(member, drop) for member, drop in rows if drop.last < below]
         few = [_member(partition, drop) for drop in fewer([drop for _, drop in old], MOST)]
         await self._server.run(_REPLACE, [self._key(source)], len(old), *(member for member, _ in old), *few)
 
     async def _members(self, source: str, begin: bytes) -> AsyncIterator[bytes]:
-        """Members of the set that begin so, in their order."""
+        """Yields the members of the set that begin with `begin`, in their order."""
         low = b"[" + begin
         while True:
             page = await self._server.call("ZRANGEBYLEX", self._key(source), low, b"(" + begin + LAST, "LIMIT", 0, STEP)
@@ -128,7 +129,7 @@ class RedisDrops:
         return found
 
     async def _by_partition(self, source: str) -> AsyncIterator[builtins.list[DropRow]]:
-        """The rows of a source, by position within a partition."""
+        """Yields the rows of a source, partition by partition, each by position."""
         rows: builtins.list[DropRow] = []
         async for member in self._members(source, b""):
             row = _row(source, member)

@@ -1,6 +1,6 @@
 """The inventory in PostgreSQL: one narrow row per name and version; positions are dense within a source.
 
-A name may be longer than what an index takes, so what tells two entries apart is a digest of name and version.
+A name may be longer than an index takes, so entries are told apart by a digest of name and version.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class PostgresInventory:
 
 
 def _identity(source: str, entry: InventoryEntry) -> bytes:
-    """A digest of name and version. Raises InvalidRequest for what has no place in a text of PostgreSQL."""
+    """A digest of an entry's name and version. Raises InvalidRequest for characters that a text of PostgreSQL cannot
+    hold."""
     try:
         name, version = entry.name.encode(), entry.version.encode()
     except UnicodeEncodeError:

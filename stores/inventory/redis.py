@@ -1,16 +1,17 @@
-"""The inventory in Redis: of a source, names with their versions by position, the same by name, and its floor."""
+"""The inventory in Redis. Each source has its names with their versions by position, the same members by name, and its
+floor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ...model.errors import InvalidRequest
-from ..redis.maxmemory import grows, settles
-from ..redis.order import BEFORE, packed, unpacked
+from ..redis.script_flags import grows, settles
+from ..redis.sort_keys import BEFORE, packed, unpacked
 from ..state.redis_server import StateServer
 from .inventory import Entries, InventoryEntry
 
-#: Entries of one script: a bound on how long it holds the server.
+#: Entries of one script: a bound on the time that it holds the server.
 STEP = 1000
 
 #: KEYS: by position, by name. ARGV: members. Answers how many were new.
@@ -26,8 +27,8 @@ for _, member in ipairs(ARGV) do
 end
 return new
 """)
-#: KEYS: by position, by name, floor. ARGV: how many of the greatest names stay. Answers the floor, as a member begins,
-#: which never goes back.
+#: KEYS: by position, by name, floor. ARGV: how many of the greatest names are kept above the floor. Answers the floor,
+#: as a member begins, which never goes back.
 _RAISE = settles(
     BEFORE
     + """
@@ -39,8 +40,9 @@ redis.call('SET', KEYS[3], name)
 return name
 """
 )
-#: KEYS: by position, by name. ARGV: the member behind which to look or nothing, the floor as a member begins, the
-#: position below which all may go, how many to look at. Answers the last one that was looked at, if there may be more.
+#: KEYS: by position, by name. ARGV: the member behind which to look, or nothing; the floor, as a member begins; the
+#: position below which entries may be removed; how many to look at. Answers the last member that was looked at, if
+#: there may be more.
 _SINK = settles("""
 local last = redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
 local from = ARGV[1] == '' and '-' or '(' .. ARGV[1]

@@ -1,1 +1,2 @@
-"""The ground of the log and the source on Kafka: one protocol of a client, its two clients, and their errors."""
+"""The client side of Kafka, for the log and the source on it: one protocol of a client, its two clients, and their
+errors."""

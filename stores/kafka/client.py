@@ -1,7 +1,7 @@
 """The narrow interface to a Kafka client: blocking calls over lists, each object used by one thread.
 
-Two clients implement it, kafka-python (`python.py`) and librdkafka's (`confluent.py`); nothing else of
-tailrace knows them. Errors are the client's own; `errors.py` explains them.
+Two clients implement it, kafka-python (`python.py`) and librdkafka's (`confluent.py`); nothing else of tailrace knows
+them. Errors are the client's own; `errors.py` explains them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .options import KafkaOptions
 #: A topic and the number of a partition.
 Place = tuple[str, int]
 
-#: Largest record with its key and headers, and so the largest message of a topic that we make.
+#: Bytes of the largest record, with key and headers; and of the largest message, for topics that we make.
 MAX_RECORD = 12 << 20
 MAX_MESSAGE = 16 << 20
 
@@ -29,7 +29,8 @@ class Append(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """Up to `limit` records and about `max_bytes` from `position` on, or from the start if that is later."""
+    """A request for up to `limit` records and about `max_bytes` from `position` on, or from the partition's start if
+    that is later."""
 
     place: Place
     position: int
@@ -45,59 +46,62 @@ class GroupMember(NamedTuple):
 
 
 class Writer(Protocol):
-    """Appends with acks=all, each once as long as this object lives (idempotent producing)."""
+    """A producer: appends with acks=all, each record once as long as this object lives (idempotent producing)."""
 
     def append(self, appends: Sequence[Append]) -> list[int | BaseException]:
-        """Each append's first position, or why it is not known to be there. After an error nobody knows what was
-        written: this object is closed then, and a new one is to be made."""
+        """The first position of each append, or the error after which it is unknown whether the append is there. After
+        an error this object is closed, and a new one is to be made."""
 
     def close(self) -> None: ...
 
 
 class Reader(Protocol):
-    """Reads at positions, outside of any group."""
+    """A consumer outside of any group, which reads at given positions."""
 
     def read(self, fetches: Sequence[Fetch]) -> list[Records | BaseException]:
-        """What each asked for; empty where there is nothing yet. One of a partition at a time."""
+        """The records of each request; empty where there are none yet. At most one request for a partition at a
+        time."""
 
     def trimmed(self, place: Place, before: int) -> None:
-        """A partition was trimmed: what was fetched ahead from below `before` is not to be told any more."""
+        """Tells that a partition was trimmed: records below `before` that were fetched ahead are not returned any
+        more."""
 
     def close(self) -> None: ...
 
 
-class Looker(Protocol):
-    """Looks at topics, makes them and trims them."""
+class TopicAdmin(Protocol):
+    """An admin client: looks at topics, makes them and trims them."""
 
     def topics(self) -> list[str]: ...
 
     def partitions(self, topics: Sequence[str]) -> dict[str, int]:
-        """How many partitions each topic has; one that does not exist is left out."""
+        """The number of partitions of each topic; a topic that does not exist is left out."""
 
     def members(self, group: str) -> list[GroupMember]:
-        """The members of a consumer group; none, too, where the brokers do not say."""
+        """The members of a consumer group; empty also where the brokers do not tell."""
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Makes a topic, or adds partitions; returns when they can be used."""
+        """Makes a topic, or adds partitions to it; returns when they can be used."""
 
     def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds]: ...
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]: ...
 
     def at_time(self, places: Sequence[Place], time: int) -> dict[Place, int]:
-        """The first position of each whose record is at least so late (milliseconds); its end if there is none."""
+        """The first position of each partition whose record is at or after `time` (milliseconds); its end if there is
+        none."""
 
     def trim(self, place: Place, before: int) -> None:
-        """Forgets records; beyond the end means all."""
+        """Removes the records below `before`; all records where it is beyond the end."""
 
     def close(self) -> None: ...
 
 
 class KafkaClient(Protocol):
-    """A client library. Each call connects; it may block for the request timeout."""
+    """A client library. Each of its methods connects, and may block for the request timeout."""
 
     def writer(self, options: KafkaOptions) -> Writer: ...
 
     def reader(self, options: KafkaOptions) -> Reader: ...
 
-    def looker(self, options: KafkaOptions) -> Looker: ...
+    def topic_admin(self, options: KafkaOptions) -> TopicAdmin: ...

@@ -1,8 +1,8 @@
-"""Reasons of kafka-python why it cannot connect, which it says nowhere but in its log. Kept for whoever explains the
-failure.
+"""The reasons for which kafka-python cannot connect: it tells them in its log only, so they are kept from there, to
+explain the failure.
 
-Its own log is many lines for one cause, again and again while a broker is away; here it is ours, at debug. A line does
-not say of which client it is, but the thread that says it does: each client that is made has one of its own.
+The library logs many lines for one cause, again and again while a broker is away; here its log becomes ours, at debug.
+A line does not name its client, but its thread does: each client that is made has a thread of its own.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from kafka.errors import KafkaTimeoutError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.selector import NetworkSelector
 
-#: Words that name a cause rather than its consequences.
+#: Words of lines that name a cause rather than its consequences.
 TELLING = ("uthenticat", "andshake", "certificate", "SASL", "SSL: ")
-#: Words of somebody who listens and does not want to talk: a cause too, where nothing better was said.
+#: Words of a line about a peer that accepts a connection and closes it: a cause too, where no better one was logged.
 HANGING_UP = "socket disconnected"
-#: A warning that credentials are on their way: no cause, but whoever hangs up then does so because of them.
+#: Words of a warning that credentials are sent: no cause, but a peer that closes the connection then does so because of
+#: them.
 GIVING = "in the clear"
 
 _ours = logging.getLogger("tailrace.kafka")
 _numbers = itertools.count(1)
 
 
-class Heard:
-    """The words of one client while it was made: the last telling line, and the last one that somebody hung up."""
+class ClientLogLines:
+    """Log lines of one client while it was made: the last one that names a cause, and the last one that tells of a
+    closed connection."""
 
     def __init__(self) -> None:
         self.name = f"tailrace-{next(_numbers)}"
@@ -37,11 +39,12 @@ class Heard:
         self._given = False
 
     def client(self, **settings: Any) -> KafkaNetClient:
-        """For kafka-python's `kafka_client`: its thread bears our name; what the broker is told stays as it is."""
+        """Makes the network client that kafka-python takes as `kafka_client`: its thread bears our name, while the
+        broker is told the usual client id."""
         return KafkaNetClient(net=NetworkSelector(**settings | {"client_id": self.name}), **settings)
 
     def note(self, words: str) -> None:
-        """One line of its log."""
+        """Takes one line of the client's log."""
         if GIVING in words:
             self._given = True
         elif any(telling in words for telling in TELLING):
@@ -50,17 +53,17 @@ class Heard:
             self._hung_up = f"{words}, at the authentication" if self._given else words
 
     def behind(self, error: Exception) -> Exception:
-        """The error, or what was behind one that only says that time ran out."""
+        """The error, or the logged reason where the error only says that time ran out."""
         words = self._said or self._hung_up
         return ConnectionError(f"{words} ({error})") if words and isinstance(error, KafkaTimeoutError) else error
 
 
 class _Listening(logging.Handler):
-    """A handler of the library's log. `heard`: clients that are being made, by the name of their thread."""
+    """A handler of the library's log. `heard` has the clients that are being made, by the name of their thread."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self.heard: dict[str, Heard] = {}
+        self.heard: dict[str, ClientLogLines] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING:
@@ -74,13 +77,13 @@ _listening = _Listening()
 
 
 @contextmanager
-def listening() -> Iterator[Heard]:
-    """Takes kafka-python's log, and hears one client while it is made."""
+def listening() -> Iterator[ClientLogLines]:
+    """Takes over kafka-python's log, and collects the lines of one client while it is made."""
     logger = logging.getLogger("kafka")
     if _listening not in logger.handlers:
         logger.addHandler(_listening)
         logger.propagate = False
-    heard = Heard()
+    heard = ClientLogLines()
     thread = f"kafka-io-{heard.name}"
     _listening.heard[thread] = heard
     try:

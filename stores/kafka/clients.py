@@ -13,7 +13,8 @@ _BROUGHT_BY = {"kafka-python": ("kafka", "kafka"), "confluent": ("confluent_kafk
 
 
 def lacking(client: str) -> str:
-    """What to install before this library can be used; empty: it is there. It is not imported for that."""
+    """A message about the package to install before this library can be used; empty: it is installed. The library is
+    not imported for that."""
     package, _ = _BROUGHT_BY[client]
     return "" if find_spec(package) else _needed(client, package)
 
@@ -26,13 +27,13 @@ def _needed(client: str, package: str | None) -> str:
 
 
 def client_of(options: KafkaOptions) -> KafkaClient:
-    """The library that the options name. Raises ConfigError when its extra is not installed."""
+    """The client library that the options name. Raises ConfigError when its extra is not installed."""
     try:
         if options.client == "confluent":
             from .confluent import ConfluentClient
 
             return ConfluentClient()
-        from .python_looker import PythonClient
+        from .python_admin import PythonClient
 
         return PythonClient()
     except ModuleNotFoundError as error:

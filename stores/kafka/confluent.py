@@ -1,4 +1,4 @@
-"""The Kafka client on confluent-kafka (librdkafka), for those who want its speed: the extra kafka-native."""
+"""The Kafka client on confluent-kafka (librdkafka), faster than kafka-python: the extra kafka-native."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from confluent_kafka import admin as _admin
 from ..log.log import Bounds, Records
 from .client import MAX_MESSAGE, Append, Fetch, GroupMember, Place
 from .options import KafkaOptions
-from .records import UNREADABLE, headers_of, text_of, to_kafka, told
+from .records import UNREADABLE, headers_of, text_of, to_kafka, with_tombstone
 
 T = TypeVar("T")
 #: Milliseconds that the broker keeps a request for records that are not there yet.
@@ -25,12 +25,12 @@ FETCH_WAIT = 100
 #: A partition's leader is not known yet, or another one now.
 MOVING = {Code.NOT_LEADER_FOR_PARTITION, Code.LEADER_NOT_AVAILABLE, Code.UNKNOWN_TOPIC_OR_PART}
 
-#: Its types say less than its documentation.
+#: The stubs of this module lack much of what its documentation describes.
 admin: Any = _admin
 
 
 def settings_of(options: KafkaOptions) -> dict[str, Any]:
-    """What consumers, producers and admin clients are given alike."""
+    """The settings that consumers, producers and admin clients have in common."""
     options.check_files()
     settings: dict[str, Any] = {
         "bootstrap.servers": ",".join(options.bootstrap_servers),
@@ -60,7 +60,7 @@ def settings_of(options: KafkaOptions) -> dict[str, Any]:
 
 
 def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
-    """What every consumer of ours is given: it commits nothing by itself, and decides no position by itself."""
+    """The settings of every consumer of ours: it commits no offset and resets no position by itself."""
     return settings_of(options) | {
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -75,7 +75,8 @@ def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
 
 
 def taken(consumer: Any, most: int, seconds: float) -> list[Any]:
-    """What has come: waits for the first message only, while `consume` alone would wait for all of them."""
+    """The messages that have arrived, at most `most`. Waits up to `seconds` for the first one only, while `consume`
+    alone would wait for all of them."""
     first = consumer.poll(seconds)
     return [] if first is None else [first, *consumer.consume(most - 1, 0)] if most > 1 else [first]
 
@@ -87,14 +88,14 @@ def columns_of(messages: Sequence[Any]) -> Records:
         [message.offset() for message in messages],
         [message.timestamp()[1] / 1000 for message in messages],
         [text_of(message.key()) for message in messages],
-        [told(headers_of(_headers(message), cache), message.value()) for message in messages],
+        [with_tombstone(headers_of(_headers(message), cache), message.value()) for message in messages],
         [message.value() or b"" for message in messages],
     )
 
 
 def _headers(message: Any) -> Any:
-    """The headers of a message. librdkafka's Python face gives none of them where a name is not UTF-8: then a header
-    that says so stands for all, since a record that cannot be read would stop its partition."""
+    """The headers of a message. librdkafka's Python interface gives none of them where a name is not UTF-8: then one
+    header says so and stands for all, since a record that cannot be read would stop its partition."""
     try:
         return message.headers()
     except UnicodeDecodeError:
@@ -102,7 +103,7 @@ def _headers(message: Any) -> Any:
 
 
 class ConfluentWriter:
-    """Appends; see client.py."""
+    """A Writer; see client.py."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
@@ -126,7 +127,7 @@ class ConfluentWriter:
         return [_first(append, offsets) for append, offsets in zip(appends, found, strict=True)]
 
     def _send(self, append: Append) -> list[int | BaseException]:
-        """The list that the offsets come into."""
+        """Hands the records to the producer; returns a list that their offsets, or errors, will be added to."""
         topic, partition = append.place
         offsets: list[int | BaseException] = []
         heard = partial(_heard, offsets)
@@ -170,12 +171,12 @@ def _first(append: Append, offsets: list[int | BaseException]) -> int | BaseExce
 
 
 class ConfluentReader:
-    """Reads at positions; see client.py. Invariant: `_next` has exactly the partitions that are assigned, each
-    with the position that its next message will have at least."""
+    """A Reader; see client.py. Invariant: `_next` has exactly the partitions that are assigned, each with the lowest
+    position that its next message can have."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
-        self._looker = ConfluentLooker(options)
+        self._topic_admin = ConfluentTopicAdmin(options)
         group = {"group.id": "tailrace-readers", "enable.partition.eof": True}  # never joined, never committed to
         self._consumer: Any = Consumer(consumer_settings(options) | group)
         self._next: dict[Place, int] = {}
@@ -188,7 +189,7 @@ class ConfluentReader:
             again: Mapping[Place, Fetch] = wanted
             for _ in range(2):
                 unsure = [place for place, fetch in again.items() if fetch.position >= self._ends.get(place, 0)]
-                self._ends.update(self._looker.ends(unsure))
+                self._ends.update(self._topic_admin.ends(unsure))
                 there = {place: fetch for place, fetch in again.items() if fetch.position < self._ends[place]}
                 found |= self._consume(there) if there else {}
                 again = {place: fetch for place, fetch in there.items() if place not in found}
@@ -213,11 +214,11 @@ class ConfluentReader:
                     found.setdefault(place, []).append(message)
                     missing.discard(place)
                 elif error.code() == Code._PARTITION_EOF:
-                    if message.offset() >= self._ends[place]:  # else it is an old one
+                    if message.offset() >= self._ends[place]:  # else it was an end before this read
                         self._next[place] = message.offset()
                         missing.discard(place)
                 elif error.code() in (Code._AUTO_OFFSET_RESET, Code.OFFSET_OUT_OF_RANGE):
-                    starts = {each: bounds.start for each, bounds in self._looker.bounds(list(there)).items()}
+                    starts = {each: bounds.start for each, bounds in self._topic_admin.bounds(list(there)).items()}
                     found.clear()
                     self._assign({each: max(starts[each], at) for each, at in positions.items()})
                     missing = {each for each in there if max(starts[each], positions[each]) < self._ends[each]}
@@ -225,10 +226,10 @@ class ConfluentReader:
                 else:
                     raise KafkaException(error)
             if missing and time.monotonic() > limit:
-                raise TimeoutError(f"{len(missing)} partitions gave no records within {self._timeout:.0f} s")
+                raise TimeoutError(f"no records of {len(missing)} partitions came within {self._timeout:.0f} s")
         for place, messages in found.items():
             kept = _cut(there[place], messages)
-            # What was cut off is fetched again: the next read finds another position than `_next`.
+            # Messages that were cut off are fetched again: the next read finds another position than `_next`.
             self._next[place] = messages[-1].offset() + 1
             found[place] = kept
         return found
@@ -243,12 +244,12 @@ class ConfluentReader:
             self._next = {}  # whatever is assigned is assigned anew
 
     def close(self) -> None:
-        self._looker.close()
+        self._topic_admin.close()
         self._consumer.close()
 
 
 def _cut(fetch: Fetch, messages: list[Any]) -> list[Any]:
-    """No more than was asked for."""
+    """The first messages, no more than the request asked for."""
     count = min(len(messages), fetch.limit)
     size = 0
     for index, message in enumerate(messages[:count]):
@@ -258,8 +259,8 @@ def _cut(fetch: Fetch, messages: list[Any]) -> list[Any]:
     return messages[:count]
 
 
-class ConfluentLooker:
-    """Looks at topics; see client.py."""
+class ConfluentTopicAdmin:
+    """A TopicAdmin; see client.py."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
@@ -268,14 +269,15 @@ class ConfluentLooker:
         self._admin = admin.AdminClient(settings_of(options) | {"error_cb": self._heard})
 
     def _heard(self, error: Any) -> None:
-        """Why it cannot connect. That all brokers are away is a consequence, and of several addresses of one host the
-        one that refuses TLS or the user says more than one at which nobody listens."""
+        """Keeps the error that best explains why the client cannot connect. "All brokers are down" is a consequence
+        only. Of several addresses of one host, one that refuses TLS or the user explains more than one at which nothing
+        listens."""
         known = None if self._why is None else self._why.code()
         if known is None or (error.code() != Code._ALL_BROKERS_DOWN and known not in (Code._SSL, Code._AUTHENTICATION)):
             self._why = error
 
     def _asked(self, call: Callable[[], T]) -> T:
-        """The answer of a call; an error that only says that time ran out is told with what was behind it."""
+        """The answer of a call. An error that only says that time ran out is replaced by its reason."""
         self._why = None
         try:
             return call()
@@ -283,7 +285,7 @@ class ConfluentLooker:
             self._admin.poll(0)
             if self._why is not None and error.args[0].code() in (Code._TIMED_OUT, Code._TRANSPORT):
                 if self._why.code() == Code._ALL_BROKERS_DOWN and self._options.somebody_listens():
-                    raise ConnectionError("somebody listens there, and hangs up") from error
+                    raise ConnectionError("the port accepts a connection, and hangs up") from error
                 raise KafkaException(self._why) from error
             raise
 
@@ -363,7 +365,7 @@ class ConfluentLooker:
 
 
 class ConfluentClient:
-    """confluent-kafka."""
+    """The client library confluent-kafka."""
 
     def writer(self, options: KafkaOptions) -> ConfluentWriter:
         return ConfluentWriter(options)
@@ -371,5 +373,5 @@ class ConfluentClient:
     def reader(self, options: KafkaOptions) -> ConfluentReader:
         return ConfluentReader(options)
 
-    def looker(self, options: KafkaOptions) -> ConfluentLooker:
-        return ConfluentLooker(options)
+    def topic_admin(self, options: KafkaOptions) -> ConfluentTopicAdmin:
+        return ConfluentTopicAdmin(options)

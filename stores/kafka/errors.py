@@ -1,6 +1,7 @@
-"""Errors of Kafka clients in the words of the error tree, with what to do about each.
+"""Errors of Kafka clients in the words of our own errors, with advice for each.
 
-Both clients name errors after the protocol's codes, in their own spelling; here one without underscores counts.
+Both clients name errors after the codes of the protocol, each in its own spelling; they are compared here without
+underscores.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import re
 from ...model.errors import NotConnected, TailraceError
 
 HANGS_UP = (
-    'whoever listens there hangs up: it may be starting or ending; else look at "security" (does the port want TLS, or '
-    'a user?), "username", "password" and "mechanism"'
+    'the server there hangs up: it may be starting or ending; else look at "security" (does the port expect TLS, or a '
+    'user?), "username", "password" and "mechanism"'
 )
 CODEC = (
     "a record is compressed in a way that this client cannot read: install its codec (python-snappy, lz4 or zstandard) "
     'and start again, or take "client: confluent", which has all of them'
 )
-#: A part of an error's name or text, and what to do. The first that fits counts.
+#: A part of an error's name or text, and the advice for it. The first one that fits counts.
 HINTS: tuple[tuple[str, str], ...] = (
     ("topicauthorization", "the user may not do this with the topic: grant the ACLs Read and Describe on it"),
     ("groupauthorization", "the user may not use the group: grant the ACL Read on it"),
@@ -60,7 +61,7 @@ HINTS: tuple[tuple[str, str], ...] = (
 
 
 def explained(where: str, error: BaseException) -> str:
-    """The error in one line, with what to do if that is known."""
+    """The error in one line, with advice where there is some. `where` names the cluster."""
     name = type(error).__name__
     text = str(error).strip() or name
     if name not in text and name not in ("KafkaException", "KafkaError"):
@@ -71,5 +72,5 @@ def explained(where: str, error: BaseException) -> str:
 
 
 def unavailable(where: str, error: BaseException) -> TailraceError:
-    """As our own kind of error: to be tried again. An error of ours stays what it is."""
+    """The error as a NotConnected, which callers retry. An error of ours stays as it is."""
     return error if isinstance(error, TailraceError) else NotConnected(explained(where, error))

@@ -1,4 +1,5 @@
-"""The way to a Kafka: what a log on Kafka, a Kafka source and everything else with a client of it has in common.
+"""The connection to a Kafka cluster: the options that a log on Kafka, a Kafka source and every other user of a client
+have in common.
 
 Secrets come from the environment (`password: "${KAFKA_PASSWORD}"`), are kept as secrets, and are in no message.
 """
@@ -23,7 +24,7 @@ class KafkaOptions(BaseModel):
 
     bootstrap_servers  one or more host:port, as text with commas or as a list
     client         kafka-python (pure Python), or confluent (librdkafka, faster; the extra kafka-native)
-    api_version    what the broker speaks, such as "2.1", where it cannot be asked; only for kafka-python
+    api_version    the protocol version of the broker, such as "2.1", where it cannot be asked; only for kafka-python
     security       plaintext, ssl, sasl_plaintext or sasl_ssl
     mechanism      of SASL
     username, password   for SASL; write "${VARIABLE}" rather than the secret itself
@@ -70,11 +71,11 @@ class KafkaOptions(BaseModel):
         if self.username and not self.security.startswith("sasl"):
             raise ValueError('a username is sent with SASL only: add "security: sasl_ssl" (or sasl_plaintext)')
         if self.api_version and self.client != "kafka-python":
-            raise ValueError("api_version is for kafka-python; librdkafka asks the broker")
+            raise ValueError('api_version is for "client: kafka-python" only, librdkafka asks the broker: remove it')
         return self
 
     def check_files(self) -> None:
-        """Raises NotConnected for a file of TLS that cannot be read (now): a client would only say that it fails."""
+        """Raises NotConnected for a TLS file that cannot be read (now): a client would only say that it failed."""
         for name, path in (("ca", self.ca), ("certificate", self.certificate), ("key", self.key)):
             try:
                 if path:
@@ -84,7 +85,7 @@ class KafkaOptions(BaseModel):
                 raise NotConnected(f"{self.where}: {words}") from None
 
     def somebody_listens(self) -> bool:
-        """Whether the first broker's port takes a connection. Blocks for a second at most."""
+        """Whether the first broker's port accepts a connection. Blocks for a second at most."""
         address = read_address(self.bootstrap_servers[0])
         assert address is not None, "checked when it was read"
         try:
@@ -95,5 +96,5 @@ class KafkaOptions(BaseModel):
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """The cluster, as messages name it."""
         return f"Kafka at {','.join(self.bootstrap_servers)}"

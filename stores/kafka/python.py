@@ -1,4 +1,4 @@
-"""The Kafka client on kafka-python (3.0: its own loop in a thread of its own, a blocking face)."""
+"""The Kafka client on kafka-python (3.0: its own loop in a thread of its own, behind blocking calls)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .client import MAX_MESSAGE, Append, Fetch, Place
 from .client_log import listening
 from .options import KafkaOptions
 from .python_headers import read_all_names
-from .records import headers_of, text_of, to_kafka, told
+from .records import headers_of, text_of, to_kafka, with_tombstone
 
 #: Partitions that a reader keeps open at once; those read longest ago are closed first.
 OPEN = 512
@@ -33,7 +33,7 @@ read_all_names()
 
 
 def made(make: Callable[..., Any], **settings: Any) -> Any:
-    """A consumer, a producer or an admin client; an error says why it cannot connect."""
+    """Makes a consumer, a producer or an admin client. An error tells why it cannot connect."""
     with listening() as heard:
         try:
             return make(**settings, kafka_client=heard.client)
@@ -42,7 +42,7 @@ def made(make: Callable[..., Any], **settings: Any) -> Any:
 
 
 def settings_of(options: KafkaOptions) -> dict[str, Any]:
-    """What consumers, producers and admin clients are given alike."""
+    """The settings that consumers, producers and admin clients have in common."""
     options.check_files()
     milliseconds = int(options.request_timeout * 1000)
     settings: dict[str, Any] = {
@@ -70,7 +70,7 @@ def settings_of(options: KafkaOptions) -> dict[str, Any]:
 
 
 def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
-    """What every consumer of ours is given: it commits nothing by itself, and decides no position by itself."""
+    """The settings of every consumer of ours: it commits no offset and resets no position by itself."""
     return settings_of(options) | {
         "isolation_level": options.isolation,
         "enable_auto_commit": False,
@@ -84,23 +84,24 @@ def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
 
 
 def poll(consumer: Any, seconds: float) -> Any:
-    """What a consumer has, by partition. All polls go through here, since kafka-python up to 3.0.12 at least keeps what
-    it had fetched of a paused partition until its slot for records is None, and leaves an empty set of records in it:
-    a partition that is resumed when no other one has anything new would never be heard of again. And what it could not
-    read it leaves there too, and the next poll would ask that for more without an end: it is fetched again instead."""
+    """Polls a consumer for up to `seconds`; returns its records by partition. All polls go through here, because of two
+    faults of kafka-python up to 3.0.12 at least. It keeps records that it had fetched of a paused partition until its
+    slot for records is None, and leaves an empty set of records in that slot: a partition that is resumed when no other
+    one has anything new would never be heard of again. And records that it could not read stay in the slot too, so that
+    the next poll would ask that for more without an end: they are fetched again instead."""
     fetcher = consumer._fetcher
     if fetcher._next_in_line_exception_metadata is not None:
-        _let_go(fetcher)
+        _discard_fetched(fetcher)
     if not fetcher._next_partition_records:
         fetcher._next_partition_records = None
     try:
         return consumer.poll(int(seconds * 1000))
     except Exception:
-        _let_go(fetcher)
+        _discard_fetched(fetcher)
         raise
 
 
-def _let_go(fetcher: Any) -> None:
+def _discard_fetched(fetcher: Any) -> None:
     records, fetcher._next_partition_records = fetcher._next_partition_records, None
     if records:
         records.drain()
@@ -113,13 +114,13 @@ def columns_of(records: Sequence[Any]) -> Records:
         [record.offset for record in records],
         [record.timestamp / 1000 for record in records],
         [text_of(record.key) for record in records],
-        [told(headers_of(record.headers, cache), record.value) for record in records],
+        [with_tombstone(headers_of(record.headers, cache), record.value) for record in records],
         [record.value if record.value is not None else b"" for record in records],
     )
 
 
 class PythonWriter:
-    """Appends; see client.py."""
+    """A Writer; see client.py."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
@@ -143,8 +144,9 @@ class PythonWriter:
         return [self._first(each, limit) for each in waiting]
 
     def _send(self, append: Append) -> list[Any] | BaseException:
-        """The first record as anybody sends one: that learns of the topic and of the state of the producer. The others
-        go where it went, past what it asked already, which is a third of what a record costs here."""
+        """Appends the records; returns their futures, or the error. The first record is sent in the usual way, which
+        learns of the topic and of the state of the producer. The others go straight where it went, without the same
+        questions, which are a third of a record's cost here."""
         (topic, partition), time_ms = append.place, append.time
         place, into, now = TopicPartition(topic, partition), self._producer._accumulator.append, time.monotonic()
         futures: list[Any] = []
@@ -178,16 +180,17 @@ class PythonWriter:
         try:
             self._producer.close(timeout=0.1)
         except Exception:
-            # It gave up waiting for what is unsent, and would go on sending that, long after it was called unknown.
+            # It gave up waiting for unsent records, and would go on sending them long after they were reported as
+            # unknown.
             self._producer._sender.force_close()
             self._producer._closed = True
 
 
 class PythonReader:
-    """Reads at positions; see client.py.
+    """A Reader; see client.py.
 
-    Invariant: `_next[place]` is where the consumer of an open partition goes on by itself, and `_left[place]` what it
-    gave and nobody asked for yet, which ends just below that.
+    Invariant: `_next[place]` is the position at which the consumer of an open partition goes on by itself;
+    `_left[place]` has records that it gave and nobody asked for yet, which end just below that position.
     """
 
     def __init__(self, options: KafkaOptions) -> None:
@@ -217,14 +220,14 @@ class PythonReader:
         return [self._cut(fetch, found.get(fetch.place, [])) for fetch in fetches]
 
     def _look(self, wanted: Mapping[Place, Fetch]) -> None:
-        """Learns the ends that are not known to be beyond what is wanted."""
+        """Learns the ends of partitions that are not known to be beyond the wanted position."""
         unsure = [place for place, fetch in wanted.items() if fetch.position >= self._ends.get(place, 0)]
         if unsure:
             ends = self._consumer.end_offsets([TopicPartition(*place) for place in unsure])
             self._ends.update({(each.topic, each.partition): end for each, end in ends.items()})
 
     def _open(self, there: Mapping[Place, Fetch]) -> None:
-        """Exactly these partitions are fetched, each from where it is wanted."""
+        """Has exactly these partitions fetched, each from the wanted position."""
         fresh = [place for place in there if place not in self._next]
         if fresh:
             for place in fresh:
@@ -247,7 +250,7 @@ class PythonReader:
         self._next[place] = position
 
     def _poll(self, there: Mapping[Place, Fetch], found: dict[Place, list[Any]]) -> None:
-        """Until each has something, or is known to have nothing up to its end."""
+        """Polls until each partition has records, or is known to have none up to its end; adds them to `found`."""
         for place in there:
             if left := self._left.pop(place, None):
                 found[place] = left
@@ -271,10 +274,10 @@ class PythonReader:
                 missing.discard(each)
             missing -= {each for each in missing if self._is_over(each)}
             if missing and time.monotonic() > limit:
-                raise KafkaTimeoutError(f"{len(missing)} partitions gave no records within {self._timeout:.0f} s")
+                raise KafkaTimeoutError(f"no records of {len(missing)} partitions came within {self._timeout:.0f} s")
 
     def _is_over(self, partition: Any) -> bool:
-        """Whether there is nothing up to the end but markers, or what was compacted away."""
+        """Whether a partition has nothing up to its end but markers, or records that were compacted away."""
         place = (partition.topic, partition.partition)
         position = self._consumer.position(partition)
         if position is None or position < self._ends[place]:
@@ -283,7 +286,7 @@ class PythonReader:
         return True
 
     def _cut(self, fetch: Fetch, records: list[Any]) -> Records:
-        """No more than was asked for; the rest is kept for the next time."""
+        """The first records, no more than the request asked for; the rest is kept for the next read."""
         count = min(len(records), fetch.limit)
         size = 0
         for index, record in enumerate(records[:count]):

@@ -1,7 +1,7 @@
-"""Names of headers that are not UTF-8, read by kafka-python.
+"""Headers whose names are not UTF-8, read by kafka-python.
 
-It reads names strictly, and a record that it cannot read stops its partition for good. So such a record is read once
-more, with the bytes that are not UTF-8 written as \\xNN, as in values.
+The library decodes names strictly, and a record that it cannot read stops its partition for good. So such a record is
+read once more, with the bytes that are not UTF-8 written as \\xNN, as in values.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from kafka.record.default_records import DefaultRecordBatch
 
 
 class _LenientSlice(bytearray):
-    """Bytes that are a text whatever they are."""
+    """Bytes that decode to a text whatever they are."""
 
     def decode(self, encoding: str = "utf-8", errors: str = "backslashreplace") -> str:
         return super().decode(encoding, "backslashreplace")
 
 
 class _LenientBatch(bytearray):
-    """A batch whose slices are such bytes."""
+    """A batch whose slices are lenient."""
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -43,6 +43,6 @@ def _reading_all(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_all_names() -> None:
-    """Has kafka-python read records whatever the names of their headers are. Harmless twice."""
+    """Has kafka-python read records whatever the names of their headers are. Harmless when repeated."""
     if not hasattr(DefaultRecordBatch._read_msg, "reads_all"):
         DefaultRecordBatch._read_msg = _reading_all(DefaultRecordBatch._read_msg)

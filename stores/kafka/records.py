@@ -1,4 +1,4 @@
-"""A record as Kafka has it, and as a log or a source has it: bytes and nothing on one side, texts on the other."""
+"""Records of Kafka ↔ records of a log or a source: bytes, or none at all, on one side, texts on the other."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from ...model.workload import Headers
 
-#: The header that says that a record had no value: on a compacted topic, that its key was deleted.
+#: The header of a record without a value: on a compacted topic its key was deleted.
 TOMBSTONE = "kafka.tombstone"
-#: The header that stands for all of a record's where the client cannot read the name of one.
+#: The header that stands for all headers of a record where the client cannot read the name of one.
 UNREADABLE = "kafka.unreadable-headers"
-#: A name with a zero byte, which librdkafka would cut there, is written so, in hexadecimal.
+#: The prefix of a name in hexadecimal: a name with a zero byte is written so, since librdkafka would cut it there.
 HEX = "tailrace.hex:"
 
 
 def text_of(data: bytes | None) -> str:
-    """Bytes as text; those that are not UTF-8 stay tellable apart, as \\xNN."""
+    """Bytes as text; bytes that are not UTF-8 stay distinguishable, as \\xNN."""
     return "" if data is None else data.decode("utf-8", "backslashreplace")
 
 
@@ -33,13 +33,14 @@ def headers_of(headers: Iterable[tuple[str, bytes | None]] | None, cache: dict[t
     return found
 
 
-def told(headers: Headers, value: bytes | None) -> Headers:
-    """The headers of a record, with the one that says that it had no value."""
+def with_tombstone(headers: Headers, value: bytes | None) -> Headers:
+    """The headers of a record, with one added where the record had no value."""
     return headers if value is not None else (*headers, (TOMBSTONE, "1"))
 
 
 def _plain(name: str) -> str:
-    """A name as it was given to us. One that others wrote, and that only begins as ours do, is itself."""
+    """The name of a header as it was given to us. A name that others wrote, and that only looks like one of our encoded
+    names, stays as it is."""
     if not name.startswith(HEX):
         return name
     try:
@@ -53,5 +54,5 @@ def _safe(name: str) -> str:
 
 
 def to_kafka(key: str, headers: Headers) -> tuple[bytes | None, Sequence[tuple[str, bytes]]]:
-    """A log's key and headers for a record: no key is none at all."""
+    """The key and headers of a log's record in the form of Kafka. An empty key becomes none at all."""
     return key.encode() if key else None, [(_safe(name), value.encode()) for name, value in headers]

@@ -1,4 +1,4 @@
-"""The moves of a ledger's row, and whose they are, as one table (L14 to L18).
+"""The moves of a ledger's row that each writer may make, as one table (L14 to L18).
 
     before       the source's owner                  a due copy
     (none)       SUSPECT, PARKING, DEAD              -
@@ -9,9 +9,9 @@
     DONE, DEAD   -                                   -
 
 A copy that was never run may end too: expired, cancelled or dropped. A copy writes PARKED over the PARKING that it or
-another copy wrote (L18), and over its own RUNNING when it was throttled and waits in the due stream; and PARKING over
-what a ledger restored from a backup says of it. The owner ends a PARKING only of what is detached: it ran below that
-owner all the while. Terminal rows leave by themselves.
+another copy wrote (L18), and over its own RUNNING when it was throttled and waits in the due stream; it writes PARKING
+over any row that a ledger restored from a backup has of it. The owner ends a PARKING row only of a detached item, which
+ran for that owner all the while. Terminal rows go by themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COPY: dict[LedgerPlace | None, frozenset[LedgerPlace]] = {
 
 
 def _table(moves: dict[LedgerPlace | None, frozenset[LedgerPlace]]) -> tuple[tuple[bool, ...], ...]:
-    """Whether a move is in there, by the numbers of both places; nothing has 0."""
+    """The moves as a table of booleans, by the numbers of both places; "no row" has 0."""
     befores: list[LedgerPlace | None] = [None, *LedgerPlace]
     return tuple(tuple(after in moves.get(before, ()) for after in (None, *LedgerPlace)) for before in befores)
 
@@ -47,7 +47,7 @@ def may_move(before: LedgerPlace | None, after: LedgerPlace, *, owner: bool) -> 
 
 
 def refusal(before: LedgerEntry | None, after: LedgerEntry, *, owner: bool) -> str:
-    """Why a change may not be written by whoever asks; empty when it may.
+    """The reason for which a change may not be written by this writer; empty when it may.
 
     Beside the table: no fence and no n goes back, a new run has a higher fence (L19), and n rises by one with each new
     parking. (A run may have a higher n than the row when the ledger was restored from a backup.)
@@ -66,7 +66,7 @@ def refusal(before: LedgerEntry | None, after: LedgerEntry, *, owner: bool) -> s
 
 
 def _may_follow(before: int, after: int, place: LedgerPlace | None, going: LedgerPlace) -> bool:
-    """Whether a row may have that n after a move."""
+    """Whether a row with n `before` may have n `after` once it moved from `place` to `going`."""
     if going is LedgerPlace.PARKING:
         return after == before + 1 or (after == before and place is LedgerPlace.PARKING)  # the same parking, rewritten
     return after >= before if going is LedgerPlace.RUNNING else after == before

@@ -1,8 +1,8 @@
-"""The ledger in PostgreSQL: each verb is one call of a function of the schema
+"""The ledger in PostgreSQL: each method is one call of a function of the schema
 (stores/postgres/migrations/0002_state.sql) or one statement, for any number of rows.
 
-A row's fields are one text in one form (`text.py`), which every write compares; what the schema itself watches, its
-place, n and fence, stands beside it.
+A row's fields are one text in one form (`text.py`), which every write compares. The fields that the schema itself
+checks (place, n and fence) stand beside it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ledger in Redis: a batch is one script, whatever its size (`redis_scripts.py` says what there is)."""
+"""The ledger in Redis: a batch is one script, whatever its size (the keys: `redis_scripts.py`)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from ...model.errors import InvalidRequest, StaleFence
 from ...model.ledger import TERMINAL
-from ..redis.order import LAST, digits, packed, unpacked
+from ..redis.sort_keys import LAST, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal
 from .redis_scripts import COUNTED, OPEN, PAGE, PASSED, WRITE, WRITE_NEW
 from .text import entry_of, entry_text
 
-#: Rows that one script reads or sweeps: a bound on how long it holds the server.
+#: Rows that one script reads or sweeps: a bound on the time that it holds the server.
 STEP = 1000
 _WAITING = (LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING)
 
@@ -39,7 +39,7 @@ class RedisLedger:
         opened, answer = await self._run(OPEN, source, [self._heads], packed(source, partition), epoch)
         if not opened:
             raise _stale(source, epoch, answer)
-        # From now on only copies write, and they make no rows: what is read in pieces has all there are.
+        # From now on only copies write, and they make no rows: so reading page by page finds all of them.
         begin, found = packed(partition), builtins.list[LedgerEntry]()
         low, high = b"[" + begin + answer, b"(" + begin + LAST
         while True:
@@ -100,7 +100,7 @@ class RedisLedger:
         return [LedgerRow(unpacked(member, 1)[0][0], entry) for member, entry in page]
 
     async def _page(self, source: str, low: bytes, high: bytes, limit: int) -> builtins.list[tuple[bytes, LedgerEntry]]:
-        """The first rows between two members, in their order."""
+        """The first rows between two members, in their order, with their members."""
         keys = [self._key(what, source) for what in ("rows", "waiting", "others")]
         answer = await self._run(PAGE, source, keys, low, high, limit)
         found = sorted(zip(answer[::2], answer[1::2], strict=True))[:limit]
@@ -134,7 +134,7 @@ class RedisLedger:
 
 
 def _counted(places: Sequence[bytes]) -> builtins.list[tuple[str, str, LedgerPlace, int]]:
-    """Source, partition, place and number of rows."""
+    """Source, partition, place and number of rows of each counter."""
     found = []
     for member, items in zip(places[::2], places[1::2], strict=True):
         (source, partition), place = unpacked(member, 2)

@@ -1,13 +1,13 @@
-"""The ledger's scripts. Of a source: its rows are a hash, by member; the members of those that wait (parking, parked,
-running) are one sorted set, of the others (suspects, ended) another one, so that a sweep meets nothing that stays. A
-member is its partition and the position in nineteen digits. Of all sources: a hash of the epoch and checkpoint that are
-noted (`heads`), and one of how many rows each partition has in which place, its last digit (`places`).
-"""
+"""The Redis scripts of the ledger, and their keys. Of each source: its rows are a hash, by member; the members of rows
+that wait (parking, parked, running) are one sorted set, those of the others (suspects, ended) another one, so that a
+sweep meets no row that stays. A member is its partition and the position in nineteen digits. Of all sources: a hash of
+the epoch and checkpoint that are noted (`heads`), and a hash with the number of rows of each partition in each place,
+which is the last digit of the field (`places`)."""
 
 from __future__ import annotations
 
-from ..redis.maxmemory import grows, reads, settles
-from ..redis.order import EACH
+from ..redis.script_flags import grows, reads, settles
+from ..redis.sort_keys import EACH
 
 _HEAD = """
 local epoch, passed = nil, '0000000000000000000'
@@ -15,7 +15,7 @@ local head = redis.call('HGET', KEYS[1], ARGV[1])
 if head then epoch, passed = string.match(head, '^(%d+) (%d+)$') end
 local function keep(epoch, passed) redis.call('HSET', KEYS[1], ARGV[1], epoch .. ' ' .. passed) end
 """
-#: How many rows a partition has in each place; ARGV[1] is its member's beginning.
+#: Counters of a partition's rows by place; ARGV[1] is how their fields begin.
 _COUNTED = """
 local moves = {}
 local function moved(place, count) moves[place] = (moves[place] or 0) + count end
@@ -38,7 +38,8 @@ return {1, passed}
 """
 )
 
-#: KEYS: rows, those that wait, the others. ARGV: from where, to where, how many of each. Answers members and rows.
+#: KEYS: rows, those that wait, the others. ARGV: the first and the last member, how many of each. Answers members and
+#: rows.
 PAGE = reads("""
 local answer = {}
 for set = 2, 3 do
@@ -118,7 +119,7 @@ count_moved(KEYS[6])
 return answer
 """
 )
-#: Of changes that make rows, and of those that only move them.
+#: WRITE_NEW is for changes that make rows, WRITE for changes that only move them.
 WRITE_NEW, WRITE = grows(_WRITE), settles(_WRITE)
 
 #: KEYS: heads, rows, the others, places. ARGV: source and partition, epoch, position, how the partition's members

@@ -1,8 +1,8 @@
 """The ledger in SQLite: a row per item, and one per partition with the epoch and the checkpoint that are noted.
 
 A row's fields are one text, so that floats survive exactly. A batch is compared with the texts as they were read in one
-statement and written in another. When one of them differs, the rows are read and compared field by field: texts that
-are otherwise written are the same row all the same.
+statement and written in another. When one of them differs, the rows are read and compared field by field: a row may be
+the same though its text was written in another form.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ..sqlite.file import SqliteFile
 from ..sqlite.insert import CHUNKS, chunks, insert, places
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal
-from .recent import WAITING, RecentTexts, Written
+from .recent_texts import WAITING, RecentTexts, Written
 from .text import rounds
 
-#: What a sweep may remove.
+#: The rows that a sweep may remove.
 _SWEPT = f"place IN ({LedgerPlace.SUSPECT:d}, {LedgerPlace.DONE:d}, {LedgerPlace.DEAD:d})"
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS ledger_heads (
@@ -54,9 +54,9 @@ CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
 ) STRICT, WITHOUT ROWID;
 """
 
-#: Rows as one array: their texts are JSON, which SQLite need not read to put commas between them.
+#: Rows as one array: their texts are JSON, so SQLite only has to put commas between them.
 _ARRAY = "'[' || coalesce(group_concat({}), '') || ']'"
-#: By how many they are: how many of these rows stand as they were read, or are still not there.
+#: Statements by the size of a batch: the number of its rows that are as they were read, or are still not there.
 _AS_READ = {
     chunk: f"WITH j (position, entry) AS (VALUES {places(2, chunk)}) SELECT count(*) FROM j"
     " LEFT JOIN ledger AS l ON l.source = ? AND l.partition = ? AND l.position = j.position WHERE l.entry IS j.entry"
@@ -72,8 +72,8 @@ _entries = msgspec.json.Decoder(builtins.list[LedgerEntry]).decode
 
 
 class _Answers(NamedTuple):
-    """The answers of a write: the rows as they stand, by the number of their change, what memory keeps of them, and the
-    positions whose rows are over and passed, so that they go."""
+    """The answers of a write: the rows as they are afterwards, by the number of their change; the rows that memory is
+    to keep; and the positions whose rows are over and passed, so that they go."""
 
     rows: builtins.list[LedgerEntry | None]
     noted: builtins.list[tuple[int, Written | None]]
@@ -98,7 +98,7 @@ class SqliteLedger:
             connection.execute(
                 "INSERT OR REPLACE INTO ledger_heads VALUES (?, ?, ?, ?)", (source, partition, epoch, passed)
             )
-            # A sweep (L20); nothing to do unless a copy of the file from before was put back in part.
+            # A sweep (L20): there is nothing to do unless an older copy of the file was put back in part.
             _sweep(connection, source, partition, passed, suspects=False)
             (text,) = connection.execute(
                 f"SELECT {_ARRAY.format('entry')} FROM"
@@ -222,8 +222,9 @@ def _compare_and_set(
     *,
     last: bool,
 ) -> None:
-    """Writes those moves whose row is as it was read, and adds each one's row after it to `done`. Each has its own
-    position. What is to go is not even written in the `last` turn; in others a later move of it may look for it."""
+    """Writes the moves whose row is as it was read, and adds the row of each one afterwards to `done`. Each has a
+    position of its own. In the `last` turn a row that is to go is not even written; in others a later move of it may
+    look for it."""
     moves, others = _as_read(connection, where, moves, passed)
     for number, position, stands in others:
         done.rows[number] = stands
@@ -258,7 +259,7 @@ def _compare_and_set(
 def _as_read(
     connection: sqlite3.Connection, where: tuple[str, str], moves: Sequence[_Move], passed: int
 ) -> tuple[Sequence[_Move], builtins.list[tuple[int, int, LedgerEntry | None]]]:
-    """The moves whose row stands as it was read; of the others their number, position and row."""
+    """The moves whose row is as it was read; of the others their number, position and row."""
     read = [(move.after.position, move.text) for move in moves]
     stand_so = sum(
         connection.execute(_AS_READ[chunk], (*values, *where)).fetchone()[0] for chunk, values in chunks(read)

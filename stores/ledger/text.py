@@ -1,6 +1,5 @@
-"""A row of the ledger as a text, so that comparing it whole is comparing two texts, and floats survive exactly; and the
-order in which changes of one position are made.
-"""
+"""A row of the ledger as a text, so that two rows are compared by their texts, and floats survive exactly; and the
+order in which changes of one position are made."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 from ...model.tries import Try
 from .ledger import Change, LedgerEntry, LedgerPlace
 
-#: Rows whose text is remembered: one that was written is what the next write of it compares with.
+#: Rows whose text is remembered: the next write of a row compares with the text of the last.
 REMEMBERED = 2048
 _PLACES = {int(place): place for place in LedgerPlace}
 _quoted = json.encoder.encode_basestring_ascii
@@ -20,8 +19,8 @@ _quoted = json.encoder.encode_basestring_ascii
 
 @lru_cache(REMEMBERED)
 def entry_text(entry: LedgerEntry) -> str:
-    """The one form of a row: its fields as `json.dumps` writes them, made by hand in half its time. Without tries there
-    is no word of them: so it was before they were kept."""
+    """The text of a row, in its one form: the fields as `json.dumps` writes them, made by hand in half its time. The
+    tries are left out where there are none, as in rows from before they were kept."""
     position, place, n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries = entry
     due, first_seen = float(due), float(first_seen)
     if (due + first_seen) * 0.0:  # nothing when both are finite, else not a number
@@ -35,21 +34,21 @@ def entry_text(entry: LedgerEntry) -> str:
 
 @lru_cache(REMEMBERED)
 def _tries_text(tries: tuple[Try, ...]) -> str:
-    """Of the attempts, which stay in the item's row until that goes."""
+    """The text of a row's tries. It is remembered, since the tries stay in the item's row until that goes."""
     *former, (at, outcome, reason) = tries
     last = f"[{at!r}, {_quoted(outcome)}, {_quoted(reason)}]" if at * 0.0 == 0.0 else json.dumps(tries[-1])
     return f"{_tries_text(tuple(former))}, {last}" if former else last
 
 
 def entry_of(fields: Sequence[Any]) -> LedgerEntry:
-    """The row of such a text, read as JSON."""
+    """The row of a text that was read as JSON."""
     position, place, n, due, attempts, crashes, throttles, fence, epoch, first_seen, *rest = fields
     tries = tuple([Try(*each) for each in rest[0]]) if rest else ()
     return LedgerEntry(position, _PLACES[place], n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries)
 
 
 def rounds(changes: Sequence[Change]) -> list[list[int]]:
-    """Indexes of changes, in rounds in which each position is changed once."""
+    """Indexes of the changes, in rounds in each of which every position is changed at most once."""
     if len({after.position for _, after in changes}) == len(changes):
         return [[*range(len(changes))]]
     turns: list[list[int]] = []

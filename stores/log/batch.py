@@ -1,6 +1,5 @@
-"""A batch of records as one row: its columns in one MessagePack blob. Equal headers in a batch are stored once and
-come back as one shared tuple. An append is cut into batches of bounded size.
-"""
+"""A batch of records as one row: its columns in one MessagePack blob. Equal headers in a batch are stored once and come
+back as one shared tuple. An append is cut into batches of bounded size."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ class Batch(NamedTuple):
 
 
 class BatchRow(NamedTuple):
-    """A batch on its way into the log: how many records, its size in bytes, its columns as they are stored and as they
-    are."""
+    """A batch to be appended: its number of records, its size in bytes, and its columns, encoded and as they are."""
 
     records: int
     size: int
@@ -82,7 +80,7 @@ def rows(stream: str, records: Sequence[Record]) -> list[BatchRow]:
 
 
 def _cuts(sizes: list[int]) -> list[tuple[int, int]]:
-    """Where to cut records of these sizes."""
+    """The first and end index of each batch, for records of these sizes."""
     if len(sizes) <= BATCH_RECORDS and sum(sizes) <= BATCH_BYTES:
         return [(0, len(sizes))]
     cuts, begin, total = [], 0, 0
@@ -106,7 +104,7 @@ def _pack(payloads: list[bytes], keys: list[str], headers: list[Headers]) -> Bat
 
 
 def take(found: Records, batch: Batch, position: int, limit: int, max_bytes: int) -> tuple[int, int]:
-    """Adds a batch's records from `position` on to `found`, at least one in all; returns how many and their bytes."""
+    """Adds a batch's records from `position` on to `found`, at least one in all; returns how many, and their bytes."""
     columns = batch.columns
     begin = max(0, position - batch.first)
     end = min(len(columns.payloads), begin + limit)

@@ -1,4 +1,4 @@
-"""The engines that a log may have besides the embedded one: what `delay_log` in stores.yaml may say."""
+"""The engines that a log may have besides the embedded one: the values of `delay_log` in stores.yaml."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class OpenLog(Log, Protocol):
     """A log that is reached through a connection of its own."""
 
     async def open(self) -> None:
-        """Looks at the server. Raises ConfigError for one that cannot be trusted with a log; one that cannot be reached
-        now is tried again at each use."""
+        """Checks the server. Raises ConfigError for one that cannot be trusted with a log; one that cannot be reached
+        now is checked at its next use."""
 
     async def close(self) -> None:
-        """Closes what it has open. Harmless when closed."""
+        """Closes its connections. Harmless when closed."""
 
 
-#: Made of its options, a Clock, and `fleet`: that of this process, empty where it has none. A log of another fleet is
-#: refused.
+#: An engine's `build` gets its options, a Clock, and `fleet`: the fleet of this process, empty where it has none. A log
+#: of another fleet is refused.
 LogEngine = StoreEngine[OpenLog]
 
 ENGINES = Engines[OpenLog](
@@ -34,7 +34,7 @@ ENGINES = Engines[OpenLog](
 
 
 def mistakes_in(choice: Mapping[str, Any]) -> list[str]:
-    """What is wrong with an engine's name and its options."""
+    """Mistakes in the name of a log's engine and in its options, as messages; empty: none."""
     return ENGINES.mistakes_in(choice)
 
 

@@ -1,4 +1,4 @@
-"""The fleet that a log is of: the first record of a stream of its own, which nobody trims."""
+"""The fleet of a log: the first record of a stream of its own, which nobody trims."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from ..fleets import refuse_another
 from .log import Log, Record
 
 STREAM = "fleet"
-#: Bytes of it that are read.
+#: Bytes of the record that are read.
 _MOST = 1 << 16
 
 
 async def refuse_another_fleet(log: Log, store: str, fleet: str) -> None:
-    """Says that the log is of this fleet. Raises ConfigError where it is another one's. Of two that say so at once the
-    record that is first counts. `store`: what it is, for messages."""
+    """Notes in the log that it belongs to this fleet. Raises ConfigError where it belongs to another one: of two that
+    note themselves at once the first record counts. `store`: the log's name in messages."""
     found = await log.read(STREAM, 0, 0, 1, _MOST)
     if not found.payloads:
         await log.append(STREAM, 0, [Record(fleet.encode())])

@@ -1,10 +1,11 @@
 """The log on Kafka: a stream is a topic, a position an offset.
 
-Positions may have gaps (markers of transactions that others wrote; what is appended here is dense, as long as one
-process at a time appends to a partition). Three threads, since each kind of call may wait: appending, reading, looking.
+Positions may have gaps (markers of others' transactions; records that are appended here are dense, as long as one
+process at a time appends to a partition). Each kind of call may wait, so there are three threads: for appending,
+reading, and the administration of topics.
 
-An append whose answer is lost is *unknown*, never taken for success or for loss: it raises NotConnected, and whoever
-asks again may store the records twice. Whatever is parked bears its identity and fence, by which the ledger tells
+An append whose answer is lost is *unknown*, never taken for a success or a loss: it raises NotConnected, and a caller
+that repeats it may store the records twice. Every parked item bears its identity and fence, by which the ledger tells
 copies apart (L16). After such an answer the producer is made anew, so that no number of its sequence is missing.
 """
 
@@ -18,10 +19,10 @@ from pydantic import Field
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import InvalidPayload, InvalidRequest, Unavailable
-from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer
+from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Reader, TopicAdmin, Writer
+from ..kafka.client_thread import BatchedCalls, KafkaThread
 from ..kafka.clients import client_of
 from ..kafka.errors import unavailable
-from ..kafka.gather import Gather, KafkaThread
 from ..kafka.options import KafkaOptions
 from .engines import LogEngine
 from .fleet_record import refuse_another_fleet
@@ -29,21 +30,22 @@ from .kafka_names import stream_of, topic_of
 from .kafka_watch import Ends, KafkaWatch
 from .log import Bounds, Record, Records
 
-#: What every topic of ours begins with.
+#: The beginning of every topic's name, by default.
 PREFIX = "tailrace."
 #: Most partitions of a stream.
 MAX_PARTITIONS = 1024
-#: Seconds for which a cluster that does not answer is asked at the start.
+#: Seconds for which `open` waits for a cluster that does not answer.
 PATIENCE = 10.0
 
 _LOG = logging.getLogger("tailrace.log.kafka")
 
 
 class KafkaLog:
-    """A Log in a Kafka cluster. `retention` (seconds) is how long records are kept; None: until they are trimmed.
+    """A Log in a Kafka cluster. `retention` (seconds) is the time for which records are kept; None: until they are
+    trimmed.
 
-    The cluster is reached when it is needed first. `fleet` is that of this process, empty where it has none: then
-    `open` asks too, and a log of another one is refused.
+    The cluster is first reached when it is needed. `fleet` is the fleet of this process, empty where it has none. With
+    a fleet, `open` reads the fleet of the log too, and a log of another one is refused.
     """
 
     batches = False
@@ -60,7 +62,7 @@ class KafkaLog:
         client = client_of(options)
         self._options, self._where = options, options.where
         self._fleet, self._asking = fleet, asyncio.Lock()
-        self._is_ours = not fleet  # it was asked
+        self._is_ours = not fleet  # the log's fleet was checked, or need not be
         self._clock = clock
         self._prefix = prefix
         self._settings = {
@@ -72,14 +74,14 @@ class KafkaLog:
         self._counts: dict[str, int] = {}
         self._writing: KafkaThread[Writer] = KafkaThread("append", lambda: client.writer(options), self._explain)
         self._reading: KafkaThread[Reader] = KafkaThread("read", lambda: client.reader(options), self._explain)
-        self._looking: KafkaThread[Looker] = KafkaThread("look", lambda: client.looker(options), self._explain)
-        self._appends = Gather(self._writing, self._append_all)
-        self._reads = Gather(self._reading, self._read_all)
+        self._looking: KafkaThread[TopicAdmin] = KafkaThread("look", lambda: client.topic_admin(options), self._explain)
+        self._appends = BatchedCalls(self._writing, self._append_all)
+        self._reads = BatchedCalls(self._reading, self._read_all)
         self._watch = KafkaWatch(self._ends)
 
     async def open(self) -> None:
-        """Asks of which fleet it is, where this process has one. Raises ConfigError for a log of another one; a cluster
-        that cannot be reached now is asked at its first use."""
+        """Checks the fleet of the log, where this process has one. Raises ConfigError for a log of another fleet; a
+        cluster that cannot be reached now is checked at its first use."""
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._ready()
@@ -99,7 +101,7 @@ class KafkaLog:
                 self._is_ours = True
 
     async def close(self) -> None:
-        """Ends the clients after what is under way."""
+        """Ends the clients after the calls that are under way."""
         await self._watch.close()
         for thread in (self._writing, self._reading, self._looking):
             await thread.close()
@@ -111,9 +113,9 @@ class KafkaLog:
         known = await self._count(stream)
         if known >= partitions:
             return
-        await self._looking.call(lambda looker: looker.create(topic, partitions, self._settings))
+        await self._looking.call(lambda admin: admin.create(topic, partitions, self._settings))
         self._counts[stream] = partitions
-        if known:  # clients may remember how many there were
+        if known:  # clients may remember the former number
             await self._writing.call(lambda _: self._writing.drop())
             await self._reading.call(lambda _: self._reading.drop())
         for partition in range(known, partitions):
@@ -170,7 +172,7 @@ class KafkaLog:
     async def bounds(self, stream: str) -> dict[int, Bounds]:
         topic = topic_of(self._prefix, stream)
         places = [(topic, partition) for partition in range(await self._count(stream, fresh=True))]
-        found = await self._looking.call(lambda looker: looker.bounds(places))
+        found = await self._looking.call(lambda admin: admin.bounds(places))
         return {partition: found[topic, partition] for _, partition in places}
 
     async def wait(self, stream: str, ends: Mapping[int, int], timeout: float) -> None:
@@ -179,21 +181,21 @@ class KafkaLog:
     async def trim(self, stream: str, partition: int, before: int) -> None:
         if 0 <= partition < await self._count(stream, partition + 1):
             place = (topic_of(self._prefix, stream), partition)
-            await self._looking.call(lambda looker: looker.trim(place, before))
+            await self._looking.call(lambda admin: admin.trim(place, before))
             await self._reading.call(lambda reader: reader.trimmed(place, before))
 
     async def streams(self) -> list[str]:
         await self._ready()
-        topics = await self._looking.call(lambda looker: looker.topics())
+        topics = await self._looking.call(lambda admin: admin.topics())
         return sorted(name for topic in topics if (name := stream_of(self._prefix, topic)) is not None)
 
     async def _count(self, stream: str, enough: int = 1, *, fresh: bool = False) -> int:
-        """How many partitions a stream has; it is asked when fewer than `enough` are known."""
+        """The number of partitions of a stream; the cluster is asked when fewer than `enough` are known, or `fresh`."""
         await self._ready()
         known = self._counts.get(stream, 0)
         if fresh or known < enough:
             topic = topic_of(self._prefix, stream)
-            known = (await self._looking.call(lambda looker: looker.partitions([topic]))).get(topic, 0)
+            known = (await self._looking.call(lambda admin: admin.partitions([topic]))).get(topic, 0)
             self._counts[stream] = known
         return known
 
@@ -201,11 +203,11 @@ class KafkaLog:
         await self._ready()
         names = {topic_of(self._prefix, stream): stream for stream in streams}
         if discover:
-            found = await self._looking.call(lambda looker: looker.partitions(list(names)))
+            found = await self._looking.call(lambda admin: admin.partitions(list(names)))
             self._counts.update({names[topic]: count for topic, count in found.items()})
         places = [(topic, n) for topic, stream in names.items() for n in range(self._counts.get(stream, 0))]
         ends: Ends = {}
-        for (topic, partition), end in (await self._looking.call(lambda looker: looker.ends(places))).items():
+        for (topic, partition), end in (await self._looking.call(lambda admin: admin.ends(places))).items():
             ends.setdefault(names[topic], {})[partition] = end
         return ends
 
@@ -226,13 +228,14 @@ def _check(stream: str, records: Sequence[Record]) -> None:
 
 
 class KafkaLogOptions(KafkaOptions):
-    """The connection, and `prefix`: what the topics' names begin with, so that installations can share a cluster."""
+    """Options of a log on Kafka: the connection, and `prefix`, which begins the name of every topic, so that
+    installations can share a cluster."""
 
     prefix: str = Field(PREFIX, max_length=100, pattern=r"^[A-Za-z0-9.-]*$")
 
 
 def build(options: KafkaLogOptions, clock: Clock, fleet: str = "") -> KafkaLog:
-    """A log for whoever trims it himself, such as the delay service."""
+    """A log without retention of its own: its user trims it, as the delay service does."""
     return KafkaLog(options, clock, prefix=options.prefix, fleet=fleet)
 
 

@@ -1,4 +1,5 @@
-"""A stream's name as the name of a topic, and back: a prefix, and letters that a topic may not have written as _XX."""
+"""The name of a stream ↔ the name of its topic: a prefix, and letters that a topic's name may not have, written as
+_XX."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ _ESCAPED = re.compile(r"__|_[0-9a-f]{2}")
 
 
 def topic_of(prefix: str, stream: str) -> str:
-    """`due.send_email` is `tailrace.due.send__email`. Raises InvalidRequest for a name that is too long as a topic."""
+    """The topic of a stream: `due.send_email` is `tailrace.due.send__email`. Raises InvalidRequest for a name that is
+    too long for a topic."""
     topic = prefix + "".join(_escape(letter) for letter in stream)
     if len(topic) > LONGEST:
         raise InvalidRequest(
-            f"stream {stream!r}: as the topic of Kafka that it is, its name has {len(topic)} letters, and at most "
-            f"{LONGEST} are allowed"
+            f"stream {stream!r}: the name of its Kafka topic would have {len(topic)} letters, at most {LONGEST} are "
+            "allowed: use a shorter name"
         )
     return topic
 

@@ -1,4 +1,5 @@
-"""Waiting for records: one question for all that wait, now and then; appends of this process are known at once."""
+"""Waiting for records of Kafka: one request for all waiters, now and then; appends of this process are known at
+once."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ Ends = dict[str, dict[int, int]]
 
 
 class KafkaWatch:
-    """A watch over the ends of streams. `look` answers the ends of streams; with `True` it looks for new partitions
+    """A watch over the ends of streams. `look` returns the ends of streams; with `True` it looks for new partitions
     too.
 
-    Invariant: `_ends` never says more than there is, and no end in it goes back.
+    Invariant: no end in `_ends` is beyond the real one, and none goes back.
     """
 
     def __init__(self, look: Callable[[Sequence[str], bool], Awaitable[Ends]]) -> None:
@@ -33,7 +34,7 @@ class KafkaWatch:
         self._task: asyncio.Task[None] | None = None
 
     def saw(self, stream: str, partition: int, end: int) -> None:
-        """An end, however it became known."""
+        """Notes the end of a partition that became known."""
         ends = self._ends.setdefault(stream, {})
         if end > ends.get(partition, -1):
             ends[partition] = end
@@ -68,7 +69,7 @@ class KafkaWatch:
             await asyncio.sleep(KAFKA_LOOKS.seconds)  # a record of another process is seen so much later at most
 
     async def close(self) -> None:
-        """Looks no more."""
+        """Stops looking."""
         task, self._task = self._task, None
         if task is not None:
             await cancel(task)

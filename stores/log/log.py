@@ -22,8 +22,8 @@ class Record(NamedTuple):
 class Records:
     """Records as they are read: parallel lists. `positions` rise but may have gaps (a compacted log).
 
-    `now` is what the clock says that an append is dated by, when these were read; 0: nobody said. The clock may be
-    another host's: ages of records are told by it, not by the reader's own.
+    `now` is the time of the clock that dates appends, when these were read; 0: unknown. That clock may be another
+    host's: the age of a record is measured by it, not by the reader's own.
     """
 
     positions: list[int]
@@ -44,8 +44,8 @@ class Bounds(NamedTuple):
 class Log(Protocol):
     """Streams of records. A stream is made by its first append or by `create`.
 
-    `batches` says that the records of one append are stored as one entry, so that small ones cost next to nothing; else
-    each costs an entry of its own, and whoever has many that travel together had better pack them.
+    `batches`: the records of one append are stored as one entry, so that small ones cost next to nothing. Else each
+    record costs an entry of its own, and a caller with many that travel together should pack them into one.
     """
 
     batches: bool
@@ -54,7 +54,7 @@ class Log(Protocol):
         """Makes a stream, or raises its number of partitions; harmless when it has as many."""
 
     async def append(self, stream: str, partition: int, records: Sequence[Record]) -> int:
-        """Stores the records and returns the first one's position. Durable when it returns."""
+        """Stores the records and returns the position of the first one. Durable when it returns."""
 
     async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:
         """Up to `limit` records from `position` on, at least one if there is one, else empty. A position below the
@@ -67,16 +67,16 @@ class Log(Protocol):
         """Returns when some partition's end is past the one given in `ends`, or after `timeout` seconds."""
 
     async def trim(self, stream: str, partition: int, before: int) -> None:
-        """Forgets the records below `before`."""
+        """Removes the records below `before`."""
 
     async def streams(self) -> list[str]:
         """The names of all streams, sorted."""
 
 
 async def append_to_each(log: Log, grouped: Mapping[str, Sequence[Record]]) -> list[BaseException | None]:
-    """Appends to partition 0 of each of these streams, all in one write where the log can. What went wrong with each,
-    in their order; a log that writes all at once takes all or none."""
-    if isinstance(log, Together):
+    """Appends to partition 0 of each of these streams, all in one write where the log can. Returns the error of each,
+    in their order, or None; a log that writes all at once takes all or none."""
+    if isinstance(log, MultiStreamLog):
         try:
             await log.append_together(grouped)
         except Exception as error:
@@ -88,45 +88,45 @@ async def append_to_each(log: Log, grouped: Mapping[str, Sequence[Record]]) -> l
 
 
 async def trim_each(log: Log, before: Mapping[str, int]) -> None:
-    """Forgets the records below these positions, in partition 0 of each of these streams, in one write where the log
+    """Removes the records below these positions, in partition 0 of each of these streams, in one write where the log
     can."""
-    if isinstance(log, Together):
+    if isinstance(log, MultiStreamLog):
         await log.trim_together(before)
     else:
         await asyncio.gather(*(log.trim(stream, 0, position) for stream, position in before.items()))
 
 
 @runtime_checkable
-class Together(Protocol):
-    """A log that writes into many streams at once."""
+class MultiStreamLog(Protocol):
+    """A log that can write to many streams at once."""
 
     async def append_together(self, grouped: Mapping[str, Sequence[Record]]) -> None:
         """Stores the records in partition 0 of each of these streams: all of them or none. Durable when it returns."""
 
     async def trim_together(self, before: Mapping[str, int]) -> None:
-        """Forgets the records below these positions, in partition 0 of each of these streams."""
+        """Removes the records below these positions, in partition 0 of each of these streams."""
 
 
 @runtime_checkable
-class AtHand(Protocol):
-    """A log that has what was appended last in memory: who reads many streams need not wait for each of them."""
+class MemoryReadableLog(Protocol):
+    """A log that has the last appended records in memory: a reader of many streams need not await each of them."""
 
     def at_hand(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records | None:
-        """As `Log.read`, at once, of what is in memory; None: there is more, which must be read."""
+        """Reads as `Log.read` does, at once, from memory; None: there are records that are not in memory."""
 
 
 @runtime_checkable
-class Counting(Protocol):
-    """A log that knows its bounds: who counts hundreds of streams need not ask for each of them."""
+class CountingLog(Protocol):
+    """A log that knows its bounds: hundreds of streams are counted without a call for each of them."""
 
     def counts(self) -> Mapping[str, int]:
-        """How many records each stream has, all partitions together."""
+        """Number of records of each stream, in all its partitions."""
 
 
 @runtime_checkable
-class Telling(Protocol):
-    """A log that says when something comes: who reads many streams need not wait for each of them in a task."""
+class NotifyingLog(Protocol):
+    """A log that calls back when records come: a reader of many streams needs no waiting task for each of them."""
 
     def tell(self, stream: str, ends: Mapping[int, int], call: Callable[[], None]) -> Callable[[], None]:
-        """Calls `call` once in the event loop, later than this returns: when there may be something at or past the
-        ends given. What it returns takes that back, and is harmless afterwards."""
+        """Has `call` called once in the event loop, after this returns, when there may be a record at or past the given
+        ends. The function that it returns takes that back, and is harmless afterwards."""

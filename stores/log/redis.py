@@ -1,7 +1,8 @@
-"""A log in Redis Streams: each entry is a batch of records, as in the embedded log (`redis_scripts.py` says how).
+"""A log in Redis Streams: each entry is a batch of records, as in the embedded log (the keys: `redis_scripts.py`).
 
-Several processes may use one log. Its promises are those of the server: `appendfsync always` keeps what was answered,
-`everysec` may lose its last second, no append-only file may lose all. Which one it is is said at the start.
+Several processes may use one log. Its promises are those of the server: `appendfsync always` keeps every acknowledged
+record, `everysec` may lose the last second, no append-only file may lose all. The log message at the start names the
+server's setting.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from .redis_scripts import APPEND, CREATE, READ, TRIM
 
 #: Most partitions of a stream.
 MAX_PARTITIONS = 1024
-#: Seconds that the server holds one wait: how soon a new partition far beyond the last, or a dead connection, is seen.
+#: Seconds that the server holds one wait: the time until a new partition far beyond the last, or a dead connection, is
+#: noticed.
 HELD = 5.0
-#: Entries that one step of a trim looks at: a bound on how long it holds the server.
+#: Entries that one step of a trim looks at: a bound on the time that it holds the server.
 SWEEP = 10_000
 
 _LOG = logging.getLogger("tailrace.log.redis")
@@ -40,10 +42,10 @@ class RedisLogOptions(RedisOptions):
 
 
 class RedisLog:
-    """A Log. `open` looks at the server and `close` closes the connections; before `open` it may be used all the same.
+    """A Log. `open` checks the server and `close` closes the connections; before `open` it may be used all the same.
 
-    profile  what the server promises of a write that it answered; empty until it was asked
-    fleet    that of this process, empty where it has none: a log of another one is refused
+    profile  the server's promise for an acknowledged write; empty until the server was asked
+    fleet    the fleet of this process, empty where it has none: a log of another one is refused
     """
 
     batches = True
@@ -65,7 +67,7 @@ class RedisLog:
         self._known: dict[str, int] = {}  # partitions that a stream has at least
 
     async def open(self) -> None:
-        """Asks the server what it promises. Raises ConfigError for one that throws data away when it is full; one that
+        """Asks the server for its promises. Raises ConfigError for a server that evicts data when it is full; one that
         cannot be reached now is asked at its first use."""
         with contextlib.suppress(NotConnected):
             await self._ready()
@@ -82,8 +84,8 @@ class RedisLog:
         policy = facts.get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             raise ConfigError(
-                f"{self._server.name} throws data away when it is full (maxmemory-policy {policy}): a log must lose "
-                "nothing. Run CONFIG SET maxmemory-policy noeviction, or give another server"
+                f"{self._server.name} evicts data when it is full (maxmemory-policy {policy}), and a log must lose "
+                "nothing: run CONFIG SET maxmemory-policy noeviction, or give another server"
             )
         meta = f"{self._catalogue}:meta"
         await refuse_another_fleet(self._server, meta, f"the log {self._prefix!r}", self._fleet)
@@ -93,7 +95,7 @@ class RedisLog:
                 fsync = (await self._server.call("CONFIG", "GET", "appendfsync"))[1].decode()
             except NotConnected:
                 fsync = "unknown"  # not every user may ask
-        self.profile = _PROFILES.get(fsync, f"appendfsync {fsync}: ask whoever runs the server")
+        self.profile = _PROFILES.get(fsync, f"appendfsync {fsync}: ask the operator of the server")
         (_LOG.info if fsync == "always" else _LOG.warning)("%s: %s", self._server.name, self.profile)
 
     def _keys(self, stream: str, partition: int) -> tuple[str, str]:
@@ -171,15 +173,15 @@ class RedisLog:
 
 
 _PROFILES = {
-    "always": "durable (appendfsync always): what was answered is on its disk",
+    "always": "durable (appendfsync always): every acknowledged write is on its disk",
     "everysec": "appendfsync everysec: a power cut or a crash of the server may lose the last second",
-    "no": "appendfsync no: a power cut may lose what the operating system had not written yet",
+    "no": "appendfsync no: a power cut may lose all that the operating system had not written yet",
     "": "no append-only file: a restart of the server may lose everything since its last snapshot",
 }
 
 
 def _facts(text: bytes) -> dict[str, str]:
-    """What INFO says."""
+    """The values that INFO tells, by name."""
     pairs = (line.partition(":") for line in text.decode(errors="replace").splitlines())
     return {name: value for name, _, value in pairs}
 

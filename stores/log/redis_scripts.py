@@ -1,8 +1,9 @@
-"""The log's scripts. A partition has two keys of one hash tag: its records, a stream, and its bounds, a hash.
+"""The Redis scripts of the log, and their keys. A partition has two keys of one hash tag: its records, a stream, and
+its bounds, a hash.
 
-Each entry of the stream is one batch of records (`batch.py`), named by what it holds: `<first position>-<how many>`. So
-ids rise, an entry's name says which positions it has, and the hash counts on when all entries are gone: no position is
-ever given twice.
+Each entry of the stream is one batch of records (`batch.py`). Its id is `<first position>-<number of records>`: so ids
+rise, an entry's id tells which positions it has, and the hash counts on when all entries are gone: no position is ever
+given twice.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ end
 return first
 """)
 
-#: KEYS: likewise. ARGV: position, limit, bytes. Answers the start, then of each batch first position, time, columns.
-#: Batches are taken one by one while they are large, more at once while they are small.
+#: KEYS: records, bounds. ARGV: position, limit, bytes. Answers the start; then of each batch its first position, time
+#: and columns. Batches are taken one by one while they are large, more at once while they are small.
 READ = Script("""
 local start = tonumber(redis.call('HGET', KEYS[2], 'start') or '0')
 local position = math.max(tonumber(ARGV[1]), start)
@@ -54,8 +55,9 @@ while true do
 end
 """)
 
-#: KEYS: likewise. ARGV: the position to forget everything below, and how many entries at most. Answers how many went.
-#: A batch stays until all of it may go, and whole nodes of a stream go at once: the bounds say what is to be read.
+#: KEYS: records, bounds. ARGV: the position below which records are removed, most entries to remove. Answers how many
+#: entries were removed. A batch stays until all of it may go, and whole nodes of a stream go at once: the bounds tell
+#: which records are to be read.
 TRIM = Script("""
 local start = tonumber(redis.call('HGET', KEYS[2], 'start') or '0')
 local stop = tonumber(redis.call('HGET', KEYS[2], 'end') or '0')

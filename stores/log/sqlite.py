@@ -19,9 +19,9 @@ from ..sqlite.identity import SCHEMA as IDENTITY
 from ..sqlite.insert import CHUNKS, chunks, insert, places
 from .batch import Batch, BatchRow, decode, rows, take
 from .log import Bounds, Record, Records
-from .recent import Recent
+from .recent_batches import RecentBatches
 
-#: Batches that one step of a trim deletes and one sweep looks at: a bound on how long it holds the writer.
+#: Batches that one step of a trim deletes and one sweep looks at: a bound on the time that it holds the writer.
 SWEEP = 1000
 #: Partitions whose last decoded batches are kept.
 CACHED = 64
@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS batches (
 SCHEMA = _TABLES + IDENTITY
 
 _MOVE_START = "ON CONFLICT (stream, partition) DO UPDATE SET start = max(start, excluded.start)"
-#: By their number: what forgets the batches of some partitions that end by a position.
+#: Statements by their number of partitions: each deletes the batches that end by a position.
 _FORGET = {
     chunk: f"WITH j (stream, partition, before) AS (VALUES {places(3, chunk)}) DELETE FROM batches WHERE rowid IN ("
     "SELECT b.rowid FROM j CROSS JOIN batches AS b ON b.stream = j.stream AND b.partition = j.partition"
@@ -64,8 +64,7 @@ _FORGET = {
 
 
 class _Partition:
-    """A partition, as far as it is known without asking. Invariant: start ≤ end, and `end` moves only after a
-    commit."""
+    """A partition's bounds in memory. Invariant: start ≤ end, and `end` moves only after a commit."""
 
     __slots__ = ("end", "start")
 
@@ -75,7 +74,7 @@ class _Partition:
 
 
 class _Append(NamedTuple):
-    """Records on their way into a partition, as rows."""
+    """Records to be appended to a partition, as rows."""
 
     stream: str
     number: int
@@ -94,7 +93,7 @@ class _Append(NamedTuple):
 
 
 def _ends(connection: sqlite3.Connection, places: Sequence[tuple[int, int]]) -> list[int]:
-    """Where each of these partitions ends now, by the numbers of stream and partition; 0 for an empty one."""
+    """The end of each of these partitions, by the numbers of stream and partition; 0 for an empty one."""
     (text,) = connection.execute(
         "SELECT json_group_array(coalesce((SELECT first + count FROM batches WHERE stream = j.value ->> 0"
         " AND partition = j.value ->> 1 ORDER BY first DESC LIMIT 1), 0)) FROM json_each(?) AS j",
@@ -106,7 +105,7 @@ def _ends(connection: sqlite3.Connection, places: Sequence[tuple[int, int]]) -> 
 class SqliteLog:
     """A Log in one SQLite file. The owner opens and closes the file; `open` must be called after that.
 
-    `retention` (seconds) is how long records are kept; None: until they are trimmed.
+    `retention` (seconds) is the time for which records are kept; None: until they are trimmed.
     """
 
     batches = True
@@ -117,16 +116,16 @@ class SqliteLog:
         self._clock = clock
         self._ids: dict[str, int] = {}
         self._partitions: dict[str, dict[int, _Partition]] = {}
-        # Where partitions end in the file, by numbers: the writer thread's own, which alone appends.
+        # The ends of partitions in the file, by numbers: used by the writer thread only, which alone appends.
         self._ends: dict[tuple[int, int], int] = {}
         file.on_rollback(lambda connection: self._ends.clear())
         self._cached: OrderedDict[_Partition, Batch] = OrderedDict()
-        self._recent = Recent()
+        self._recent = RecentBatches()
         self._appended: dict[str, asyncio.Event] = {}  # of streams that somebody waits for
         self._told: dict[str, list[Callable[[], None]]] = {}  # of streams of which somebody is told
 
     async def open(self) -> None:
-        """Reads the bounds of everything there is."""
+        """Reads the bounds of all partitions."""
 
         def load(connection: sqlite3.Connection) -> list[tuple[int, str, int, int, int | None]]:
             return connection.execute(
@@ -145,7 +144,7 @@ class SqliteLog:
             self._tell(name)
 
     async def close(self) -> None:
-        """Nothing to do: the file is the owner's."""
+        """Does nothing: the file is the owner's."""
 
     async def create(self, stream: str, partitions: int) -> None:
         if not 1 <= partitions <= MAX_PARTITIONS:
@@ -186,7 +185,7 @@ class SqliteLog:
         await self._append([self._appending(stream, 0, records) for stream, records in grouped.items() if records])
 
     async def _append(self, all_of_it: Sequence[_Append]) -> list[int]:
-        """One write; the first position of each."""
+        """Appends in one write; returns the first position of each."""
 
         def write(connection: sqlite3.Connection) -> list[int]:
             ends = self._ends
@@ -278,7 +277,7 @@ class SqliteLog:
         return self._recent.find(state, position)
 
     def _keep(self, state: _Partition, batch: Batch) -> None:
-        """Remembers the batch read last, so that small reads in order do not decode it again."""
+        """Keeps the batch read last in memory, so that small reads in order do not decode it again."""
         self._cached[state] = batch
         self._cached.move_to_end(state)
         if len(self._cached) > CACHED:
@@ -348,7 +347,8 @@ class SqliteLog:
         await self._trim({(stream, 0): position for stream, position in before.items()})
 
     async def _trim(self, wanted: Mapping[tuple[str, int], int]) -> None:
-        """As few writes as there are batches to forget, whatever the number of streams."""
+        """Forgets records below the wanted positions, in as few writes as there are batches to forget, whatever the
+        number of streams."""
         starts: list[tuple[int, int, int]] = []
         gone: list[tuple[int, int, int]] = []
         states: list[tuple[_Partition, int]] = []
@@ -378,8 +378,8 @@ class SqliteLog:
         return sorted(self._partitions)
 
     async def sweep(self) -> None:
-        """Trims what is past the retention, a bounded number of batches of each partition at each call. The owner
-        calls it now and then."""
+        """Trims records that are past the retention, a bounded number of batches of each partition at each call. The
+        owner calls it now and then."""
         if self._retention is None:
             return
         oldest = self._clock.wall() - self._retention

@@ -1,7 +1,7 @@
-"""The epochs of owners: the same rule in every engine, so that a stream may move from one to another.
+"""Epochs of owners: one rule for every engine, so that a stream may move from one to another.
 
 An epoch is at least the seconds since 2020, so that a store that was put back to an older copy gives none a second
-time. An epoch above a counter of 32 bits is a fence of 63, so it has 31 bits. The clock may claim those up to
+time. An epoch above a counter of 32 bits is a fence of 63 bits, so an epoch has 31. The clock gives epochs up to
 EPOCHS_BY_CLOCK, which it reaches in 2087; however far it was ahead for a moment, sixteen million takes are left then,
 by count.
 """
@@ -13,5 +13,5 @@ EPOCHS_BY_CLOCK = (1 << 31) - (1 << 24)
 
 
 def next_epoch(former: int, wall: float) -> int:
-    """What the next owner is given; `former` is the highest that is known, 0: none."""
+    """The epoch of the next owner. `former` is the highest known one, 0: none; `wall` is the clock in seconds."""
     return max(former + 1, min(int(wall) - EPOCHS_FROM, EPOCHS_BY_CLOCK))

@@ -1,4 +1,4 @@
-"""Ownership in PostgreSQL: one row per source and partition, each verb one call of a function of the schema
+"""Ownership in PostgreSQL: one row per source and partition, each method one call of a function of the schema
 (stores/postgres/migrations/0002_state.sql).
 
 Versions are max(old + 1, microseconds since 1970) and epochs max(old + 1, seconds since 2020), both by the server's
@@ -32,7 +32,7 @@ class PostgresOwnership:
     def __init__(self, schema: PostgresSchema, clock: Clock = SYSTEM_CLOCK) -> None:
         self._schema = schema
         self._clock = clock
-        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is taken by this process
+        self.quiet_until = -math.inf  # by the monotonic clock; until then this process takes no stream
 
     async def read(self, source: str, partition: str) -> Owner | None:
         rows = await self._schema.read(

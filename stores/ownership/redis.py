@@ -1,9 +1,9 @@
 """Ownership in Redis: a field of one hash per source and partition, and a set of their names in order.
 
 Each write is one script, under the server's clock: versions are max(old + 1, microseconds since 1970) and epochs
-max(old + 1, seconds since 2020), so that data older than the last take cannot give an epoch a second time, as long as
-a row is taken less than once a second on average. It looks first whether the server is the one that gave what is owned
-(`stores/state/redis_identity.py`).
+max(old + 1, seconds since 2020), so that data older than the last take cannot give an epoch a second time, as long as a
+row is taken less than once a second on average. A script first checks that the server is the one that gave the streams
+to their owners (`stores/state/redis_identity.py`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...model.errors import InvalidRequest, StaleFence
-from ..redis.maxmemory import reads, settles
-from ..redis.order import packed, unpacked
+from ..redis.script_flags import reads, settles
+from ..redis.sort_keys import packed, unpacked
 from ..state.redis_identity import HOME
 from ..state.redis_server import StateServer, unavailable
 from .epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM
 from .ownership import OwnedRow, Owner
 
-#: KEYS[7]: the names. ARGV[6] is the row's. Keeps a row under a new version, and remembers that.
+#: KEYS[7]: the names. ARGV[6] is the name of the row. Keeps a row under a new version, and remembers the highest one.
 _KEEP = (
     HOME
     + """
@@ -50,8 +50,8 @@ local version = keep(row and tonumber(row[VERSION]) + 1 or 1, epoch, ARGV[8], AR
 return {{'0', moved, run, version, epoch}}
 """
 )
-#: ARGV: epoch, and the schedulers and the version seen (0: any); or nothing, to release. Answers the row; nothing when
-#: it was released before; or nothing and the newest epoch when that, or the version, is another.
+#: ARGV: epoch; and the schedulers and the version seen (0: any), or nothing, to release. Answers the row; nothing when
+#: it was released before; or nothing and the newest epoch when the epoch, or the version, is another.
 _HOLD = settles(
     _KEEP
     + """
@@ -135,7 +135,8 @@ class RedisOwnership:
         return found
 
     async def _run(self, script: Any, source: str, partition: str, *asked: Any) -> tuple[float, builtins.list[Any]]:
-        """Runs a script over HOME; returns for how many seconds nothing is taken, and its own answer."""
+        """Runs a script over HOME; returns the seconds for which no stream is taken yet, and the script's own
+        answer."""
         keys, arguments = await self._server.home()
         keys.append(self._names)
         about = f"source {source!r}"

@@ -2,8 +2,8 @@
 
 Versions are max(old + 1, microseconds since 1970) and epochs max(old + 1, seconds since 2020, to a bound: epochs.py),
 both by the store's clock: a copy of the file that is older than the last take cannot give an epoch a second time, as
-long as a row is taken less than once a second on average. Where it is known what was given after such a copy (the
-file's height, noted when it was found set back), that stands for a clock that is behind it.
+long as a row is taken less than once a second on average. The file's height (high-water mark), noted when the file was
+found set back, stands for a clock that is behind it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SqliteOwnership:
     def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK) -> None:
         self._file = file
         self._clock = clock
-        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is taken
+        self.quiet_until = -math.inf  # by the monotonic clock; until then no stream is taken
 
     async def read(self, source: str, partition: str) -> Owner | None:
         return await self._file.read(lambda connection: _read(connection, source, partition))

@@ -1,1 +1,1 @@
-"""The ground of every store on PostgreSQL: the server, its connections, hints, and the steps of its schema."""
+"""The common base of every store on PostgreSQL: the server, its connections, hints, and the steps of its schema."""

@@ -1,22 +1,21 @@
-"""Columns as arguments of a statement in PostgreSQL: each is one array, written as text where that is quicker than the
-driver's way (an array of a thousand numbers is a join).
-"""
+"""Columns as arguments of a statement in PostgreSQL: each is one array, written as text where that is quicker than by
+the driver (an array of a thousand numbers is a join)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-#: What becomes of a character that has no place in a text: PostgreSQL knows no NUL.
+#: The replacement of NUL, which a text of PostgreSQL cannot hold.
 UNSHOWN = "\ufffd"
 
 
 def numbers(values: Iterable[int | None]) -> str:
-    """An array of whole numbers, or of none in their place."""
+    """An array of whole numbers; None becomes NULL."""
     return "{" + ",".join("NULL" if each is None else str(each) for each in values) + "}"
 
 
 def floats(values: Iterable[float]) -> str:
-    """An array of floats, exactly."""
+    """An array of floats, with their exact values."""
     return "{" + ",".join(repr(float(each)) for each in values) + "}"
 
 
@@ -26,13 +25,13 @@ def truths(values: Iterable[bool]) -> str:
 
 
 def texts(values: Iterable[str]) -> str:
-    """An array of texts."""
+    """An array of texts; a NUL becomes UNSHOWN."""
     quoted = (each.replace("\0", UNSHOWN).replace("\\", "\\\\").replace('"', '\\"') for each in values)
     return '{"' + '","'.join(quoted) + '"}' if values else "{}"
 
 
 def texts_or_none(values: Iterable[str | None]) -> str:
-    """An array of texts, or of none in their place."""
+    """An array of texts; None becomes NULL."""
     return "{" + ",".join("NULL" if each is None else texts((each,))[1:-1] for each in values) + "}"
 
 
@@ -42,7 +41,7 @@ def blobs(values: Sequence[bytes]) -> str:
 
 
 def shown(text: str) -> str:
-    """A text that people read, without what has no place: NULs and halves of characters."""
+    """A text for people, with NULs and halves of characters replaced: a text of PostgreSQL cannot hold them."""
     return text.replace("\0", UNSHOWN).encode("utf-8", "replace").decode()
 
 

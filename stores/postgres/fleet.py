@@ -1,4 +1,4 @@
-"""The fleet that a schema is of, with all that rests in it: one row, which the first one writes."""
+"""The fleet of a schema, with all stores in it: one row, which the first fleet writes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..fleets import refuse_another
 async def refuse_another_fleet(
     connection: AsyncConnection[tuple[Any, ...]], schema: str, store: str, fleet: str
 ) -> None:
-    """Says that the schema is of this fleet; none: nothing is said. Raises ConfigError where it is another one's.
-    `store`: what rests in it, for messages."""
+    """Notes in the schema that it belongs to this fleet; nothing for a process without a fleet. Raises ConfigError
+    where it belongs to another one. `store`: the store's name in messages."""
     if fleet:
         cursor = await connection.execute(f"SELECT {schema}.control_belong(%s)".encode(), (fleet,))
         row = await cursor.fetchone()

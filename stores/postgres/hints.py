@@ -1,6 +1,5 @@
 """Hints by LISTEN and NOTIFY, each in a transaction of its own, since NOTIFY holds a lock of the whole database when it
-commits. A pooler in transaction mode loses hints without a word.
-"""
+commits. A pooler in transaction mode loses hints silently."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from .server import PostgresOptions
 
 
 class PostgresHints(Hints):
-    """Hints by channels of one schema. Those who use one schema for different things give what theirs are `about`."""
+    """Hints by a channel of one schema. `about` tells apart the hints of different stores that use the schema."""
 
     def __init__(self, options: PostgresOptions, rows: RunStatement, wake: Callable[[], None], about: str) -> None:
         super().__init__("postgres", wake, psycopg.Error, on=options.notify)

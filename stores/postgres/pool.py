@@ -1,9 +1,10 @@
 """A pool of a few connections to a server: THE rule of which one a call gets.
 
-That which ran the same statement last, where it is idle: what a server's process has read and planned for a statement
-is its own, and a first run takes several times as long as the next. Else the one that has been idle longest, so that
-those in steady use are left to what uses them. Where none is idle, the first that comes free: an old one, or a new one
-that is dialled meanwhile. So nobody waits for a new connection, some ten milliseconds, while an old one comes free.
+It gets the idle connection that ran the same statement last: the server's process keeps what it has read and planned
+for a statement, and a first run takes several times as long as the next. Else it gets the connection that has been idle
+longest, so that those in steady use are left to their statements. Where none is idle, it gets the first that comes
+free: an old one, or a new one that is dialled meanwhile. So no call waits for a new connection, some ten milliseconds,
+while an old one comes free.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ...foundation.clock import SYSTEM_CLOCK, Clock
 
 #: Seconds without dialling after it failed beside connections that work.
 PAUSE = 1.0
-#: Statements of which is known where they ran last.
+#: Statements that are remembered with the connection that ran them last.
 REMEMBERED = 200
 
 _LOG = logging.getLogger("tailrace.stores")
@@ -38,10 +39,10 @@ C = TypeVar("C", bound=PostgresConnection)
 
 
 class PostgresConnections(Generic[C]):
-    """At most so many; `dial` makes one.
+    """A pool of at most `most` connections, which `dial` makes.
 
-    Invariants: nobody waits while one is idle; `_open` counts those that are idle or with a call, `_dialling` those on
-    their way.
+    Invariants: no call waits while a connection is idle; `_open` counts those that are idle or with a call, `_dialling`
+    those on their way.
     """
 
     def __init__(self, dial: Callable[[], Awaitable[C]], most: int, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -60,15 +61,16 @@ class PostgresConnections(Generic[C]):
 
     @property
     def idle(self) -> int:
-        """How many nobody has."""
+        """Number of connections that no call has."""
         return len(self._idle)
 
     def open(self) -> None:
-        """What is given back is kept from now on."""
+        """Opens the pool: connections that are given back are kept from now on."""
         self._closed = False
 
     async def take(self, statement: Hashable) -> C:
-        """One to run this on; it is to be given back or dropped. Raises what `dial` raises, where none is open."""
+        """A connection to run this statement on; it is to be given back or dropped. Raises the errors of `dial`, where
+        none is open."""
         found = self._pick(statement)
         if found is None:
             future: asyncio.Future[C] = asyncio.get_running_loop().create_future()
@@ -102,14 +104,14 @@ class PostgresConnections(Generic[C]):
             self._idle[connection] = None
 
     def drop(self, connection: C) -> None:
-        """Drops a connection that is of no use any more."""
+        """Closes a connection that cannot be used any more."""
         self._open -= 1
         self._forget(connection)
         _run(connection.close(), self._closing)
         self._dial_more()
 
     async def dial_anew(self) -> None:
-        """What is idle is closed, so that the next calls have new ones."""
+        """Closes the idle connections, so that the next calls get new ones."""
         idle, self._idle = self._idle, {}
         self._open -= len(idle)
         for connection in idle:
@@ -117,7 +119,7 @@ class PostgresConnections(Generic[C]):
             await connection.close()
 
     async def close(self) -> None:
-        """Closes all of them; those in use when they are given back. Harmless when closed."""
+        """Closes all connections; those in use when they are given back. Harmless when closed."""
         self._closed = True
         await self.dial_anew()
         if not self._wanted():
@@ -142,11 +144,11 @@ class PostgresConnections(Generic[C]):
         return None
 
     def _wanted(self) -> int:
-        """How many are waited for."""
+        """Number of calls that wait for a connection."""
         return sum(not future.done() for future in self._waiting)
 
     def _dial_more(self) -> None:
-        """One more, where somebody waits for it and there may be."""
+        """Dials one more connection, where a call waits for it and the bound allows it."""
         rests = self._open > 0 and self._clock.monotonic() - self._failed < PAUSE
         if self._wanted() > self._dialling and self._open + self._dialling < self._most and not rests:
             self._dialling += 1
@@ -166,7 +168,7 @@ class PostgresConnections(Generic[C]):
                     if not future.done():
                         future.set_exception(error)
             elif self._open and self._wanted():
-                _LOG.warning("%s; going on with the connections that there are", error)
+                _LOG.warning("%s; going on with the open connections", error)
             return
         self._open += 1
         self.give_back(connection)

@@ -1,4 +1,4 @@
-"""One schema of a PostgreSQL server, as the stores in it use it: a statement has S. for it."""
+"""One schema of a PostgreSQL server, as its stores use it: their statements have "S." for its name."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .server import PostgresServer
 
 
 class PostgresSchema:
-    """One schema of a server. `relaxed`: a commit is not waited for. Errors are those of PostgresServer, and
-    InvalidRequest for what the schema refuses."""
+    """One schema of a server. `relaxed`: commits are not waited for. Errors are those of PostgresServer, and
+    InvalidRequest for a write that the schema refuses."""
 
     def __init__(self, server: PostgresServer, *, relaxed: bool) -> None:
         self._server = server
@@ -21,13 +21,13 @@ class PostgresSchema:
         self._relaxed = relaxed
 
     async def write(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
-        """One call of a function of the schema, of the form SELECT … FROM S.function(…); its rows."""
+        """Calls one function of the schema, in the form SELECT … FROM S.function(…); returns its rows."""
         if self._relaxed:
             statement = statement.replace(" FROM S.", " FROM set_config('synchronous_commit', 'off', true), S.", 1)
         return await self.read(statement, arguments, about)
 
     async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
-        """One statement; its rows."""
+        """Runs one statement; returns its rows."""
         try:
             return await self._server.rows(statement, arguments, about, self._name)
         except psycopg.IntegrityError as error:

@@ -1,9 +1,10 @@
-"""A PostgreSQL server as stores use it: where it is, how it is reached, and its errors in our words.
+"""A PostgreSQL server as stores use it: its address, its connections, and its errors in our words.
 
-Every call is one statement in a transaction of its own: no session settings, no session locks, and prepared names only
-where nobody stands between us and the server, so that a pooler may give each one another connection. Nothing is tried
-again here but what the server itself asks to be (a deadlock, a serialization failure) and what it did not run (a name
-that it does not know): another error says that whether a write was kept is unknown, and whoever asked asks again.
+Every call is one statement in a transaction of its own: no session settings, no session locks, and prepared statements
+only where no pooler is between us and the server, so that a pooler may give each call another connection. Only two
+kinds of statements are tried again here: those that the server asks to repeat (a deadlock, a serialization failure),
+and those that it did not run (an unknown prepared statement). Another error says that it is unknown whether a write was
+kept, and the caller repeats it.
 """
 
 from __future__ import annotations
@@ -22,31 +23,31 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from ...foundation.config import Seconds
 from ...model.errors import ConfigError, NotConnected, StoreFull, TailraceError
 from ..refused import Refused, UnsaidValue
-from .line import PostgresLine, worded
+from .connection import CursorKeepingConnection, with_schema
 from .pool import PostgresConnections
 
-#: Times that a statement is sent again because the server chose it to give way to another one.
+#: Times that a statement is sent again because the server ended it in favour of another one.
 AGAIN = 5
 #: A statement is prepared when it is executed the third time: parsing and planning it is a sixth of a lone one's cost.
 PREPARE_AFTER = 2
-#: Why a prepared statement was not run: somebody in between has no such name or has it already, or what it answers has
-#: changed with a migration.
+#: Errors for which a prepared statement was not run: a pooler in between does not know its name or knows it already, or
+#: the columns of its answer have changed with a migration.
 _UNPREPARED = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement, errors.FeatureNotSupported)
 _LOG = logging.getLogger("tailrace.stores")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
-#: Looks at a new connection, within a bound.
+#: Checks a new connection, within a deadline.
 Prepare = Callable[[AsyncConnection[tuple[Any, ...]], asyncio.Timeout], Awaitable[None]]
 
 
 class PostgresOptions(BaseModel):
-    """The way to a server.
+    """The connection to a server.
 
-    url              postgresql://user@host:5432/database; several hosts and libpq's parameters (sslmode, …) as there
+    url              postgresql://user@host:5432/database, with several hosts and parameters (sslmode, …) as in libpq
     user, password   win over those in the URL
-    db_schema        where the tables are; written `schema`
-    connections      how many are open at most, besides the one that listens
-    notify           nodes tell each other what they submitted
+    db_schema        the schema of the tables; written `schema`
+    connections      most connections that are open, besides the one that listens
+    notify           nodes tell each other at once when they submitted something
     connect_timeout, timeout   seconds for a connection, and for an answer
     """
 
@@ -78,7 +79,7 @@ class PostgresOptions(BaseModel):
 
     @property
     def server(self) -> str:
-        """The server for messages: without user and password."""
+        """The server, as messages name it: without user and password."""
         parts = urlsplit(self.url.get_secret_value())
         return f"PostgreSQL at {parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -99,25 +100,27 @@ class PostgresOptions(BaseModel):
 
 class PostgresServer:
     """A few connections to one server, dialled when needed and again after they broke. `prepare` is awaited with each
-    new one and the bound of that, which it may move, and may refuse it: with a ConfigError, which ends a start. While
-    we run, a server that cannot be trusted is one to wait for until it can."""
+    new one and its deadline, which it may put off. It may refuse the connection with a ConfigError, which ends a start;
+    later, while the process runs, calls raise NotConnected instead until the server can be trusted."""
 
     def __init__(self, options: PostgresOptions, prepare: Prepare) -> None:
         self.options = options
         self.name = options.server
         self._prepare = prepare
-        self._names = True  # prepared ones are known to whom they are sent, as far as we were told
-        self._connections: PostgresConnections[PostgresLine] = PostgresConnections(self._connect, options.connections)
+        self._names = True  # no server process or pooler has refused a prepared statement so far
+        self._connections: PostgresConnections[CursorKeepingConnection] = PostgresConnections(
+            self._connect, options.connections
+        )
         self._closed = True
-        self._trusted = False  # some connection was good
+        self._trusted = False  # a connection was accepted before
 
     @property
     def idle(self) -> int:
-        """Connections that no call has."""
+        """Number of connections that no call has."""
         return self._connections.idle
 
     def open(self) -> None:
-        """Calls are answered from now on."""
+        """Answers calls from now on."""
         self._closed = False
         self._connections.open()
 
@@ -127,17 +130,17 @@ class PostgresServer:
         await self._connections.close()
 
     async def dial_anew(self) -> None:
-        """What is idle is closed, so that the next calls have new connections."""
+        """Closes the idle connections, so that the next calls get new ones."""
         await self._connections.dial_anew()
 
     async def rows(
         self, statement: str, arguments: Sequence[Any] = (), about: str = "", schema: str = ""
     ) -> list[tuple[Any, ...]]:
-        """One statement, with the schema for its S., where one is given; its rows. Raises Unavailable in words that say
-        what to do, and psycopg's IntegrityError."""
+        """Runs one statement, with the schema for its "S." where one is given; returns its rows. Raises Unavailable
+        with advice, and psycopg's IntegrityError."""
         if self._closed:
             raise NotConnected(f"{self.name}: the store is closed")
-        pool, text = self._connections, worded(statement, schema)
+        pool, text = self._connections, with_schema(statement, schema)
         for attempt in range(AGAIN + 1):
             connection = await pool.take(text)
             try:
@@ -167,9 +170,9 @@ class PostgresServer:
                 return found
         raise AssertionError
 
-    async def _let_go(self, connection: PostgresLine, error: Exception) -> None:
-        """Keeps a connection on which a call failed, where it may be of use. A primary that was made read-only closes
-        none of its own, and only who dials anew comes to where the address leads now."""
+    async def _let_go(self, connection: CursorKeepingConnection, error: Exception) -> None:
+        """Keeps a connection on which a call failed, where it may still be used. A primary that was made read-only
+        closes no connection, and only dialling anew leads to the server that the address means now."""
         demoted = isinstance(error, errors.ReadOnlySqlTransaction)
         if demoted or isinstance(error, TimeoutError) or connection.broken:
             self._connections.drop(connection)
@@ -178,7 +181,7 @@ class PostgresServer:
         if demoted:
             await self.dial_anew()
 
-    async def _connect(self) -> PostgresLine:
+    async def _connect(self) -> CursorKeepingConnection:
         connection = await self.options.connect()
         try:
             async with asyncio.timeout(self.options.timeout) as bound:
@@ -197,7 +200,7 @@ class PostgresServer:
             await connection.close()
             raise
         self._trusted = True
-        return PostgresLine(connection)
+        return CursorKeepingConnection(connection)
 
     async def __aenter__(self) -> Self:
         self.open()
@@ -208,15 +211,16 @@ class PostgresServer:
 
 
 async def _is_direct(connection: AsyncConnection[tuple[Any, ...]]) -> bool:
-    """Whether the process that answers is the one that took the connection: a pooler tells a number of its own."""
+    """Whether the server process that answers is the one that took the connection: a pooler tells a process id of its
+    own."""
     cursor = await connection.execute("SELECT pg_backend_pid()")
     row = await cursor.fetchone()
     return row is not None and row[0] == connection.info.backend_pid
 
 
 async def refuse_unsafe(connection: AsyncConnection[tuple[Any, ...]], server: str, *, durable: bool) -> None:
-    """Raises NotConnected for a server that takes no writes now, ConfigError for one that cannot keep what it
-    acknowledges although it should."""
+    """Raises NotConnected for a server that takes no writes now, and ConfigError for one that cannot keep acknowledged
+    writes although it should (`durable`)."""
     cursor = await connection.execute(
         "SELECT pg_is_in_recovery(), current_setting('transaction_read_only'), current_setting('fsync'),"
         " current_setting('full_page_writes'), current_setting('synchronous_commit'),"
@@ -245,18 +249,27 @@ async def refuse_unsafe(connection: AsyncConnection[tuple[Any, ...]], server: st
 
 
 class NoTables(NotConnected):
-    """A schema, a table, a column or a function is not there: who migrates or restores it may be at it now."""
+    """A schema, a table, a column or a function is missing: an operator may be migrating or restoring it."""
 
 
-#: SQLSTATEs (whole, or the class); what to raise, and the words, with {server}, {what} and {said}. The first counts.
+#: SQLSTATEs (whole, or the class); the error to raise, and its text, with {server}, {what} and {said}. The first that
+#: fits counts.
 _CASES: tuple[tuple[tuple[str, ...], type[TailraceError], str], ...] = (
-    (("28",), NotConnected, "{server} refuses the user or the password: give it the user and password that it has"),
+    (
+        ("28",),
+        NotConnected,
+        "{server} refuses the user or the password: give a user and password that the server knows",
+    ),
     (("3D000",), NotConnected, "{server}: there is no such database: create it, or name another one in the URL"),
     (("25006",), NotConnected, "{what}: it is read-only now and takes no writes, until it is the primary again"),
     (("53100",), StoreFull, "{what}: its disk is full, so it refuses writes: free some space there"),
     (("53200",), StoreFull, "{what}: it has no memory left for this ({said})"),
     (("53300",), NotConnected, "{server} has too many connections: raise max_connections, or lower `connections`"),
-    (("42501",), NotConnected, "{what}: this user may not do that ({said}): grant it, or make it the schema's owner"),
+    (
+        ("42501",),
+        NotConnected,
+        "{what}: this user may not do that ({said}): grant the right, or make the user the schema's owner",
+    ),
     (
         ("3F000", "42P01", "42883", "42703"),
         NoTables,
@@ -266,16 +279,17 @@ _CASES: tuple[tuple[tuple[str, ...], type[TailraceError], str], ...] = (
     (("57P", "08"), NotConnected, "{server} cannot be reached now: {said}"),
     (("23", "54"), Refused, "{what}: {said}"),
 )
-#: What libpq says without a SQLSTATE when it cannot connect.
+#: Texts of libpq without a SQLSTATE when it cannot connect, and the SQLSTATE that they stand for.
 _TOLD = (("password authentication failed", "28"), ("no password supplied", "28"), ("does not exist", "3D000"))
 
 
 def explained(error: Exception, server: str, about: str = "") -> TailraceError:
-    """What went wrong, and what to do. NotConnected for all that waiting or somebody's help may mend."""
+    """The error to raise, with its cause and advice: NotConnected for all that may pass by waiting or with an
+    operator's help."""
     what = f"{server}, {about}" if about else server
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, TimeoutError):
-        return NotConnected(f"{what} does not answer; whether a write was kept is unknown, so it is to be repeated")
+        return NotConnected(f"{what} does not answer; it is unknown whether a write was kept, so it is to be repeated")
     code = getattr(error, "sqlstate", None) or next((code for words, code in _TOLD if words in str(error)), "")
     for codes, instead, words in _CASES:
         if code and any(code.startswith(each) for each in codes):

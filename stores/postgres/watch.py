@@ -1,5 +1,5 @@
-"""Waits for what other processes may change: looks at once when something changed here or a hint came, else every
-second."""
+"""Waiting for changes that other processes may make: a waiter looks at once when something changed here or a hint came,
+else every second."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ POLL = 1.0
 
 
 class ChangeWatch:
-    """Waiters, and the event that has them look."""
+    """Waiters, and the event that wakes them."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def wake(self) -> None:
-        """Something may have changed."""
+        """Has all waiters look: something may have changed."""
         self._event.set()
         self._event = asyncio.Event()
 
     async def until(self, look: Callable[[], Awaitable[T | None]]) -> T:
-        """Looks until there is something to tell. While the store is away it looks on: who waits loses nothing."""
+        """Calls `look` until it returns something, and returns that. It goes on while the store is away, so that a
+        waiter loses nothing."""
         while True:
             event = self._event  # taken before looking: a change during the look is not missed
             try:

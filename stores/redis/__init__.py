@@ -1,1 +1,2 @@
-"""The ground of every store and source on Redis: the server, its connections, and what it must promise."""
+"""The common base of every store and source on Redis: the server, its connections, and the promises that it must
+keep."""

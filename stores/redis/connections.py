@@ -1,8 +1,9 @@
-"""Connections to a Redis. A command goes on a connection that is idle, packed by hiredis, its answer as it comes.
+"""Connections to a Redis server. A command goes on an idle connection, packed by hiredis, and its answer is returned as
+it comes.
 
-Most of what a lone command takes of a processor goes, in redis-py's own client, into what nobody asked for here: each
-argument is encoded in Python, the pool has three locks, observers and retries are told. Its connections do all that is
-hard (dialling, TLS, passwords, reading), so they are used as they are.
+redis-py's own client spends most of the processor time of a lone command on work that is not needed here: each argument
+is encoded in Python, the pool has three locks, observers and retries are notified. Its connections do all the hard work
+(dialling, TLS, passwords, reading), so they are used as they are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from redis.exceptions import ConnectionError as NoConnection
 
 
 class RedisConnections(ConnectionPool):
-    """As many as `max_connections`. Who comes when all are in use waits `timeout` seconds at most; with 0 it is
-    refused. Raises redis-py's ConnectionError.
+    """A pool of at most `max_connections` connections. A call that comes when all are in use waits `timeout` seconds at
+    most; with 0 it is refused. Raises redis-py's ConnectionError.
 
-    Invariant: a connection is idle or somebody's; one that failed is idle and not connected, and dials again. What is
-    in `_former` is somebody's, and is to dial again."""
+    Invariant: a connection is idle or with a call; one that failed is idle and not connected, and dials again. A
+    connection in `_former` is with a call, and is to dial again.
+    """
 
     def __init__(self, *, timeout: float, **given: Any) -> None:
         super().__init__(**given)
@@ -32,7 +34,7 @@ class RedisConnections(ConnectionPool):
         self._former: set[Any] = set()
 
     async def get_connection(self, command_name: Any = None, *keys: Any, **options: Any) -> Any:
-        """One that is connected, and has nothing unread."""
+        """A connection that is connected, and has no answer to be read."""
         room = self._room
         if not room.locked():
             await room.acquire()
@@ -64,8 +66,8 @@ class RedisConnections(ConnectionPool):
             self._give(connection)
 
     async def dial_anew(self) -> None:
-        """Lets the next one dial, which looks up the name of the server: idle connections are let go of now, those in
-        use when they are free."""
+        """Has the next calls dial, which looks up the server's name: idle connections are closed now, those in use when
+        they are free."""
         idle, self._idle = self._idle, []
         let_go = set(idle)
         self._all = [each for each in self._all if each not in let_go]
@@ -77,17 +79,17 @@ class RedisConnections(ConnectionPool):
         self._room.release()
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
-        """Closes the idle ones, and those in use; each dials again when it is used again."""
+        """Closes the idle connections, and those in use; each dials again when it is used again."""
         connections = self._all if inuse_connections else self._idle
         await asyncio.gather(*(connection.disconnect() for connection in connections))
 
 
 class Commands(Redis):
-    """A client. Once its `response_callbacks` are cleared, a command takes the short way and answers what the server
-    sent. Raises what redis-py raises; nothing is tried again."""
+    """A Redis client. Once its `response_callbacks` are cleared, a command takes the short way, and its answer is
+    returned as the server sent it. Raises redis-py's errors; nothing is tried again."""
 
     async def execute_command(self, *command: Any, **options: Any) -> Any:
-        """One command, whose first word is one word."""
+        """Sends one command, whose first argument is a single word."""
         if self.response_callbacks or options:
             return await super().execute_command(*command, **options)  # type: ignore[no-untyped-call]
         pool: Any = self.connection_pool

@@ -1,7 +1,8 @@
-"""A Redis server as stores and sources use it: where it is, how it is reached, and its errors in our words.
+"""A Redis server as stores and sources use it: its address, its connections, and its errors in our words.
 
-Nothing is tried again here: an error says that whether a write was kept is unknown, and whoever asked asks again. Calls
-that wait have connections of their own, so that they hold up nobody. Answers come as Redis sends them (bytes, lists).
+Nothing is tried again here: an error says that it is unknown whether a write was kept, and the caller repeats it. Calls
+that wait on the server have connections of their own, so that they hold up no others. Answers are returned as Redis
+sends them (bytes, lists).
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ CONNECTIONS = 16
 #: Connections that may wait for something to happen at once.
 WAITING = 1024
 SCHEMES = ("redis", "rediss", "unix")
-#: What uvloop says, by a RuntimeError, to who writes to a connection that was lost a moment ago; redis-py lets it pass.
+#: Text of uvloop's RuntimeError for a write to a connection that was lost a moment ago; redis-py lets it pass.
 _LOST = "the handler is closed"
-#: What comes of a call that a server did not answer as it should.
+#: Errors of a call that the server did not answer as it should.
 _FAILURES = (errors.RedisError, OSError, RuntimeError)
 
 
 class RedisOptions(BaseModel):
-    """The way to a server.
+    """The connection to a server.
 
     url              redis://, rediss:// (TLS) or unix://, as in redis://user:password@host:6379/0
     username, password   win over those in the URL
-    tls_ca, tls_cert, tls_key   files for TLS: whom to trust (default: the system's), and our own certificate
+    tls_ca, tls_cert, tls_key   files for TLS: the authorities to trust (default: the system's), and our own certificate
     connect_timeout, timeout   seconds for a connection, and for an answer
     """
 
@@ -73,14 +74,14 @@ class RedisOptions(BaseModel):
 
     @property
     def server(self) -> str:
-        """The server for messages: without user and password."""
+        """The server, as messages name it: without user and password."""
         parts = urlsplit(self.url.get_secret_value())
         if parts.scheme == "unix":
             return f"Redis at {parts.path}"
         return f"Redis at {parts.hostname}:{parts.port or 6379}"
 
     def given(self) -> dict[str, Any]:
-        """What a client is told besides the URL."""
+        """The arguments of a client besides the URL."""
         found: dict[str, Any] = {"username": self.username, "ssl_ca_certs": self.tls_ca}
         found |= {"ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
         if self.password is not None:
@@ -88,9 +89,9 @@ class RedisOptions(BaseModel):
         return {name: value for name, value in found.items() if value is not None}
 
     def client(self, *, waits: float = 0.0) -> Any:
-        """A client whose calls may be held for `waits` seconds; it dials at its first call. How long an answer may take
-        is watched by RedisServer: under a socket_timeout redis-py sends in `asyncio.wait_for`, which in Python 3.11
-        forgets a cancellation that comes as the write ends, and whoever cancelled waits for ever."""
+        """A client whose calls may be held for `waits` seconds; it dials at its first call. RedisServer watches the
+        time of an answer: under a socket_timeout redis-py sends in `asyncio.wait_for`, which in Python 3.11 forgets a
+        cancellation that comes as the write ends, so that the task that cancelled waits for ever."""
         return Commands(
             connection_pool=RedisConnections.from_url(
                 self.url.get_secret_value(),
@@ -114,10 +115,10 @@ class Script:
 
 
 class RedisServer:
-    """A connection to one server, as many calls at once as they come. Every call raises Unavailable (NotConnected,
-    StoreFull) in words that say what to do; dials at the first call and again after `close`.
+    """One server, for any number of calls at once. Every call raises Unavailable (NotConnected, StoreFull) with advice.
+    It dials at the first call, and again after `close`.
 
-    `clients` makes the two clients, for commands and for calls that wait; tests have their own.
+    `clients` makes the two clients, for commands and for calls that wait on the server; tests give their own.
     """
 
     def __init__(
@@ -137,15 +138,15 @@ class RedisServer:
         return self._clients[which]
 
     async def call(self, *command: Any, about: str = "", none_if: str = "") -> Any:
-        """One command. `about` names what it is about, for messages; an error with the words `none_if` answers None."""
+        """Sends one command. `about` names its purpose in messages; an error with the words `none_if` returns None."""
         return await self._translated(self._client(0).execute_command(*command), about, none_if)
 
     async def wait(self, *command: Any, about: str = "") -> Any:
-        """One command that may be held by the server, for at most `waits` seconds."""
+        """Sends one command that may be held by the server, for at most `waits` seconds."""
         return await self._translated(self._client(1).execute_command(*command), about, held=self.waits)
 
     async def calls(self, commands: Sequence[Sequence[Any]], about: str = "") -> list[Any]:
-        """Several commands in one trip; not one transaction."""
+        """Sends several commands in one trip; they are no transaction."""
         if not commands:
             return []
         pipeline = self._client(0).pipeline(transaction=False)
@@ -154,7 +155,7 @@ class RedisServer:
         return cast("list[Any]", await self._translated(pipeline.execute(), about))
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: Any, about: str = "") -> Any:
-        """A script. `keys` must be of one hash tag."""
+        """Runs a script. `keys` must be of one hash tag."""
         client = self._client(0)
         try:
             async with asyncio.timeout(self._timeout):
@@ -174,14 +175,14 @@ class RedisServer:
             raise await self._failed(error, about) from None
 
     async def _failed(self, error: Exception, about: str) -> TailraceError:
-        """What to raise. A replica may have been the master until now: it closes no connection when it is demoted, and
-        only who dials anew comes to where the name leads now."""
+        """The error to raise. A replica may have been the master until now: it closes no connection when it is demoted,
+        so connections are dialled anew, which leads to the server that the name means now."""
         if isinstance(error, errors.ReadOnlyError):
             await self.dial_anew()
         return explained(error, self.name, about)
 
     async def dial_anew(self) -> None:
-        """The next calls have new connections."""
+        """Has the next calls dial new connections."""
         for client in self._clients or ():
             await client.connection_pool.dial_anew()
 
@@ -194,12 +195,13 @@ class RedisServer:
 
 
 class _Case(NamedTuple):
-    """An error by its type or by the first word of what the server says; what to raise instead, and the words."""
+    """A case of an error: its types, or the first word of the server's text; the error to raise instead, and its
+    text."""
 
     types: tuple[type[Exception], ...]
     codes: tuple[str, ...]
     instead: type[TailraceError]
-    words: str  # with {server}, {what} (the server and what was asked of it) and {said}
+    words: str  # with {server}, {what} (the server and the purpose of the call) and {said}
 
 
 #: The first that fits counts: the library's types are each other's children.
@@ -208,7 +210,7 @@ _CASES = (
         (errors.AuthenticationError, errors.AuthorizationError),
         ("NOAUTH", "WRONGPASS"),
         NotConnected,
-        "{server} refuses the user or the password: give it the url, username and password that it has",
+        "{server} refuses the user or the password: give the url, username and password that the server knows",
     ),
     _Case(
         (errors.NoPermissionError,),
@@ -220,21 +222,21 @@ _CASES = (
         (),
         ("WRONGTYPE",),
         NotConnected,
-        "{what}: under that key is something else than a stream: give the key of a stream",
+        "{what}: the key holds another type than a stream: give the key of a stream",
     ),
     _Case(
         (errors.OutOfMemoryError,),
         ("OOM",),
         StoreFull,
-        "{what}: its maxmemory is reached, so it refuses writes: raise maxmemory, or free some",
+        "{what}: its maxmemory is reached, so it refuses writes: raise maxmemory, or free some memory",
     ),
     _Case((), ("MISCONF",), StoreFull, "{what}: it cannot write to its disk and refuses writes until it can ({said})"),
     _Case(
         (errors.AskError, errors.ClusterError, errors.ClusterCrossSlotError, errors.TryAgainError),
         ("MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"),
         NotConnected,
-        "{what}: it is a node of a Redis Cluster and sends us elsewhere ({said}): a queue and a "
-        "state take `cluster: true`, all else the address of a server, or of a proxy, that has all the keys",
+        "{what}: it is a node of a Redis Cluster, and the key is on another node ({said}): set `cluster: true` for a "
+        "queue or a state; give all else the address of a server, or of a proxy, that has all the keys",
     ),
     _Case((errors.BusyLoadingError,), ("LOADING",), NotConnected, "{server} is still loading its data"),
     _Case(
@@ -247,7 +249,7 @@ _CASES = (
         (errors.TimeoutError, TimeoutError),
         (),
         NotConnected,
-        "{what} does not answer; whether a write was kept is unknown, so it is to be repeated",
+        "{what} does not answer; it is unknown whether a write was kept, so it is to be repeated",
     ),
     _Case((errors.ConnectionError, OSError), (), NotConnected, "{server} cannot be reached: {said}"),
     _Case((Exception,), (), NotConnected, "{what}: {said}"),
@@ -255,8 +257,8 @@ _CASES = (
 
 
 def explained(error: Exception, server: str, about: str = "") -> TailraceError:
-    """What went wrong, and what to do. NotConnected for all that waiting or somebody's help may mend. Raises a
-    RuntimeError that is about something else than a lost connection."""
+    """The error to raise, with its cause and advice: NotConnected for all that may pass by waiting or with an
+    operator's help. Raises a RuntimeError that is about something else than a lost connection."""
     if isinstance(error, RuntimeError):
         if _LOST not in str(error):
             raise error

@@ -1,6 +1,5 @@
-"""Trust in a server: which ones may be trusted with what must not be lost, the queue and the state alike: by the facts
-that they tell, ConfigError or a profile. THE rule.
-"""
+"""Trust in a server with data that must not be lost, the queue and the state alike: THE rule, from the server's own
+description to a ConfigError or a profile."""
 
 from __future__ import annotations
 
@@ -11,21 +10,21 @@ from .server import RedisServer
 
 #: The oldest server: scripts that run when it is full are from Redis 7 on.
 OLDEST = 7
-#: What CONFIG GET is asked.
+#: Settings that are read by CONFIG GET.
 ASKED = ("appendfsync", "no-appendfsync-on-rewrite")
-#: What a server answers to a user who may not ask that.
+#: Words of the answer to a user who may not read them.
 _NOT_TOLD = ("may not do that", "unknown command")
 
 
 def facts(info: bytes) -> dict[str, str]:
-    """What INFO says."""
+    """The values that INFO tells, by name."""
     pairs = (line.partition(":") for line in info.decode(errors="replace").splitlines())
     return {name: value for name, _, value in pairs}
 
 
 async def profile(server: RedisServer, info: Mapping[str, str], durability: str, *, cluster: bool, about: str) -> str:
-    """The profile of a server that said `info` of itself; `cluster`: it may be a node of one; `about`: for what it is.
-    Raises what `trusted` does, and NotConnected for a replica."""
+    """The profile of a server whose INFO is `info`; `cluster`: it may be a node of one; `about`: the store that asks,
+    in messages. Raises the errors of `trusted`, and NotConnected for a replica."""
     if info.get("role") == "slave":
         await server.dial_anew()  # the name may lead to the master by now
         raise NotConnected(
@@ -49,15 +48,16 @@ def _texts(parts: Sequence[bytes]) -> list[str]:
 
 
 def trusted(server: str, info: Mapping[str, str], config: Mapping[str, str], durability: str) -> str:
-    """The profile of a server, for people. `config` has what it says of ASKED, or nothing where nobody may ask;
-    `durability` is durable or relaxed. Raises ConfigError for a server that could lose more than that."""
+    """The profile of a server, a text for people. `config` has its values of ASKED, or nothing where the user may not
+    read them; `durability` is durable or relaxed. Raises ConfigError for a server that could lose more than that
+    allows."""
     version = info.get("redis_version", "0")
     if int(version.partition(".")[0]) < OLDEST:
         raise ConfigError(f"{server} is of version {version}: expected Redis {OLDEST} or newer")
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         raise ConfigError(
-            f"{server} throws data away when it is full (maxmemory-policy {policy}): expected noeviction. "
+            f"{server} evicts data when it is full (maxmemory-policy {policy}): expected noeviction. "
             "Run CONFIG SET maxmemory-policy noeviction, and write it into redis.conf; or give another server"
         )
     if info.get("aof_enabled") != "1":
@@ -70,11 +70,11 @@ def trusted(server: str, info: Mapping[str, str], config: Mapping[str, str], dur
         return _durable(server, fsync, config)
     if fsync == "no":
         raise ConfigError(
-            f"{server} leaves it to its system when writes reach the disk (appendfsync no): expected everysec or "
-            "always. Run CONFIG SET appendfsync everysec, and write it into redis.conf"
+            f"{server} leaves the time of its disk writes to the operating system (appendfsync no): expected everysec "
+            "or always. Run CONFIG SET appendfsync everysec, and write it into redis.conf"
         )
     if fsync == "always":
-        return "appendfsync always: what was answered is on its disk"
+        return "appendfsync always: every acknowledged write is on its disk"
     said = "" if fsync else " (it does not say: appendfsync everysec is assumed)"
     return (
         "relaxed (appendfsync everysec): about a second of accepted work may be lost, the last second before a power "
@@ -98,4 +98,4 @@ def _durable(server: str, fsync: str, config: Mapping[str, str]) -> str:
             f"{server} writes nothing to its disk while it rewrites its file (no-appendfsync-on-rewrite yes), and "
             "durability is durable: run CONFIG SET no-appendfsync-on-rewrite no, and write it into redis.conf"
         )
-    return "durable: what was answered is on its disk (appendfsync always)"
+    return "durable: every acknowledged write is on its disk (appendfsync always)"

@@ -14,7 +14,7 @@ from ..postgres.arrays import shown
 from ..postgres.schema import PostgresSchema
 from .replays import KEPT
 
-#: Times that a move is tried on a row that others move.
+#: Times that a move is tried on a row that other processes move.
 TRIES = 10
 
 _encode = msgspec.json.Encoder().encode
@@ -77,7 +77,7 @@ class PostgresReplays:
         raise _busy(number)
 
     async def _put(self, text: str, after: Replay) -> bool:
-        """In place of the row that was read as `text`; whether that was still there."""
+        """Replaces the row that was read as `text`. False: it is another by now, and nothing was changed."""
         rows = await self._schema.read(
             "UPDATE S.replays SET is_over = %s, replay = %s WHERE number = %s AND replay = %s RETURNING number",
             (after.state in OVER, _encode(after).decode(), after.number, text),
@@ -87,8 +87,8 @@ class PostgresReplays:
 
 
 def _unknown(number: int) -> InvalidRequest:
-    return InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+    return InvalidRequest(f"there is no replay {number}: `tailrace replay list` shows all replays")
 
 
 def _busy(number: int) -> NotConnected:
-    return NotConnected(f"the replay {number} is moved by others all the time; try again")
+    return NotConnected(f"the replay {number} is being changed by other processes; try again")

@@ -1,4 +1,4 @@
-"""Replays in Redis: a hash of texts by number, and the numbers of those that go on and of those that are over."""
+"""Replays in Redis: a hash of texts by number, and the numbers of replays that go on and of those that are over."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 
 from ...model.errors import InvalidRequest
 from ...model.replay import OVER, Replay, ReplayState, moved
-from ..redis.maxmemory import grows, reads, settles
+from ..redis.script_flags import grows, reads, settles
 from ..state.redis_server import StateServer
 from .replays import KEPT
 
-#: KEYS: replays, going, over, book. ARGV: text, how many of those that are over are kept. Answers the number.
+#: KEYS: replays, going, over, book. ARGV: text, how many replays that are over are kept. Answers the number.
 _ADD = grows("""
 local number = string.format('%.0f', redis.call('HINCRBY', KEYS[4], 'number', 1))
 redis.call('HSET', KEYS[1], number, ARGV[1])
@@ -25,7 +25,7 @@ for _, old in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1 - tonumber(ARGV[2]))) d
 end
 return number
 """)
-#: ARGV: number, the text before and after, whether it is over then. Answers whether it was as before.
+#: ARGV: number, the text before and after, whether the replay is over then. Answers whether the text was as before.
 _MOVE = settles("""
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
@@ -53,7 +53,7 @@ _decode = msgspec.json.Decoder(Replay).decode
 
 
 class RedisReplays:
-    """Replays in the state on one server. A text's number is the field's: the store gives it when it is kept."""
+    """Replays in the state on one server. The number in a stored text is 0: the field's name has the number."""
 
     def __init__(self, server: StateServer) -> None:
         self._server = server
@@ -94,11 +94,11 @@ class RedisReplays:
 
     async def _known(self, number: int) -> Replay:
         if (replay := await self.get(number)) is None:
-            raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+            raise InvalidRequest(f"there is no replay {number}: `tailrace replay list` shows all replays")
         return replay
 
     async def _put(self, before: Replay, after: Replay) -> bool:
-        """In place of one as it was read; whether it was still so."""
+        """Replaces a replay that was read as `before`. False: it is another by now, and nothing was changed."""
         texts = [_encode(replace(each, number=0)) for each in (before, after)]
         over = int(after.state in OVER)
         return bool(await self._server.run(_MOVE, self._keys, after.number, *texts, over, about="replays"))

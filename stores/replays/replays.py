@@ -1,4 +1,4 @@
-"""The replays' protocol: which runs over a stream's past there are, and in which state."""
+"""The replays' protocol: runs of parts of a stream's past (backfills), and the state of each."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Protocol
 
 from ...model.replay import Replay, ReplayState
 
-#: Replays that are over and still told of; older ones are forgotten.
+#: Replays that are over and still listed; older ones are forgotten.
 KEPT = 200
 
 
 class Replays(Protocol):
-    """Durable when a method returns."""
+    """Replays by number. A change is durable when its method returns."""
 
     async def add(self, replay: Replay) -> Replay:
-        """Keeps a new one under a number that none had before; returns it with that."""
+        """Keeps a new replay under a number that none had before; returns it with that number."""
 
     async def get(self, number: int) -> Replay | None:
-        """One of them."""
+        """One replay; None: it is not known."""
 
     async def list(self, limit: int, going: bool = False) -> list[Replay]:
-        """The newest first; with `going` only those that are not over."""
+        """Replays, the newest first; with `going` only those that are not over."""
 
     async def answer(self, answer: Replay) -> Replay:
-        """Puts `answer` under its number in place of one that is asked for; returns what is there then. That is
-        something else, and nothing was changed, when it was answered or cancelled before. Raises InvalidRequest for an
-        unknown one."""
+        """Puts `answer` in place of the replay with its number that is asked for; returns the replay as it is then.
+        That is another one, and nothing was changed, when it was answered or cancelled before. Raises InvalidRequest
+        for an unknown number."""
 
     async def move(self, number: int, state: ReplayState, at: float, counts: Mapping[str, int]) -> Replay:
-        """Puts it into another state (see `may_move`), and returns it as it is then; harmless when it is there. One
-        that is over keeps `at` and `counts`, and its spans go. Raises InvalidRequest for an unknown one and for a move
-        that there is not; then nothing was changed."""
+        """Puts a replay into another state (see `may_move`), and returns it as it is then; harmless when it is in that
+        state. A replay that is over keeps `at` and `counts`, and loses its spans. Raises InvalidRequest for an unknown
+        number and for a move that does not exist; then nothing was changed."""
 
 
 __all__ = ["KEPT", "Replay", "ReplayState", "Replays"]

@@ -89,7 +89,7 @@ def _read(connection: sqlite3.Connection, number: int) -> Replay | None:
 
 def _known(connection: sqlite3.Connection, number: int) -> Replay:
     if (replay := _read(connection, number)) is None:
-        raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+        raise InvalidRequest(f"there is no replay {number}: `tailrace replay list` shows all replays")
     return replay
 
 

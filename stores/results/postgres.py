@@ -42,6 +42,6 @@ class PostgresResults:
         return bytes(rows[0][0]) if rows else None
 
     async def sweep(self) -> int:
-        """Forgets some of those that are past their time; how many."""
+        """Forgets some results that are past their retention; returns how many."""
         [(gone,)] = await self._schema.write(_SWEEP, (self._time(), self._retention), "old results")
         return int(gone)

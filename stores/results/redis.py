@@ -1,6 +1,6 @@
 """Results in Redis: a hash by id, a set of ids by age (microseconds, each later than all before), and their bytes.
 
-Retention goes by the clock of whoever puts them; the oldest go first, a few at each write.
+Retention goes by the clock of the process that puts them; the oldest go first, a few at each write.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...foundation.clock import SYSTEM_CLOCK, Clock
-from ..redis.maxmemory import grows, reads, settles
+from ..redis.script_flags import grows, reads, settles
 from ..state.redis_server import StateServer
 
-#: Results that one script forgets: a bound on how long it holds the server.
+#: Results that one script forgets: a bound on the time that it holds the server.
 SWEEP = 1000
 #: Results of one script, and about how many bytes.
 STEP, STEP_BYTES = 500, 4 << 20
 
-#: KEYS: results, ids by age, book. ARGV: now and the oldest to be kept (µs), most bytes, how many go at most; then id
-#: and result of each. Answers how many went.
+#: KEYS: results, ids by age, book. ARGV: now and the oldest time to be kept (µs), most bytes, most results to forget;
+#: then id and result of each. Answers how many were forgotten.
 _KEEP = """
 local function size_of(id) return redis.call('HSTRLEN', KEYS[1], id) end
 local newest = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
@@ -80,7 +80,7 @@ class RedisResults:
         return int(now * 1e6), int((now - self._retention) * 1e6), self._max_bytes, SWEEP
 
     async def sweep(self) -> int:
-        """Forgets some of what is past its retention; how many."""
+        """Forgets some results that are past their retention; returns how many."""
         return int(await self._server.run(_SWEEP, self._keys, *self._bounds(), about="results"))
 
     async def get(self, id: str) -> bytes | None:

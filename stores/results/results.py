@@ -7,7 +7,8 @@ from typing import Protocol
 
 
 class Results(Protocol):
-    """Retention (seconds and bytes) is the engine's configuration; the oldest go first."""
+    """Results by workload id. Their retention (seconds and bytes) is the engine's configuration; the oldest go
+    first."""
 
     async def put(self, results: Mapping[str, bytes]) -> None:
         """Keeps results by workload id; durable when it returns."""

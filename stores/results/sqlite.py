@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ..sqlite.file import SqliteFile
 
-#: Rows that one write may sweep away: a bound on how long it holds the writer.
+#: Rows that one write may sweep away: a bound on the time that it holds the writer.
 SWEEP = 1000
 
 SCHEMA = """
@@ -53,7 +53,7 @@ class SqliteResults:
         def keep(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM results WHERE id = ?", [(id,) for id in results])
             connection.executemany("INSERT INTO results (id, time, result) VALUES (?, ?, ?)", rows)
-            connection.execute(  # of the first rows, not of all: nothing but their number is in an index
+            connection.execute(  # among the first rows only: just their number is in an index
                 "DELETE FROM results WHERE number IN (SELECT number FROM"
                 " (SELECT number, time FROM results ORDER BY number LIMIT ?) WHERE time < ?)",
                 (SWEEP, now - self._retention),

@@ -1,7 +1,7 @@
-"""Firing: THE rule of which runs of a schedule are due, which are passed over, and when to look again, of (row, now).
+"""Firing: THE rule of which runs of a schedule are due, which are passed over, and when to look again, from (row, now).
 
-Never early; each instant once; after an absence as its catch-up says. Whoever asks keeps the answer by compare-and-set
-(`Schedules.fire`), so that of any number who ask one is heard.
+A run is never early, each instant fires once, and after an absence the schedule's `catch_up` decides. The caller keeps
+the answer by compare-and-set (`Schedules.fire`), so that of any number of callers one succeeds.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .timetable import instants_after
 LOOK_AT = 5000
 #: Runs of one firing.
 AT_ONCE = 1000
-#: Seconds that clocks of hosts may be apart. What was decided for a time further ahead was decided by a wrong clock.
+#: Seconds that clocks of hosts may be apart. A decision for a time further ahead was made by a wrong clock.
 APART = 60.0
 
 
 def firing(row: ScheduleRow, now: float) -> Firing:
-    """What is to be done at `now`, wall clock. Nothing, for one that is paused or over; `next_at` not later than `now`
-    says that there is more to do at once."""
+    """The runs that are due at `now`, wall clock; none for a schedule that is paused or over. `next_at` not later than
+    `now` means that there is more to do at once."""
     schedule = row.schedule
     left = _left(row)
     if row.paused or left == 0:
@@ -35,7 +35,7 @@ def firing(row: ScheduleRow, now: float) -> Firing:
     if len(instants) > LOOK_AT and (passed := min(missed, LOOK_AT - MOST_CATCH_UP)):
         return Firing((), instants[passed - 1], passed, now)
     chosen = _chosen(schedule, instants, missed)[: min(AT_ONCE, left)]
-    # Where a bound cuts, what lies behind is for the next look.
+    # Instants behind a bound are for the next look.
     cut = len(chosen) in (AT_ONCE, left) and chosen[-1] < instants[-1]
     decided = chosen[-1] if cut else instants[-1]
     passed = sum(1 for instant in instants if instant <= decided) - len(chosen)
@@ -54,7 +54,7 @@ def _chosen(schedule: Schedule, instants: list[float], missed: int) -> list[floa
 
 
 def next_at(row: ScheduleRow, after: float) -> float:
-    """When the first run after an instant is due, for a schedule that is not paused; 0: there is none."""
+    """The time when the first run after an instant is due, for a schedule that is not paused; 0: there is none."""
     if _left(row) == 0:
         return 0.0
     found = next(instants_after(row.schedule, after), None)
@@ -62,7 +62,7 @@ def next_at(row: ScheduleRow, after: float) -> float:
 
 
 def upcoming(row: ScheduleRow, now: float, count: int = 10) -> list[float]:
-    """When its next runs are due; empty for one that is paused or over."""
+    """The times when the next `count` runs are due; empty for a schedule that is paused or over."""
     left = _left(row)
     if row.paused or left == 0:
         return []
@@ -71,12 +71,12 @@ def upcoming(row: ScheduleRow, now: float, count: int = 10) -> list[float]:
 
 
 def paused(row: ScheduleRow) -> ScheduleRow:
-    """A schedule that fires no more."""
+    """The row of a schedule that fires no more."""
     return row._replace(paused=True, next_at=0.0)
 
 
 def resumed(row: ScheduleRow, now: float) -> ScheduleRow:
-    """A schedule that fires again, but for what fell into the pause: that is passed over (counted up to LOOK_AT)."""
+    """The row of a schedule that fires again. Runs that fell into the pause are passed over (counted up to LOOK_AT)."""
     fell = takewhile(lambda instant: instant <= now, instants_after(row.schedule, row.decided))
     passed = sum(1 for _ in islice(fell, LOOK_AT))
     after = row._replace(paused=False, decided=_decided(row, now), passed_over=row.passed_over + passed)
@@ -84,20 +84,22 @@ def resumed(row: ScheduleRow, now: float) -> ScheduleRow:
 
 
 def begun(schedule: Schedule, now: float) -> ScheduleRow:
-    """A new schedule: no instant up to `now` is due."""
+    """The row of a new schedule: no instant up to `now` is due."""
     row = ScheduleRow(schedule, decided=now)
     return row._replace(next_at=next_at(row, now))
 
 
 def replaced(row: ScheduleRow, schedule: Schedule, now: float) -> ScheduleRow:
-    """Another definition under the same name: it counts on, and what it would have been before is nobody's miss."""
+    """The row with another definition under the same name. Its counts go on, and runs that the new definition would
+    have had before are not missed."""
     after = row._replace(schedule=schedule, decided=_decided(row, now))
     return after if row.paused else after._replace(next_at=next_at(after, after.decided))
 
 
 def set_back(row: ScheduleRow, now: float) -> ScheduleRow | None:
-    """One that a clock has decided which was ahead: it goes on from now, and not first when that time comes. None: it
-    is not such a one. What has fired is not fired again, however often its instant is decided."""
+    """The row of a schedule whose instants a clock that was ahead has decided: it goes on from now, instead of waiting
+    for that time. None: the schedule is no such one. A run that fired does not fire again, however often its instant is
+    decided."""
     if row.paused or row.decided <= now + APART:
         return None
     after = row._replace(decided=now)
@@ -105,12 +107,13 @@ def set_back(row: ScheduleRow, now: float) -> ScheduleRow | None:
 
 
 def _decided(row: ScheduleRow, now: float) -> float:
-    """Up to where a row that goes on at `now` is decided."""
+    """The time up to which a row that goes on at `now` is decided."""
     return now if row.decided > now + APART else max(row.decided, now)
 
 
 def due_at(schedule: Schedule, instant: float) -> float:
-    """When a run is due: at its instant, or later by its part of the jitter. It is the same for everybody who asks."""
+    """The time when a run is due: its instant, or later by its part of the jitter. Every process works out the same
+    time."""
     if not schedule.jitter:
         return instant
     drawn = int.from_bytes(blake2b(f"{schedule.name}\n{instant!r}".encode(), digest_size=8).digest())
@@ -118,5 +121,5 @@ def due_at(schedule: Schedule, instant: float) -> float:
 
 
 def _left(row: ScheduleRow) -> int:
-    """How many more runs there may be."""
+    """Number of runs that a schedule may still have."""
     return max(0, row.schedule.max_runs - row.runs) if row.schedule.max_runs else LOOK_AT

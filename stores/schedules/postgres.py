@@ -1,4 +1,4 @@
-"""Schedules in PostgreSQL: narrow rows of how far each one is, what they say by version, and their runs."""
+"""Schedules in PostgreSQL: narrow rows of each one's progress, their definitions by version, and their runs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _RUN_BY_HAND = "SELECT pos, its_version FROM S.schedules_run(%s, %s::float8, %s:
 _COLUMNS = "d.schedule, s.version, s.paused, s.decided, s.runs, s.passed_over, s.next_at"
 _ROWS = f"SELECT {_COLUMNS} FROM S.schedules AS s JOIN S.schedule_definitions AS d USING (version)"
 _RUN = "position, schedule, version, instant, fired_at, by_hand"
-#: Each version's definition comes with the first of its runs; about as many bytes as are wanted, the text being longer
-#: than the payload in it.
+#: Each version's definition comes with the first of its runs. The bound counts the text of definitions, which is longer
+#: than the payload in it, so it is doubled.
 _READ = (
     f"SELECT {_RUN}, CASE WHEN nth = 1 THEN definition END FROM (SELECT r.*, d.schedule AS definition,"
     " row_number() OVER (PARTITION BY r.version ORDER BY r.position) AS nth,"
@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder(Schedule).decode
 
 
 class PostgresSchedules:
-    """Schedules in one schema. `fired` is called when a run was made here."""
+    """Schedules in one schema. `fired` is called after each run that was made here."""
 
     def __init__(self, schema: PostgresSchema, watch: ChangeWatch, fired: Callable[[], None]) -> None:
         self._schema = schema
@@ -63,7 +63,7 @@ class PostgresSchedules:
         )
         [(version,)] = await self._schema.write(_PUT, arguments, "a schedule")
         if version < 0:
-            raise InvalidRequest(f"there are {MOST_SCHEDULES} schedules already, and no more are kept: remove some")
+            raise InvalidRequest(f"there are {MOST_SCHEDULES} schedules already, the most that are kept: remove some")
         return row._replace(version=version) if version else None
 
     async def remove(self, name: str) -> bool:

@@ -1,5 +1,5 @@
-"""Schedules in Redis (`redis_scripts.py` says what there is). Who waits for a run is told by a stream that has the end
-as its only entry."""
+"""Schedules in Redis (the keys: `redis_scripts.py`). Waiters for a run are woken by a Redis stream whose only entry has
+the end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import msgspec
 
 from ...model.errors import InvalidRequest
 from ...model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
-from ..redis.order import digits, packed
+from ..redis.sort_keys import digits, packed
 from ..state.redis_server import HELD, StateServer
 from .redis_scripts import BOUNDS, FIND, FIRE, FORGET, KEYS, LAST, PUT, READ, REMOVE, RUN, TRIM, TRIMMABLE
 from .schedules import KEPT_RUNS, MOST_SCHEDULES, DueSchedules, RunBounds, Runs
 
-#: Runs or schedules of one script: a bound on how long it holds the server.
+#: Runs or schedules of one script: a bound on the time that it holds the server.
 STEP = 1000
 
 _encode = msgspec.json.Encoder().encode
@@ -42,7 +42,7 @@ class RedisSchedules:
         arguments = (schedule.name, expected, MOST_SCHEDULES, _encode(schedule), *told, int(schedule.origin == "file"))
         version = await self._run(PUT, *arguments)
         if version < 0:
-            raise InvalidRequest(f"there are {MOST_SCHEDULES} schedules already, and no more are kept: remove some")
+            raise InvalidRequest(f"there are {MOST_SCHEDULES} schedules already, the most that are kept: remove some")
         return row._replace(version=version) if version else None
 
     async def remove(self, name: str) -> bool:
@@ -116,7 +116,7 @@ def _is_old(run: ScheduledRun, position: int, before: float) -> bool:
 
 
 def _member(name: str, instant: float) -> bytes:
-    """A schedule and an instant: instants are from 1970 on, whose eight bytes have their order."""
+    """A schedule and an instant as a member. Instants are from 1970 on, so their eight bytes sort in their order."""
     return packed(name) + struct.pack(">d", instant)
 
 
@@ -132,5 +132,5 @@ def _run(text: bytes) -> ScheduledRun:
 
 
 def _text(number: float) -> str:
-    """The one form of a time."""
+    """The one form of a time as text."""
     return repr(float(number))

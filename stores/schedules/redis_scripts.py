@@ -1,14 +1,13 @@
-"""The schedules' scripts. A row is a JSON array of texts (version, whether it is paused, decided, runs, passed over,
-next_at, whether a file keeps it), so that floats stay as they were written. What a schedule says is kept by version, as
-long as a row or a run is of it (`uses`). A run is a member of a sorted set by position, and one of another by schedule
-and instant, so that there is none twice.
-"""
+"""The Redis scripts of schedules, and their keys. A row is a JSON array of texts (version, whether it is paused,
+decided, runs, passed over, next_at, whether a file keeps it), so that floats stay as they were written. A schedule's
+definition is kept by version, as long as a row or a run has that version (`uses`). A run is a member of a sorted set by
+position, and of another one by schedule and instant, so that no run is there twice."""
 
 from __future__ import annotations
 
-from ..redis.maxmemory import grows, reads, settles
+from ..redis.script_flags import grows, reads, settles
 
-#: What the keys of every script are, in this order.
+#: The keys of every script, in this order.
 KEYS = (
     *("rows", "names", "next", "over", "definitions", "uses"),
     *("runs", "instants", "book", "changes"),
@@ -67,8 +66,8 @@ end
 """
 )
 
-#: ARGV: name, expected version, most schedules, what it says, then the row without its version. Answers the version; 0
-#: when it is another one, -1 when there are too many.
+#: ARGV: name, expected version, most schedules, the definition, then the row without its version. Answers the version;
+#: 0 when another one was found, -1 when there are too many.
 PUT = grows(
     _ROW
     + """
@@ -85,7 +84,7 @@ return tonumber(version)
 """
 )
 
-#: ARGV: name. Answers whether there was one.
+#: ARGV: name. Answers whether there was such a schedule.
 REMOVE = settles(
     _ROW
     + """
@@ -95,8 +94,8 @@ return row and 1 or 0
 """
 )
 
-#: ARGV: what to find: a name, all (ARGV: limit) or what is due (ARGV: now, limit). Answers when to look again, then the
-#: row and what it says of each.
+#: ARGV: "name" and a name, "all" and a limit, or "due", now and a limit. Answers the time to look again, then the row
+#: and the definition of each.
 FIND = reads(
     _ROW
     + """
@@ -119,7 +118,7 @@ return answer
 )
 
 #: ARGV: name, version, decided before and after, more that were passed over, next_at, when; then of each run its member
-#: and its instant. Answers whether the row was so.
+#: and its instant. Answers whether the row had this version and `decided`.
 FIRE = grows(
     _ROW
     + """
@@ -145,7 +144,7 @@ return position and {position, row[VERSION]} or {}
 """
 )
 
-#: ARGV: position, how many, about how many bytes of payload. Answers runs, then versions with what they said.
+#: ARGV: position, how many, about how many bytes of payload. Answers runs, then versions with their definitions.
 READ = reads(
     _ROW
     + """
@@ -190,7 +189,7 @@ return {first or '', redis.call('HGET', book_key, 'end') or '0'}
 """
 )
 
-#: ARGV: the position below which runs may go, how many at most. Answers the first of them.
+#: ARGV: the position below which runs may be removed, how many at most. Answers the first of them.
 TRIMMABLE = reads(
     _ROW
     + """
@@ -198,7 +197,7 @@ return redis.call('ZRANGEBYSCORE', runs_key, '-inf', '(' .. ARGV[1], 'LIMIT', 0,
 """
 )
 
-#: ARGV: of each run its text and its member. Answers how many went.
+#: ARGV: of each run its text and its member. Answers how many were removed.
 TRIM = settles(
     _ROW
     + """
@@ -214,7 +213,7 @@ return went
 """
 )
 
-#: ARGV: the time before which they were over, how many at most. Answers how many went.
+#: ARGV: the time before which schedules were over, how many at most. Answers how many were forgotten.
 FORGET = settles(
     _ROW
     + """

@@ -1,4 +1,4 @@
-"""Schedules in SQLite: narrow rows of how far each one is, what they say by version, and their runs."""
+"""Schedules in SQLite: narrow rows of each one's progress, their definitions by version, and their runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SqliteSchedules:
             if before is None:
                 (count,) = connection.execute("SELECT count(*) FROM schedules").fetchone()
                 if count >= MOST_SCHEDULES:
-                    raise InvalidRequest(f"there are {count} schedules already, and no more are kept: remove some")
+                    raise InvalidRequest(f"there are {count} schedules already, the most that are kept: remove some")
             version = connection.execute(
                 "INSERT INTO schedule_definitions (schedule) VALUES (?)", (_encode(row.schedule).decode(),)
             ).lastrowid
@@ -215,7 +215,7 @@ class SqliteSchedules:
 def _add(
     connection: sqlite3.Connection, name: str, version: int, instant: float, at: float, *, by_hand: bool
 ) -> int | None:
-    """A run at the end; None: there is one of this instant."""
+    """Adds a run at the end of the stream; returns its position. None: a run of this instant exists."""
     added = connection.execute(
         "INSERT OR IGNORE INTO schedule_runs SELECT position, ?, ?, ?, ?, ? FROM schedule_runs_end RETURNING position",
         (name, version, instant, at, by_hand),
@@ -227,7 +227,7 @@ def _add(
 
 
 def _forget_definition(connection: sqlite3.Connection, version: int) -> None:
-    """Unless a schedule or a run is of this version."""
+    """Removes the definition of a version, unless a schedule or a run still has it."""
     connection.execute(
         "DELETE FROM schedule_definitions WHERE version = ?1"
         " AND NOT EXISTS (SELECT 1 FROM schedules WHERE version = ?1)"

@@ -1,8 +1,9 @@
-"""At which instants a schedule runs: cron, an interval, or once; with time zones and daylight saving.
+"""The instants of a schedule: by cron, by an interval, or once; with time zones and daylight saving.
 
-Cron is Debian's, by cronsim: what falls into the hour that daylight saving takes away runs right after it, what falls
-into the hour that comes twice runs in the first, and what runs every so many minutes or hours keeps its pace in both.
-Expressions with seconds, which Debian has not, leave out what does not exist and run twice in what comes twice.
+Cron follows Debian, by cronsim. A run in the hour that daylight saving takes away comes right after it, a run in the
+hour that comes twice comes in the first one, and runs every so many minutes or hours keep their pace in both.
+Expressions with seconds, which Debian does not have, leave out times that do not exist and run twice in times that come
+twice.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ _NICKNAMES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-#: From where an expression is tried out.
+#: The day from which an expression is tried out.
 _SOME_DAY = datetime(2020, 1, 1, tzinfo=UTC)
-#: Characters of an expression.
+#: Most characters of an expression.
 _LONGEST = 200
 
 
 def instants_after(schedule: Schedule, after: float) -> Iterator[float]:
-    """The instants later than `after`, rising, none twice; wall clock seconds. Raises InvalidRequest as
+    """Yields the instants later than `after`, rising, none twice; wall clock seconds. Raises InvalidRequest as
     `check_timetable` does."""
-    for instant in _raw(schedule, after):
+    for instant in _instants(schedule, after):
         if schedule.until and instant > schedule.until:
             return
         if instant <= after or instant < schedule.starts:
@@ -49,7 +50,7 @@ def instants_after(schedule: Schedule, after: float) -> Iterator[float]:
         yield instant
 
 
-def _raw(schedule: Schedule, after: float) -> Iterator[float]:
+def _instants(schedule: Schedule, after: float) -> Iterator[float]:
     if schedule.at:
         yield schedule.at
     elif schedule.every:
@@ -65,8 +66,8 @@ def _raw(schedule: Schedule, after: float) -> Iterator[float]:
 
 
 def check_timetable(schedule: Schedule) -> None:
-    """Raises InvalidRequest for a cron expression, naming the field and the column at fault, and for a time zone, with
-    the nearest known."""
+    """Raises InvalidRequest for a bad cron expression, naming the field and the column at fault, and for an unknown
+    time zone, with the nearest known one."""
     try:
         zone_of(schedule.timezone)
         if schedule.cron:
@@ -76,9 +77,9 @@ def check_timetable(schedule: Schedule) -> None:
 
 
 def check_cron(text: str) -> None:
-    """Raises InvalidRequest for what is no cron expression, or is one of no day in fifty years."""
+    """Raises InvalidRequest for a text that is no cron expression, or that has no day in fifty years."""
     if len(text) > _LONGEST:
-        raise InvalidRequest(f"cron has {len(text)} characters: at most {_LONGEST} are taken")
+        raise InvalidRequest(f"cron has {len(text)} characters: expected at most {_LONGEST}")
     if text.startswith("@") and text not in _NICKNAMES:
         raise InvalidRequest(f"cron: {text!r} is not known: expected {', '.join(sorted(_NICKNAMES))}, or five fields")
     expression = expression_of(text)
@@ -93,34 +94,34 @@ def check_cron(text: str) -> None:
     except (CronSimError, ValueError, AssertionError) as error:
         raise InvalidRequest(_fault(expression, fields, str(error))) from None
     except StopIteration:
-        raise InvalidRequest(f'cron: "{text}" is no day in the next fifty years') from None
+        raise InvalidRequest(f'cron: "{text}" has no day in the next fifty years') from None
 
 
 def _fault(expression: str, fields: list[str], said: str) -> str:
-    """Which field is wrong, and the column of the part of it that is."""
+    """A message that names the bad field, and the column of the bad part in it."""
     name = said.removeprefix("Bad ")
     number = _FIELDS.index(name) - (6 - len(fields)) if name in _FIELDS else 0
     column, part = _columns(expression)[number], fields[number]
     if "," in part:
         for term in part.split(","):
-            if not _good([*fields[:number], term, *fields[number + 1 :]]):
+            if not _parses([*fields[:number], term, *fields[number + 1 :]]):
                 part = term
                 break
             column += len(term) + 1
     field = number + 6 - len(fields)
     return (
         f'cron: "{expression}", column {column + 1}: bad {_FIELDS[field]} "{part}": expected *, {_EXPECTED[field]}, '
-        "lists (1,2), ranges (1-5) or steps (*/5), of a day that there is"
+        "lists (1,2), ranges (1-5) or steps (*/5), on a day that exists"
     )
 
 
 def _columns(expression: str) -> list[int]:
-    """Where each field begins."""
+    """The column at which each field begins, from 0."""
     starts = [index for index, each in enumerate(expression) if not each.isspace()]
     return [index for index in starts if index == 0 or expression[index - 1].isspace()]
 
 
-def _good(fields: list[str]) -> bool:
+def _parses(fields: list[str]) -> bool:
     try:
         CronSim(" ".join(fields), _SOME_DAY)
     except (CronSimError, ValueError, AssertionError):
@@ -129,14 +130,14 @@ def _good(fields: list[str]) -> bool:
 
 
 def expression_of(text: str) -> str:
-    """The fields of a cron expression, for the nicknames too."""
+    """The fields of a cron expression, also for a nickname such as @daily."""
     return _NICKNAMES.get(text, text)
 
 
 @lru_cache(maxsize=256)
 def zone_of(name: str) -> Any:
-    """A time zone. UTC is the standard library's own, which costs cron no look at daylight saving. Raises
-    InvalidRequest."""
+    """A time zone by its name. UTC is the standard library's own, for which cron need not look for daylight saving.
+    Raises InvalidRequest."""
     if name == "UTC":
         return UTC
     known = available_timezones()
@@ -153,8 +154,8 @@ def zone_of(name: str) -> Any:
 
 
 def moment_in(option: str, text: str, timezone: str) -> float:
-    """A wall clock time from an ISO 8601 time, in that zone unless it says its offset; 0 for an empty text. Raises
-    InvalidRequest."""
+    """The wall clock time of a text in ISO 8601, in that zone unless the text has an offset; 0 for an empty text.
+    Raises InvalidRequest, naming the option."""
     if not text:
         return 0.0
     try:

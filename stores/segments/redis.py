@@ -1,4 +1,5 @@
-"""Segments in Redis: of a source a sorted set, whose members begin with the first position and the one behind."""
+"""Segments in Redis: a sorted set for each source, whose members begin with the first position and the one behind the
+last."""
 
 from __future__ import annotations
 
@@ -6,14 +7,14 @@ import json
 from collections.abc import Sequence
 
 from ...model.segment import Segment
-from ..redis.maxmemory import grows, reads, settles
-from ..redis.order import DIGITS, EACH, digits
+from ..redis.script_flags import grows, reads, settles
+from ..redis.sort_keys import DIGITS, EACH, digits
 from ..state.redis_server import StateServer
 
-#: Segments of one script: a bound on how long it holds the server.
+#: Segments of one script: a bound on the time that it holds the server.
 STEP = 1000
 
-#: KEYS: segments. ARGV: the first position that is new, members. Answers whether it follows.
+#: KEYS: segments. ARGV: the first new position, members. Answers whether that position follows the last segment.
 _APPEND = grows(
     EACH
     + """
@@ -35,7 +36,7 @@ local former = redis.call('ZREVRANGEBYLEX', KEYS[1], '[' .. ARGV[1] .. '\\255', 
 local from = former and string.sub(former, 20, 38) > ARGV[1] and '[' .. former or '[' .. ARGV[1]
 return redis.call('ZRANGEBYLEX', KEYS[1], from, '+', 'LIMIT', 0, ARGV[2])
 """)
-#: ARGV: the position below which all goes, how many at most. Answers how many went.
+#: ARGV: the position below which all is removed, how many at most. Answers how many were removed.
 _TRIM = settles(
     EACH
     + """

@@ -1,7 +1,7 @@
-"""The segments' protocol: which positions of a source are which bytes of which object.
+"""The segments' protocol: for positions of a source the object and the bytes in it that they are.
 
-What an inventory is for objects, this is for what lies in them: a source of objects writes a segment before it hands
-out an item of it, and finds every position again by it.
+An inventory knows objects, segments know the items in them: a source of objects writes a segment before it hands out an
+item of it, and finds every position again by it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from ...model.segment import Segment
 
 
 class Segments(Protocol):
-    """Durable when a method returns."""
+    """The segments of sources. A change is durable when its method returns."""
 
     async def append(self, source: str, segments: Sequence[Segment]) -> bool:
-        """Adds segments that follow each other; all or, when the first does not begin where the source's last one
-        ended (somebody else added some), none: then False."""
+        """Adds segments that follow each other; all, or none when the first does not begin where the source's last one
+        ended, since another process added some: then False."""
 
     async def read(self, source: str, position: int, limit: int) -> list[Segment]:
-        """Segments that hold positions from `position` on, rising."""
+        """Up to `limit` segments that hold positions from `position` on, rising."""
 
     async def last(self, source: str) -> Segment | None:
-        """The one with the highest positions."""
+        """The segment with the highest positions; None: there is none."""
 
     async def trim(self, source: str, below: int) -> None:
-        """Forgets segments whose positions are all below; never the last one."""
+        """Forgets segments whose positions are all below `below`; never the last one."""

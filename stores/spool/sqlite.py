@@ -20,7 +20,7 @@ from ..sqlite.file import SqliteFile
 from ..sqlite.insert import insert
 from .spool import PREFIX, Spooled, SpooledItem, SpooledTotals
 
-#: Rows that one write may sweep away: a bound on how long it holds the writer.
+#: Rows that one write may sweep away: a bound on the time that it holds the writer.
 SWEEP = 2000
 _COLUMNS = "id, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at"
 _IDS = "(SELECT value FROM json_each(?))"
@@ -59,12 +59,12 @@ CREATE TABLE IF NOT EXISTS cancelled_spool (id INTEGER PRIMARY KEY) STRICT; -- a
 CREATE TABLE IF NOT EXISTS known_functions (name TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
 """
 
-#: Whether a row of `spooled` is among the marked ones.
+#: Conditions: a row of `spooled` is among the marked ones.
 _MOVED = "EXISTS (SELECT 1 FROM moved_spool AS m WHERE m.id = spooled.id)"
 _CANCELLED = "EXISTS (SELECT 1 FROM cancelled_spool AS c WHERE c.id = spooled.id)"
 
 T = TypeVar("T")
-#: Given the items and bytes that are held and those that would come: raises where there is no room for them.
+#: Called with the items and bytes that are held and those that would be added: raises where there is no room for them.
 Room = Callable[[int, int, int, int], None]
 
 
@@ -72,8 +72,7 @@ class SqliteSpool:
     """A Spool in one SQLite file, which its owner opens and closes; `open` comes after the file's.
 
     room       called in the writer before something is added; may refuse (Overloaded)
-    retention  seconds for which it is known what became of an id, from when it left or is due; most_kept: of so many at
-               most
+    retention  seconds for which the end of an id is known, from when it left or is due; at most `most_kept` of them
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class SqliteSpool:
         file.on_rollback(self._reload)
 
     async def open(self) -> None:
-        """Counts what is there. Harmless when open."""
+        """Counts the stored workloads. Harmless when open."""
         await self._file.write(self._reload)
 
     def _reload(self, connection: sqlite3.Connection) -> None:
@@ -110,8 +109,8 @@ class SqliteSpool:
         (self._kept,) = connection.execute("SELECT count(*) FROM left_spool").fetchone()
 
     async def _write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        """A write of which others hear how much is held once it is durable: whoever is told that nothing is may go past
-        the spool."""
+        """Makes a write after which others learn the new totals, once it is durable: a gateway that is told that the
+        spool is empty may go past it."""
 
         @wraps(fn)
         def write(connection: sqlite3.Connection) -> tuple[T, SpooledTotals]:
@@ -203,8 +202,8 @@ class SqliteSpool:
         return await self._file.write(mark)
 
     def _leave(self, connection: sqlite3.Connection, pairs: Sequence[tuple[int, str]], reason: str) -> None:
-        """Moves rows out of what waits, in one step for all. What is not due yet is known for the retention from then
-        on: it waits in the queue until that, which knows it as long."""
+        """Moves rows out of the waiting ones, all in one step. A row that is not due yet is known for the retention
+        from its due time on: until then it waits in the queue, which knows it as long."""
         text, now = json.dumps(pairs), self._clock.wall()
         count, size = connection.execute(
             "SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled"
@@ -226,7 +225,7 @@ class SqliteSpool:
         self._forget(connection)
 
     def _forget(self, connection: sqlite3.Connection) -> None:
-        """Some of what left long ago, or of what is too much."""
+        """Forgets some of the rows that left long ago, or that are too many."""
         gone = connection.execute(
             "DELETE FROM left_spool WHERE id IN (SELECT id FROM left_spool WHERE time < ? ORDER BY time LIMIT ?)",
             (self._clock.wall() - self._retention, SWEEP),
@@ -335,7 +334,7 @@ class SqliteSpool:
 
 
 def _number(id: str) -> int:
-    """-1 for what is no id of a spool."""
+    """The number of an id of the spool; -1 for any other id."""
     return id_number(id.removeprefix(PREFIX)) if id.startswith(PREFIX) else -1
 
 

@@ -1,13 +1,13 @@
-"""The engines that the state may have besides the embedded one: what `state` in stores.yaml may say."""
+"""The engines that the state may have besides the embedded one: the values of `state` in stores.yaml."""
 
 from __future__ import annotations
 
 from ..engines import Engines, StoreEngine
 from .state import StateStores
 
-#: Made of its options, StoresConfig, a Clock, `wait`: the lease of a source, seconds, for which no stream is taken on a
-#: server that was promoted or put back from a copy, and `fleet`: that of this process, empty where it has none. A state
-#: of another fleet is refused.
+#: An engine's `build` gets its options, StoresConfig, a Clock, `wait` and `fleet`. `wait` is the lease of a source,
+#: seconds, for which no stream is taken on a server that was promoted or put back from a copy. `fleet` is the fleet of
+#: this process, empty where it has none: a state of another fleet is refused.
 StateEngine = StoreEngine[StateStores]
 
 ENGINES = Engines[StateStores](

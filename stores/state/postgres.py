@@ -1,8 +1,8 @@
 """The state on PostgreSQL: a pool of connections to one schema, and a store of each kind over it.
 
-Any number of nodes may use one. What a failover or a restore means for owners stands in the schema itself
-(stores/postgres/migrations/0002_state.sql): each new connection looks where it leads, and on another server than it was
-all epochs rise before anything is written, and no stream is given away for the lease of a source.
+Any number of nodes may use one. The schema itself defines what a failover or a restore means for owners
+(stores/postgres/migrations/0002_state.sql): each new connection checks which server it leads to. On another server than
+before all epochs rise before anything is written, and no stream is given away for the lease of a source.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class PostgresGround:
-    """The server and what all kinds share of it. `wait`: the lease of a source, seconds; `fleet`: that of this process,
-    empty where it has none."""
+    """The base of a state on PostgreSQL: the server, and all that its stores share. `wait`: the lease of a source,
+    seconds; `fleet`: the fleet of this process, empty where it has none."""
 
     def __init__(
         self, options: PostgresOptions, config: StoresConfig, clock: Clock, wait: float, fleet: str = ""
@@ -55,7 +55,7 @@ class PostgresGround:
         self._wait = int(wait * 1e6)
         self._fleet = fleet
         self._checked = False
-        self._written = -1  # how far the server's log had come at the last look
+        self._written = -1  # position in the server's write-ahead log at the last look
         self.schema = PostgresSchema(self._server, relaxed=not durable)
         self.watch = ChangeWatch()
         self._hints = PostgresHints(options, self.schema.read, self.watch.wake, "state")
@@ -94,7 +94,7 @@ class PostgresGround:
             )
 
     def changed(self) -> None:
-        """Something was changed here that somebody may wait for, here or in another node."""
+        """Wakes waiters here and in other nodes: something was changed here."""
         self.watch.wake()
         self._hints.tell()
 
@@ -136,7 +136,7 @@ def postgres_state(
 def stores_on(
     ground: PostgresGround, config: StoresConfig, clock: Clock, store_time: Callable[[], int | None] = lambda: None
 ) -> StateStores:
-    """A store of each kind; whatever they remember of the schema is theirs, not the ground's."""
+    """A store of each kind over one base. Anything that a store remembers of the schema is its own, not the base's."""
     schema = ground.schema
     results = PostgresResults(
         schema, retention=config.result_retention, max_bytes=config.result_bytes, store_time=store_time

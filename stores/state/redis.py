@@ -14,7 +14,7 @@ from ..drops.redis import RedisDrops
 from ..inventory.redis import RedisInventory
 from ..ledger.redis import RedisLedger
 from ..ownership.redis import RedisOwnership
-from ..redis.maxmemory import settles
+from ..redis.script_flags import settles
 from ..replays.redis import RedisReplays
 from ..results.redis import RedisResults
 from ..schedules.redis import RedisSchedules
@@ -24,12 +24,12 @@ from .engines import StateEngine
 from .redis_server import RedisStateOptions, StateServer
 from .state import StateStores
 
-#: KEYS: what is bound. ARGV: what, to whom. Answers to whom it is.
+#: KEYS: a hash of bound logs. ARGV: a log, a node. Answers the node to which the log is bound.
 _BIND = settles("redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) return redis.call('HGET', KEYS[1], ARGV[1])")
 
 
 class RedisGround:
-    """The server and its connections."""
+    """The base of a state in Redis: the server and its connections."""
 
     def __init__(self, server: StateServer, results: RedisResults) -> None:
         self.server = server
@@ -49,7 +49,7 @@ class RedisGround:
         try:
             return await self._results.sweep()
         except Unavailable:
-            return 0  # it is tried again soon, and whoever wants something of the server hears of it
+            return 0  # it is tried again soon, and other calls report the failure
 
     async def close(self) -> None:
         await self.server.close()

@@ -1,19 +1,19 @@
-"""The identity of a server: is it the one, with the data, that gave what is owned? After a failover, a restore or a
-lost second it may lack what was written: then no stream is taken for the lease of a source, and no owner from before
-goes on.
+"""The identity of a server: is it the one, with the data, that gave the streams to their owners? After a failover, a
+restore or a lost second it may lack writes: then no stream is taken for the lease of a source, and no former owner goes
+on.
 
-`home` in the data says the run of the server (`run_id`) that wrote it last, the highest version that ownership ever
-gave, and until when nothing is taken; every process keeps the highest version that it saw. A run that `home` does not
-know is
+`home` in the data has the run of the server (`run_id`) that wrote it last, the highest version that ownership ever
+gave, and the time until which no stream is taken; every process keeps the highest version that it saw. A run that
+`home` does not have is
 
-    a plain restart     of a durable server, by a process that knew the run before it, heard of that since the new one
-                        was started, and misses nothing that it saw: nothing is waited for
-    not known           of a durable server, by a process that did not know the run before: nothing is taken for the
-                        lease of a source; owners go on, and who misses something will say so
+    a plain restart     of a durable server, seen by a process that knew the run before it, heard of that after the new
+                        one was started, and misses nothing that it saw: there is no wait
+    not known           a durable server, seen by a process that did not know the run before: no stream is taken for
+                        the lease of a source; owners go on, and a process that misses something will find that out
     anything else       a promoted replica, a snapshot that was loaded, a server that may lose a second, data older
-                        than somebody remembers, or a word (`HSET {PREFIX}:state:home run ''`): nothing is taken, and
-                        all epochs rise, also in the ledger's rows of what waits, so that owners begin anew
-                        (`stores/state/sqlite_restored.py` says why)
+                        than a process remembers, or an operator's command (`HSET {PREFIX}:state:home run ''`): no
+                        stream is taken, and all epochs rise, also in the ledger's rows of waiting items, so that
+                        owners begin anew (`stores/state/sqlite_restored.py` says why)
 
 Every write of ownership looks again, in its own script, so that a failover behind connections that stay is seen too.
 """
@@ -27,8 +27,8 @@ KEYS = ("home", "ownership", "checkpoints", "ledger", "control", "control:change
 
 #: KEYS begin with: home, ownership's rows, the checkpoints' epochs, the ledger's heads, control's book and its changes.
 #: ARGV begin with: 1 for a durable server, the wait in microseconds, the highest version that the caller saw, the run
-#: that it knew, and the seconds since it heard of that (-1: too many). Answers begin with the microseconds for which
-#: nothing is taken yet, what moved just now, and the run.
+#: that it knew, and the seconds since it heard of that run (-1: too many). Answers begin with the microseconds for
+#: which no stream is taken yet, the reason why the server counts as moved just now (or nothing), and the run.
 HOME = (
     (
         """

@@ -1,4 +1,4 @@
-"""The server on which the state rests: looked at before anything is asked of it, and again when it was away."""
+"""The server of a state in Redis: it is checked before its first use, and again after it was away."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from ...foundation.clock import SYSTEM_CLOCK, Clock
 from ...model.errors import ConfigError, NotConnected, Unavailable
 from ..queue.redis.cluster import cluster_client
 from ..redis.fleet import refuse_another_fleet
-from ..redis.maxmemory import settles
+from ..redis.script_flags import settles
 from ..redis.server import RedisOptions, RedisServer, Script
 from ..redis.trust import facts, profile
 from .redis_identity import HOME, KEYS
 
 #: Seconds that the server holds one wait.
 HELD = 5.0
-#: Seconds by which a server may be older than it says: INFO tells whole ones.
+#: Seconds by which a server's uptime may be longer than INFO tells, in whole seconds.
 SLACK = 2.0
-#: Seconds of silence after which no restart is a plain one: the server may have been another one meanwhile.
+#: Seconds without an answer after which a restart does not count as a plain one: the server may have been another one
+#: meanwhile.
 SILENCE = 60.0
-
-#: Words of the errors of a server that does not tell its configuration to everybody.
 
 _LOOK = settles(HOME + "return {whole(wait), moved, run}")
 _LOG = logging.getLogger("tailrace.stores")
@@ -43,10 +42,10 @@ class RedisStateOptions(RedisOptions):
 
 
 class StateServer:
-    """All keys have one hash tag, so that a script may have any of them, on a cluster too. `wait` is the lease of a
-    source, seconds; `fleet` is that of this process, empty where it has none.
+    """The server of one state. All keys have one hash tag, so that a script may have any of them, on a cluster too.
+    `wait` is the lease of a source, seconds; `fleet` is the fleet of this process, empty where it has none.
 
-    profile      what the server promises of a write that it answered; empty: it is to be looked at
+    profile      the server's promise for an acknowledged write; empty: it is to be checked
     seen         the highest version of ownership that this process saw
     quiet_until  by the monotonic clock; until then no stream is taken
     """
@@ -82,7 +81,7 @@ class StateServer:
         self._heard = clock.monotonic()
 
     def key(self, *names: str) -> str:
-        """A key's name. At most the last part may be a name that somebody else chose."""
+        """The name of a key. At most the last part may come from outside this code, such as a source's name."""
         return self._prefix + ":".join(names)
 
     async def home(self) -> tuple[list[str], list[Any]]:
@@ -97,15 +96,16 @@ class StateServer:
         return keys, [int(self._durability == "durable"), int(self._wait * 1e6), self.seen, *known]
 
     async def look(self) -> None:
-        """Asks the server what it promises and where it stands; nothing where it was asked since it was last away.
-        Raises ConfigError for one that may lose what it must not, and Unavailable."""
+        """Checks the server's promises and its identity, unless that was done since it was last away. Raises
+        ConfigError for a server that may lose what it must not, and Unavailable."""
         if not self.profile:
             async with self._looking:
                 if not self.profile:
                     await self._look()
 
     async def _ready(self) -> None:
-        """The same while we run, where a server that cannot be trusted is one to wait for until it can."""
+        """Checks the server as `look` does, while the process runs: one that cannot be trusted raises NotConnected, so
+        that callers wait until it can."""
         try:
             await self.look()
         except ConfigError as error:
@@ -124,7 +124,7 @@ class StateServer:
         self.profile = promised
 
     def note_home(self, wait: int, moved: bytes, run: bytes) -> None:
-        """What a script over HOME found. `wait` in microseconds."""
+        """Notes the answer of a script over HOME. `wait` in microseconds."""
         self._run, self._heard = run.decode(), self._clock.monotonic()
         if wait:
             until = self._clock.monotonic() + wait / 1e6
@@ -133,8 +133,8 @@ class StateServer:
             self.quiet_until = max(self.quiet_until, until)
         if moved:
             _LOG.warning(
-                "%s: %s. What was handed out before may still run: no stream is taken for %.0f s (the lease of a "
-                "source), and all that had one begin anew",
+                "%s: %s. Items handed out before may still run: no stream is taken for %.0f s (the lease of a source), "
+                "and all owners begin anew",
                 self.name,
                 moved.decode(),
                 wait / 1e6,
@@ -145,17 +145,17 @@ class StateServer:
         return max(0.0, self.quiet_until - self._clock.monotonic())
 
     async def call(self, *command: Any, about: str = "") -> Any:
-        """One command. `about` names what it is about, for messages."""
+        """Sends one command. `about` names its purpose in messages."""
         await self._ready()
         return await self._watched(self._server.call(*command, about=about))
 
     async def wait(self, *command: Any, about: str = "") -> Any:
-        """One command that may be held by the server, for at most HELD seconds."""
+        """Sends one command that may be held by the server, for at most HELD seconds."""
         await self._ready()
         return await self._watched(self._server.wait(*command, about=about))
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: Any, about: str = "") -> Any:
-        """A script."""
+        """Runs a script."""
         await self._ready()
         return await self._watched(self._server.run(script, keys, *arguments, about=about))
 
@@ -169,13 +169,13 @@ class StateServer:
             raise
 
     async def close(self) -> None:
-        """Closes the connections. Harmless when closed; what is asked then dials anew."""
+        """Closes the connections. Harmless when closed; a later call dials anew."""
         self.profile = ""
         await self._server.close()
 
 
 def unavailable(quiet: float) -> Unavailable:
-    """Why a stream is not taken yet."""
+    """The error for a stream that is not taken yet, with the seconds that are left."""
     return Unavailable(
-        f"what was owned before the store moved may still run: no stream is taken for {quiet:.0f} s more"
+        f"items handed out before the store moved may still run: no stream is taken for {quiet:.0f} s more"
     )

@@ -36,11 +36,11 @@ SCHEMA = (
     + usage.SCHEMA
 )
 
-#: Among the checkpoints: of which log those of the delay service are. Not a name that a tailer can have.
+#: The name, among the checkpoints, of a note about the log of the delay service. No tailer can have this name.
 DELAY_LOG_NOTE = "@delay-log"
 
-#: What nobody would find any more if the state were elsewhere; what is made anew by itself (functions, owners) or told
-#: only for a time (results, replays that are over) is not among it.
+#: Counts of data that nobody would find any more if the state were elsewhere. Data that is made anew (functions,
+#: owners) or kept only for a time (results, replays that are over) is left out.
 _KEPT = {
     "checkpoints": f"SELECT count(*) FROM checkpoint_marks WHERE source <> '{DELAY_LOG_NOTE}'",
     "rows of failed items": "SELECT count(*) FROM ledger",
@@ -57,7 +57,7 @@ _KEPT = {
 
 
 class SqliteGround:
-    """The file and what of it is told when nothing may be taken."""
+    """The base of the embedded state: its file, and the owners' store, which is told when no stream may be taken."""
 
     def __init__(self, file: SqliteFile, owners: ownership.SqliteOwnership) -> None:
         self._file = file
@@ -80,7 +80,7 @@ class SqliteGround:
 
 
 def state_in(file: SqliteFile, config: StoresConfig, clock: Clock) -> StateStores:
-    """The state in a file with SCHEMA, which the state opens and closes."""
+    """The state in a file with SCHEMA; the state opens and closes the file."""
     owners = ownership.SqliteOwnership(file, clock)
     return StateStores(
         ground=SqliteGround(file, owners),
@@ -100,7 +100,7 @@ def state_in(file: SqliteFile, config: StoresConfig, clock: Clock) -> StateStore
 
 
 async def what_rests_in(file: SqliteFile) -> dict[str, int]:
-    """How much of each kind an open file keeps that a state elsewhere would lack; kinds without any are left out."""
+    """The amount of each kind in an open file that a state elsewhere would lack; kinds without any are left out."""
 
     def count(connection: sqlite3.Connection) -> dict[str, int]:
         return {name: connection.execute(statement).fetchone()[0] for name, statement in _KEPT.items()}

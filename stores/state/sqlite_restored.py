@@ -1,13 +1,13 @@
-"""No owner from before a store was put back from a copy goes on in it.
+"""Epochs raised in a state that was put back from a copy, so that no former owner goes on in it.
 
 A tailer that lives through the restore of a store elsewhere knows of settlements, rows and parked items that the copy
 does not have. So before anything is served the epochs of all streams rise, in their rows, checkpoints and ledgers, in
-one transaction: whoever had a stream is refused as stale, and begins anew with what the copy says.
+one transaction: every former owner is refused as stale, and begins anew from the copy.
 
-A copy that comes due carries no epoch when it writes its row. Such a tailer may still have one of which the delay
-service that was put back knows nothing: were it to start from a row that says PARKING, the item's source would leave it
-to that copy, and nobody would run it again. So the rows of what waits bear the new epoch too, and an older one starts
-none of them.
+A copy of an item that comes due carries no epoch when it writes its row. Such a tailer may still have one that the
+restored delay service does not know: were it to start from a row that says PARKING, the item's source would leave the
+item to that copy, and nobody would run it again. So the rows of waiting items bear the new epoch too, and an older copy
+starts none of them.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from ..ledger.text import entry_of, entry_text
 from ..ownership.epochs import EPOCHS_FROM, next_epoch
 from ..sqlite.identity import note_height
 
-#: Checkpoints and heads of ledgers that belong to an owner's row; a source's own counts have no epochs to rise.
+#: Checkpoints and ledgers' heads that belong to an owner's row; a source's own counts have no epochs to raise.
 _CHECKPOINTS = "source IN (SELECT iif(partition = '', source, source || '/' || partition) FROM ownership)"
 _HEADS = "source IN (SELECT source FROM ownership)"
-#: What is due is one source for all, whose owner starts the copies.
+#: The source of all due items, whose owner starts the copies.
 _DUE = "due"
 
 
 def supersede(connection: sqlite3.Connection, wall: float, version: int = 0) -> None:
-    """Raises every epoch above all that the copy knows and, unless the clock was set back, all that were given since.
-    `wall` is the store's clock, seconds; `version` the newest of a row that is known to have been given: it stands for
-    a clock that was set back, and is noted for streams of which the copy knows nothing. Harmless twice."""
+    """Raises every epoch above all that the copy knows and, unless the clock was set back, above all that were given
+    since. `wall` is the store's clock, seconds. `version` is the newest row version that is known to have been given:
+    it stands for a clock that was set back, and is noted for streams that the copy does not know. Harmless when
+    repeated."""
     if version:
         note_height(connection, version)
         wall = max(wall, version / 1e6 + 1)
-    # Who knows a version of control that is not there any more hears of what is.
+    # Processes that know a version of the control store which is not there any more are given the present one.
     lifted = (int(wall) - EPOCHS_FROM,)
     connection.execute("UPDATE control_version SET version = max(version + 1, ?)", lifted)
     (highest,) = connection.execute(
@@ -52,8 +53,9 @@ def supersede(connection: sqlite3.Connection, wall: float, version: int = 0) -> 
 
 
 def _bar(connection: sqlite3.Connection, epoch: int, version: int) -> None:
-    """Rows of what waits to be started are started by owners of what is due that come after this epoch. Their row is
-    there from then on, free, so that the next one is given a higher epoch whatever its clock says."""
+    """Has the rows of waiting items started only by owners of the due stream that come after this epoch. The due
+    stream's row of ownership exists from then on, free, so that its next owner gets a higher epoch whatever its clock
+    says."""
     rows = connection.execute(
         "SELECT source, partition, position, entry FROM ledger"
         f" WHERE place IN ({LedgerPlace.PARKING:d}, {LedgerPlace.PARKED:d})"

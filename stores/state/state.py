@@ -1,6 +1,6 @@
-"""The state: everything that is known of streams and for operators, in one place, whichever engine it has.
+"""The state: all data about streams and for operators, in one place, on one engine.
 
-Its kinds rest together because they are used together: an owner's epoch fences its checkpoints and its ledger, and a
+Its stores are together because they are used together: an owner's epoch fences its checkpoints and its ledger, and a
 copy of one of them without the others would be worth nothing.
 """
 
@@ -25,29 +25,30 @@ from ..usage.usage import Usage
 
 
 class StateGround(Protocol):
-    """The ground of a state: one file, or one server."""
+    """The base that all stores of a state share: one file, or one server."""
 
     async def open(self) -> None:
-        """Looks at what it rests on. Raises ConfigError for what cannot be trusted with a state; a server that cannot
-        be reached now is tried again at each use. Harmless when open."""
+        """Opens the file or checks the server. Raises ConfigError for one that cannot be trusted with a state; a server
+        that cannot be reached now is checked at its next use. Harmless when open."""
 
     async def bind(self, what: str, node: str) -> str:
-        """Notes that a log which is a file of a node, `log` or `delay_log`, goes with this state, unless another node's
-        does already; returns the node that it is. For good: the checkpoints here are positions there."""
+        """Binds a log that is a file of a node (`what`: `log` or `delay_log`) to this state, unless another node's log
+        is bound already; returns the node whose log is bound. The binding stays for good: the checkpoints here are
+        positions in that log."""
 
     def stay_quiet(self, until: float) -> None:
-        """No stream is taken before that moment of the monotonic clock."""
+        """Has no stream taken before that moment of the monotonic clock."""
 
     async def sweep(self) -> int:
-        """Forgets some of what is past its retention; how much. Called now and then."""
+        """Forgets some data that is past its retention; returns how much. Called now and then."""
 
     async def close(self) -> None:
-        """Closes what it has open. Harmless when closed."""
+        """Closes the file or the connections. Harmless when closed."""
 
 
 @dataclass(frozen=True)
 class StateStores:
-    """One store of each kind, and what they rest on together."""
+    """One store of each kind, and the base that they share."""
 
     ground: StateGround
     checkpoints: Checkpoints

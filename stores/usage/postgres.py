@@ -1,6 +1,5 @@
 """Usage in PostgreSQL: a row for each kind and hour. The schema counts each report once
-(stores/postgres/migrations/0015_usage.sql).
-"""
+(stores/postgres/migrations/0015_usage.sql)."""
 
 from __future__ import annotations
 

@@ -1,18 +1,19 @@
-"""Usage in Redis: of each hour a hash with a field for each kind, whose value is how many items and microseconds."""
+"""Usage in Redis: a hash for each hour, with a field for each kind, whose value is the number of items and
+microseconds."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...model.usage import HOUR, KEPT_HOURS, MOST_FUNCTIONS, MOST_KINDS, OTHERS, UsageReport, UsageRow, beyond
-from ..redis.maxmemory import grows, reads
-from ..redis.order import packed, unpacked
+from ..redis.script_flags import grows, reads
+from ..redis.sort_keys import packed, unpacked
 from ..state.redis_server import StateServer
 
-#: KEYS: the scheduler's last report, the hours; the hours' hashes begin with the latter's name. ARGV: number, below,
-#: seconds for which the number is kept, how many kinds, how many beyond them by function; of each row its hour, and how
-#: it is called where it is counted apart, by its function, with all others; items, microseconds. Answers whether it was
-#: counted.
+#: KEYS: the scheduler's last report, the hours; the names of the hours' hashes begin with the name of the latter. ARGV:
+#: number, below, seconds for which the number is kept, most kinds, most functions beyond them; of each row its hour,
+#: and its field when it is counted by itself, by its function, or with all others; items, microseconds. Answers whether
+#: it was counted.
 _ADD = grows("""
 if tonumber(redis.call('GET', KEYS[1]) or '0') >= tonumber(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
@@ -46,7 +47,7 @@ return 1
 """)
 #: KEYS: an hour's hash.
 _OF_HOUR = reads("return redis.call('HGETALL', KEYS[1])")
-#: Seconds for which the number of a scheduler's last report is kept: no report is of an earlier hour.
+#: Seconds for which the number of a scheduler's last report is kept: a report is never about an earlier hour.
 _KEPT = (KEPT_HOURS + 48) * HOUR
 
 

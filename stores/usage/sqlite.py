@@ -34,7 +34,7 @@ _ADD = (
     " FROM json_each(?) WHERE true ON CONFLICT (hour, function, tenant, downstreams)"
     " DO UPDATE SET items = items + excluded.items, micros = micros + excluded.micros"
 )
-#: The places of kinds that are not there yet.
+#: Indexes of the rows whose kind has no row yet in its hour.
 _FRESH = (
     "SELECT key FROM json_each(?) AS j LEFT JOIN usage AS u ON u.hour = j.value ->> 0 AND u.function = j.value ->> 1"
     " AND u.tenant = j.value ->> 2 AND u.downstreams = j.value ->> 3 WHERE u.hour IS NULL"
@@ -85,7 +85,7 @@ class SqliteUsage:
 
 
 def _placed(connection: sqlite3.Connection, rows: list[UsageRow]) -> list[UsageRow]:
-    """The rows with what each is counted as: mostly all are known."""
+    """The rows, each under the kind by which it is counted. As a rule all kinds are known."""
     fresh = {place for (place,) in connection.execute(_FRESH, (json.dumps([row[:4] for row in rows]),))}
     known: dict[int, set[UsageKind]] = {}
     sizes: dict[int, int] = {}

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from ...model.errors import NotConnected, TailraceError
 from ...model.parked import due_function, due_stream
 from ...sdk.source import SourceKind, StreamBatch
-from ...stores.log.log import AtHand, Log, Telling, trim_each
+from ...stores.log.log import Log, MemoryReadableLog, NotifyingLog, trim_each
 from ..registry import Environment
 from .log import LogSource
 
@@ -41,11 +41,11 @@ class DueStream(LogSource):
         """Waits until there may be more to read."""
         await self._log.wait(self._stream, dict(self._next), LONGEST_WAIT)
 
-    def tell(self, log: Telling, call: Callable[[], None]) -> Callable[[], None]:
+    def tell(self, log: NotifyingLog, call: Callable[[], None]) -> Callable[[], None]:
         """Has `call` called when there may be more to read; returns what takes that back."""
         return log.tell(self._stream, self._next, call)
 
-    def at_hand(self, log: AtHand, limit: int, max_bytes: int) -> StreamBatch | None:
+    def at_hand(self, log: MemoryReadableLog, limit: int, max_bytes: int) -> StreamBatch | None:
         """What is to be read next, as far as it is in memory; None: it must be read."""
         if len(self._next) != 1 or self._closed.is_set():
             return None
@@ -83,8 +83,8 @@ class DueSource:
     def __init__(self, log: Log) -> None:
         self.on_ready: Callable[[], None] = lambda: None
         self._log = log
-        self._telling = log if isinstance(log, Telling) else None
-        self._at_hand = log if isinstance(log, AtHand) else None
+        self._telling = log if isinstance(log, NotifyingLog) else None
+        self._at_hand = log if isinstance(log, MemoryReadableLog) else None
         self._open = False
         self._streams: dict[str, DueStream] = {}
         self._ready: dict[str, None] = {}

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ...sdk.source import Capabilities, StreamBatch
-from ...stores.kafka.client import MAX_RECORD, Fetch, Looker, Place, Reader
+from ...stores.kafka.client import MAX_RECORD, Fetch, Place, Reader, TopicAdmin
+from ...stores.kafka.client_thread import KafkaThread
 from ...stores.kafka.clients import client_of
 from ...stores.kafka.errors import unavailable
-from ...stores.kafka.gather import KafkaThread
 from ...stores.kafka.records import TOMBSTONE
 from ...stores.log.log import Bounds, Records
 
@@ -92,7 +92,7 @@ class KafkaReader:
         self._skip = options.tombstones == "skip"
         self._where = options.where
         self._reading: KafkaThread[Reader] = KafkaThread("replay", lambda: client.reader(options), self._explain)
-        self._looking: KafkaThread[Looker] = KafkaThread("look", lambda: client.looker(options), self._explain)
+        self._looking: KafkaThread[TopicAdmin] = KafkaThread("look", lambda: client.topic_admin(options), self._explain)
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
         return await reread(self, partition, place_of(partition), positions, self._skip)
@@ -104,7 +104,7 @@ class KafkaReader:
     async def position_at(self, partition: str, time: float) -> int:
         """By the broker's index of time stamps: where producers write times out of order, later ones may come first."""
         place = place_of(partition)
-        return (await self._looking.call(lambda looker: looker.at_time([place], int(time * 1000))))[place]
+        return (await self._looking.call(lambda admin: admin.at_time([place], int(time * 1000))))[place]
 
     async def close(self) -> None:
         await self._reading.close()
@@ -118,16 +118,16 @@ class KafkaReader:
         return found
 
     async def bounds(self, place: Place) -> Bounds:
-        return (await self._looking.call(lambda looker: looker.bounds([place])))[place]
+        return (await self._looking.call(lambda admin: admin.bounds([place])))[place]
 
     def _explain(self, error: BaseException) -> Exception:
         return unavailable(self._where, error)
 
 
 def _ends_of(topics: Sequence[str]) -> Any:
-    def look(looker: Looker) -> dict[Place, int]:
-        there = looker.partitions(topics)
-        return looker.ends([(topic, number) for topic, count in there.items() for number in range(count)])
+    def look(admin: TopicAdmin) -> dict[Place, int]:
+        there = admin.partitions(topics)
+        return admin.ends([(topic, number) for topic, count in there.items() for number in range(count)])
 
     return look
 

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 from ...foundation.duties import Duties
 from ...foundation.logger import Logger
 from ...model.errors import NotConnected, PositionsGone, Unavailable
-from ...stores.kafka.client import Fetch, Looker, Place, Reader
+from ...stores.kafka.client import Fetch, Place, Reader, TopicAdmin
+from ...stores.kafka.client_thread import BatchedCalls, KafkaThread
 from ...stores.kafka.clients import client_of
 from ...stores.kafka.errors import unavailable
-from ...stores.kafka.gather import Gather, KafkaThread
 from ...stores.log.log import Bounds, Records
 from ..rules.group_members import client_name, stranger
 from ..rules.group_offsets import Settled
@@ -67,8 +67,10 @@ class KafkaGroup:
         self._options = options
         self._where = options.where
         self._reading: KafkaThread[Reader] = KafkaThread("again", lambda: client.reader(options), self._explain)
-        self._looking: KafkaThread[Looker] = KafkaThread("look", lambda: client.looker(options), self._explain)
-        self._again: Gather[Reader, Fetch, Records] = Gather(self._reading, lambda reader, asked: reader.read(asked))
+        self._looking: KafkaThread[TopicAdmin] = KafkaThread("look", lambda: client.topic_admin(options), self._explain)
+        self._again: BatchedCalls[Reader, Fetch, Records] = BatchedCalls(
+            self._reading, lambda reader, asked: reader.read(asked)
+        )
         self._parts: dict[Place, KafkaPartition] = {}
         self._share: frozenset[Place] | None = None
         self._failure = ""
@@ -129,7 +131,7 @@ class KafkaGroup:
             return committed
         start = self._options.start_time
         if start is not None:
-            return (await self._looking.call(lambda looker: looker.at_time([place], start)))[place]
+            return (await self._looking.call(lambda admin: admin.at_time([place], start)))[place]
         bounds = await self.bounds(place)
         return bounds.end if self._options.start == "latest" else bounds.start
 
@@ -179,7 +181,7 @@ class KafkaGroup:
     async def bounds(self, place: Place) -> Bounds:
         if self._session is None:
             raise NotConnected(self._failure or "the group was left")
-        return (await self._looking.call(lambda looker: looker.bounds([place])))[place]
+        return (await self._looking.call(lambda admin: admin.bounds([place])))[place]
 
     async def _until_assigned(self, place: Place) -> None:
         with contextlib.suppress(TimeoutError):
@@ -231,7 +233,7 @@ class KafkaGroup:
 
     async def _topics_exist(self) -> None:
         topics = self._options.read
-        there = await self._looking.call(lambda looker: looker.partitions(topics))
+        there = await self._looking.call(lambda admin: admin.partitions(topics))
         if missing := sorted(set(topics) - set(there)):
             raise NotConnected(
                 f"{self._where}: the topic {missing[0]!r} does not exist there (yet): create it, or mend its name"
@@ -239,7 +241,7 @@ class KafkaGroup:
 
     async def _group_is_ours(self) -> None:
         group = self._options.group
-        other = stranger(await self._looking.call(lambda looker: looker.members(group)), self._tailer)
+        other = stranger(await self._looking.call(lambda admin: admin.members(group)), self._tailer)
         if other:
             raise GroupInUse(
                 f"{self._where}: the group's name {group!r} is in use by another application, {other}, which would be "
@@ -294,5 +296,5 @@ class KafkaGroup:
         return unavailable(self._where, error)
 
 
-def _ends_of(places: list[Place], looker: Looker) -> dict[Place, int]:
-    return looker.ends(places)
+def _ends_of(places: list[Place], admin: TopicAdmin) -> dict[Place, int]:
+    return admin.ends(places)

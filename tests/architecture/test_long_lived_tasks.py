@@ -26,7 +26,7 @@ MAY = {
     "wire/stores.py": "one call, whose caller is told",
     "wire/submissions.py": "one connection, or one call, whose callers are told",
     "stores/hints.py": "hints may be missed; begun again at the next use",
-    "stores/kafka/gather.py": "one write, whose callers are told; begun again with the next",
+    "stores/kafka/client_thread.py": "one write, whose callers are told; begun again with the next",
     "stores/log/kafka_watch.py": "begun again at the next wait",
     "stores/outbox/sqlite.py": "one call, whose caller is told",
     "stores/postgres/pool.py": "one connection, whose caller is told",

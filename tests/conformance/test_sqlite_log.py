@@ -14,7 +14,16 @@ import pytest
 
 from tailrace.model.errors import InvalidRequest
 from tailrace.stores.log.batch import MAX_RECORD
-from tailrace.stores.log.log import AtHand, Bounds, Counting, Log, Record, Telling, append_to_each, trim_each
+from tailrace.stores.log.log import (
+    Bounds,
+    CountingLog,
+    Log,
+    MemoryReadableLog,
+    NotifyingLog,
+    Record,
+    append_to_each,
+    trim_each,
+)
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.conformance.bench import StoreBench
@@ -52,7 +61,7 @@ async def test_what_is_at_hand_is_what_is_read_and_what_is_not_must_be_read(tmp_
     async with SqliteBench(tmp_path, SCHEMA, SqliteLog, SqliteLog.open) as bench:
         # Given three appends that are in memory, of which the first records were trimmed
         log = bench.engine
-        assert isinstance(log, AtHand) and isinstance(log, Counting)
+        assert isinstance(log, MemoryReadableLog) and isinstance(log, CountingLog)
         for batch in range(3):
             await log.append("s", 0, [Record(b"%d" % (2 * batch + one), "k", (("n", str(one)),)) for one in range(2)])
         await log.trim("s", 0, 2)
@@ -106,7 +115,7 @@ async def test_who_is_told_hears_once_of_what_comes_and_not_when_it_took_that_ba
     async with SqliteBench(tmp_path, SCHEMA, SqliteLog, SqliteLog.open) as bench:
         # Given a stream that somebody has read to its end, and others that have gone away
         log, heard = bench.engine, list[str]()
-        assert isinstance(log, Telling)
+        assert isinstance(log, NotifyingLog)
         await log.append("s", 0, [Record(b"read")])
         log.tell("s", {0: 1}, lambda: heard.append("reader"))
         take_back = log.tell("s", {0: 1}, lambda: heard.append("gone"))

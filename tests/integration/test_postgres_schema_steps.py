@@ -44,7 +44,9 @@ async def test_a_node_of_the_version_before_goes_on_and_starts_over_a_schema_who
         old = await nodes.queue()
         await old.submit([NewItem(MAIL, b"")])
     # Then a start of the newer version says that the steps may be taken while it runs
-    with pytest.raises(ConfigError, match=r"lacks .* what uses it may go on meanwhile: run `tailrace store migrate`"):
+    with pytest.raises(
+        ConfigError, match=r"lacks .* processes that use it may go on meanwhile: run `tailrace store migrate`"
+    ):
         await nodes.queue()
     # When they are taken, then both versions have one queue, and the older one starts again, too
     assert [step.number for step in await bring_up(nodes.options(), plan=False)] == [s.number for s in every[first:]]

@@ -1,1 +1,1 @@
-"""The schemas of stores on a server, as numbered steps that are taken once each."""
+"""The schemas of stores on a server, as numbered steps that are applied once each."""

@@ -1,8 +1,8 @@
-"""Takes a PostgreSQL schema from step to step: `NNNN_name.sql`, in order, each in a transaction of its own.
+"""Migrates a PostgreSQL schema step by step: `NNNN_name.sql`, in order, each in a transaction of its own.
 
-A schema that is newer than this code is refused, since nobody knows here what was changed, but where its new steps say
-that this code may go on beside them; an older one is refused until somebody says `tailrace store migrate`; an empty one
-is made, in one transaction: it is never seen half made.
+A schema that is newer than this code is refused, since its changes are unknown here, unless its new steps say that this
+code may go on beside them. An older schema is refused until an operator runs `tailrace store migrate`. An empty one is
+made, in one transaction: it is never seen half made.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from psycopg import AsyncConnection
 from ....model.errors import ConfigError
 from ..server import PostgresOptions, explained
 
-#: Seconds that making a schema may take, or waiting for who makes it: a slow disk is not a server that is away.
+#: Seconds that making a schema may take, or waiting for another process that makes it: a slow disk does not mean that
+#: the server is away.
 MAKING = 600.0
 
 
-#: The line of a step that changes nothing for code that knows only the steps up to a number: such code may go on, and
-#: start, over the schema that has it.
+#: A line in a step: code that knows only the steps up to this number may start, and go on, over a schema that has this
+#: step.
 BESIDE = re.compile(r"^-- Beside (\d+)\.$", re.MULTILINE)
 
 
 class MigrationStep(NamedTuple):
-    """One numbered file."""
+    """A step: one numbered file."""
 
     number: int
     name: str
@@ -42,7 +43,7 @@ class MigrationStep(NamedTuple):
 
 
 def steps() -> list[MigrationStep]:
-    """All of them, in order."""
+    """All steps, in order."""
     found = []
     for each in files(__package__ or "").iterdir():
         if each.name.endswith(".sql"):
@@ -52,7 +53,7 @@ def steps() -> list[MigrationStep]:
 
 
 async def taken(connection: AsyncConnection[tuple[object, ...]], schema: str) -> int | None:
-    """The last step that a schema has taken; None: there is none of ours."""
+    """The last step that was applied to a schema; None: it has no tables of ours."""
     cursor = await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{schema}.migrations",))
     row = await cursor.fetchone()
     if row is None or not row[0]:
@@ -63,7 +64,8 @@ async def taken(connection: AsyncConnection[tuple[object, ...]], schema: str) ->
 
 
 async def refuse_newer(connection: AsyncConnection[tuple[object, ...]], schema: str, number: int, known: int) -> None:
-    """Raises ConfigError for a schema that a later version of tailrace made, and that this one may not go on beside."""
+    """Raises ConfigError for a schema that a later version of tailrace made, and that this version may not go on
+    beside."""
     if number <= known:
         return
     cursor = await connection.execute(
@@ -80,7 +82,7 @@ async def refuse_newer(connection: AsyncConnection[tuple[object, ...]], schema: 
 
 
 async def pending(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[MigrationStep]:
-    """The steps that `migrate` would take. Raises ConfigError for a newer schema."""
+    """The steps that `migrate` would apply. Raises ConfigError for a newer schema."""
     known = steps()
     number = await taken(connection, schema) or 0
     await refuse_newer(connection, schema, number, known[-1].number)
@@ -88,8 +90,8 @@ async def pending(connection: AsyncConnection[tuple[object, ...]], schema: str) 
 
 
 async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[MigrationStep]:
-    """Takes the pending steps and returns them: all at once where there was none yet, else one by one. Several callers
-    wait for each other. What fails leaves nothing of itself."""
+    """Applies the pending steps and returns them: all at once where there was none yet, else one by one. Several
+    callers wait for each other. A step that fails leaves nothing behind."""
     done: list[MigrationStep] = []
     while True:
         async with connection.transaction():
@@ -117,7 +119,7 @@ async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) 
 
 
 async def bring_up(options: PostgresOptions, *, plan: bool) -> list[MigrationStep]:
-    """The steps that the schema of a server lacks, taken unless it is only a `plan`."""
+    """The steps that the schema of a server lacks; they are applied unless it is only a `plan`."""
     connection = await options.connect()
     try:
         if plan:
@@ -130,8 +132,8 @@ async def bring_up(options: PostgresOptions, *, plan: bool) -> list[MigrationSte
 
 
 async def require(connection: AsyncConnection[tuple[object, ...]], schema: str, bound: asyncio.Timeout) -> None:
-    """Makes an empty schema, for which `bound` is moved; raises ConfigError for one that is older or newer than this
-    code."""
+    """Makes an empty schema, for which the deadline `bound` is put off. Raises ConfigError for a schema that is older
+    or newer than this code."""
     if await taken(connection, schema) is None:
         now, until = asyncio.get_running_loop().time(), bound.when()
         bound.reschedule(now + MAKING)
@@ -141,7 +143,7 @@ async def require(connection: AsyncConnection[tuple[object, ...]], schema: str, 
         return
     if left := await pending(connection, schema):
         online = max(step.beside for step in left) < left[0].number
-        how = "what uses it may go on meanwhile: run" if online else "stop what uses it and run"
+        how = "processes that use it may go on meanwhile: run" if online else "stop the processes that use it and run"
         raise ConfigError(
             f"the schema {schema!r} lacks {len(left)} step(s) of this version of tailrace, the first is "
             f"{left[0].number} ({left[0].name}): {how} `tailrace store migrate` (--plan shows them)"

@@ -114,9 +114,9 @@ async def test_a_codec_that_is_not_installed(kafka, start, scheduler, eventually
     await eventually(lambda: tailer.overview().settled == 2, 60)
     await log.close()
     await tailer.stop()
-    looker = client_of(KafkaOptions(bootstrap_servers=kafka)).looker(KafkaOptions(bootstrap_servers=kafka))
-    assert looker.members(name) == []
-    looker.close()
+    admin = client_of(KafkaOptions(bootstrap_servers=kafka)).topic_admin(KafkaOptions(bootstrap_servers=kafka))
+    assert admin.members(name) == []
+    admin.close()
     # And with a client that reads them nothing is missing
     again = await start(0.5, source=source(kafka, name, client="confluent"), function="f")
     await eventually(lambda: again.overview().settled >= 20, 60)

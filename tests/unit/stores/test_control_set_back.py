@@ -12,7 +12,7 @@ from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.gate import Gate
 from tailrace.model.limits import Snapshot
-from tailrace.stores.control.rules.newer import stands
+from tailrace.stores.control.rules.valid_snapshot import is_valid
 from tailrace.stores.state.sqlite import SCHEMA
 from tailrace.stores.state.sqlite_restored import supersede
 from tailrace.tailers.source_gates import SourceGates
@@ -50,14 +50,14 @@ class Store:
 
 def test_of_two_readings_that_overtook_each_other_the_higher_one_stands() -> None:
     known = Snapshot(58)
-    assert stands(Snapshot(59), 58, known)
+    assert is_valid(Snapshot(59), 58, known)
     # What began to be read when 57 was known, and was overtaken
-    assert not stands(Snapshot(57), 57, known)
-    assert not stands(Snapshot(58), 57, known)
+    assert not is_valid(Snapshot(57), 57, known)
+    assert not is_valid(Snapshot(58), 57, known)
     # What began to be read when 58 was known cannot be older than that, unless there is no 58 any more
-    assert stands(Snapshot(57), 58, known)
+    assert is_valid(Snapshot(57), 58, known)
     # 58 was given twice
-    assert stands(Snapshot(58, gates=[PAUSED]), 58, known)
+    assert is_valid(Snapshot(58, gates=[PAUSED]), 58, known)
 
 
 async def test_a_tailer_hears_of_gates_of_a_store_that_was_set_back() -> None:

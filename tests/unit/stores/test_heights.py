@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.height import HIGHEST, KEPT, MOST, Height, forgettable, lacks, was_set_back
-from tailrace.stores.remembered_heights import FOLDER, Outside
+from tailrace.stores.remembered_heights import FOLDER, RememberedHeights
 
 HEIGHTS = st.builds(Height, st.sampled_from("ab"), st.integers(0, HIGHEST + 5))
 
@@ -72,7 +72,7 @@ def test_of_too_many_the_longest_silent_are_forgotten() -> None:
 
 def test_what_is_remembered_outside_is_of_one_directory_and_its_folder_does_not_grow(tmp_path: Path) -> None:
     heights = {"queue.db": Height("a", 1 << 52)}
-    one, other = Outside(tmp_path, tmp_path / "one"), Outside(tmp_path, tmp_path / "other")
+    one, other = RememberedHeights(tmp_path, tmp_path / "one"), RememberedHeights(tmp_path, tmp_path / "other")
     assert one.read() == {}
     one.write(heights, wall=0.0)
     assert (one.read(), other.read()) == (heights, {})
@@ -84,7 +84,7 @@ def test_what_is_remembered_outside_is_of_one_directory_and_its_folder_does_not_
 
 
 def test_a_file_that_is_none_remembers_nothing(tmp_path: Path) -> None:
-    one = Outside(tmp_path, tmp_path / "one")
+    one = RememberedHeights(tmp_path, tmp_path / "one")
     one.write({}, wall=0.0)
     (file,) = (tmp_path / FOLDER).iterdir()
     for text in ("", "[]", "7", '{"queue.db": 5}', '{"queue.db": ["a", "b"]}', '{"queue.db": [1, 2, 3]}', "\xff"):

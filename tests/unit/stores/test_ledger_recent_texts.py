@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.model.ledger import LedgerEntry, LedgerPlace
-from tailrace.stores.ledger.recent import ROW_BYTES, RecentTexts
+from tailrace.stores.ledger.recent_texts import ROW_BYTES, RecentTexts
 
 HERE, THERE = ("s", "0"), ("s", "1")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tailrace.stores.log.batch import Batch, rows
 from tailrace.stores.log.log import Record
-from tailrace.stores.log.recent import RECORD_BYTES, Recent
+from tailrace.stores.log.recent_batches import RECORD_BYTES, RecentBatches
 
 
-def add(recent: Recent, partition: str, first: int, time: float, payload: bytes) -> int:
-    """Adds a batch of one record; what it takes."""
+def add(recent: RecentBatches, partition: str, first: int, time: float, payload: bytes) -> int:
+    """Adds a batch of one record; returns the bytes that it takes."""
     (row,) = rows("s", [Record(payload)])
     recent.add(partition, Batch(first, time, row.columns), row.size)
     return row.size + RECORD_BYTES
@@ -16,7 +16,7 @@ def add(recent: Recent, partition: str, first: int, time: float, payload: bytes)
 
 def test_what_was_appended_last_is_found_by_its_first_position() -> None:
     """Given two partitions, each batch is found in its own, at its first position only."""
-    recent = Recent()
+    recent = RecentBatches()
     add(recent, "a", 5, 1.5, b"one")
     add(recent, "b", 5, 2.5, b"two")
     found = recent.find("a", 5)
@@ -28,7 +28,7 @@ def test_what_was_appended_last_is_found_by_its_first_position() -> None:
 
 def test_the_oldest_go_when_the_bound_is_passed() -> None:
     """Given a bound of about two batches, the third one pushes out the first."""
-    recent = Recent(bound=2 * add(Recent(), "a", 0, 0.0, b"x" * 100))
+    recent = RecentBatches(bound=2 * add(RecentBatches(), "a", 0, 0.0, b"x" * 100))
     for first in range(3):
         add(recent, "a", first, 0.0, b"x" * 100)
     assert recent.find("a", 0) is None
@@ -38,6 +38,6 @@ def test_the_oldest_go_when_the_bound_is_passed() -> None:
 
 def test_a_batch_larger_than_the_bound_is_not_kept() -> None:
     """Given a bound smaller than a batch, nothing is kept, and nothing breaks."""
-    recent = Recent(bound=1)
+    recent = RecentBatches(bound=1)
     add(recent, "a", 0, 0.0, b"large")
     assert recent.find("a", 0) is None

@@ -15,7 +15,7 @@ from tailrace.stores.checkpoints.checkpoints import Ending, Mark
 from tailrace.stores.checkpoints.redis import RedisCheckpoints
 from tailrace.stores.drops.redis import RedisDrops
 from tailrace.stores.ledger.redis import RedisLedger
-from tailrace.stores.redis.order import BEFORE, EACH, LAST, MINUS, digits, packed, unpacked
+from tailrace.stores.redis.sort_keys import BEFORE, EACH, LAST, MINUS, digits, packed, unpacked
 from tailrace.stores.redis.trust import facts, trusted
 from tailrace.stores.state.redis_server import RedisStateOptions, StateServer
 

@@ -47,5 +47,5 @@ async def test_who_tells_much_takes_no_memory() -> None:
     shown = await board.all()
     assert len(shown) == MOST_TELLERS * MOST_TROUBLES
     assert len(shown[0].what) == LONGEST_TEXT and shown[0].since == clock.wall()
-    with pytest.raises(InvalidRequest, match="which process"):
+    with pytest.raises(InvalidRequest, match="name of the process"):
         await board.tell("", [])

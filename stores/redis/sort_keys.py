@@ -1,6 +1,6 @@
-"""Names and numbers as bytes that Redis sorts as they are: members of sorted sets whose scores are all the same.
+"""Names and numbers as bytes in sort order, for members of sorted sets whose scores are all the same.
 
-Lua counts in doubles, which are exact up to 2^53 only, and positions go up to 2^62: so they are nineteen digits each,
+Lua counts in doubles, which are exact up to 2^53 only, and positions go up to 2^62: so a position is nineteen digits,
 compared as text and subtracted in two halves.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 #: Digits of a number: as many as the largest signed 64-bit one has.
 DIGITS = 19
-#: What ends a name; a zero byte in a name is written as _ZERO, which comes later.
+#: The end of a name. A zero byte in a name is written as _ZERO, which sorts later.
 _END, _ZERO = b"\0\1", b"\0\2"
-#: Behind everything that begins with a name.
+#: A byte that sorts behind everything that begins with a name.
 LAST = b"\xff"
 
 #: For scripts: how much larger one number of nineteen digits is than another, exact where it is below 2^53.
@@ -45,18 +45,18 @@ end
 
 
 def packed(*names: str) -> bytes:
-    """Names as one member: sorted as the names are, and no two of them alike."""
+    """Names as one member: members sort as the names do, and no two lists of names have the same member."""
     return b"".join(name.encode().replace(b"\0", _ZERO) + _END for name in names)
 
 
 def unpacked(member: bytes, count: int) -> tuple[list[str], bytes]:
-    """The first `count` names of a member, and what stands behind them."""
+    """The first `count` names of a member, and the bytes behind them."""
     *names, rest = member.split(_END, count)
     return [name.replace(_ZERO, b"\0").decode() for name in names], rest
 
 
 def digits(number: int) -> bytes:
-    """A number from 0 on, in the form that is sorted as text."""
+    """A number from 0 on as text that sorts in its order."""
     return b"%019d" % number
 
 

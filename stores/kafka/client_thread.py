@@ -1,4 +1,4 @@
-"""Blocking calls of a Kafka client in a thread of its own: one at a time, each for everything that gathered meanwhile.
+"""Blocking calls of a Kafka client in a thread of its own: one at a time, each for all requests that came meanwhile.
 
 So a list crosses between the threads, never a single record, and lists grow under load.
 """
@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 class KafkaThread(Generic[T]):
-    """One client object and the one thread that uses it. Made by `make` when it is first needed, and anew after it was
-    dropped."""
+    """One client object and the one thread that uses it. `make` makes the object when it is first needed, and anew
+    after it was dropped; `explain` turns its errors into ours."""
 
     def __init__(self, name: str, make: Callable[[], T], explain: Callable[[BaseException], Exception]) -> None:
         self._name = f"kafka-{name}"
@@ -28,7 +28,8 @@ class KafkaThread(Generic[T]):
         self._closing: asyncio.Future[None] | None = None
 
     async def call(self, method: Callable[[T], A]) -> A:
-        """The answer of a blocking call. Raises what `explain` makes of the client's error."""
+        """Makes a blocking call in the thread, and returns its answer. Raises the client's error as `explain` turns
+        it."""
         while self._closing is not None:  # else two threads would have the one object
             await asyncio.shield(self._closing)
         if self._executor is None:
@@ -47,13 +48,13 @@ class KafkaThread(Generic[T]):
             raise self._explain(error) from error
 
     def drop(self) -> None:
-        """In the thread itself: the object is of no use any more."""
+        """Closes the object and forgets it: the next call makes another one. To be called in the thread itself."""
         dropped, self._object = self._object, None
         if dropped is not None:
             dropped.close()  # type: ignore[attr-defined]
 
     async def close(self) -> None:
-        """After what is under way. A later call begins anew."""
+        """Ends the thread and closes the object, after the calls that are under way. A later call begins anew."""
         executor, self._executor = self._executor, None
         if executor is not None:
             self._closing = asyncio.get_running_loop().run_in_executor(executor, self.drop)
@@ -67,14 +68,14 @@ class KafkaThread(Generic[T]):
 
 
 def _heard(answer: asyncio.Future[Any]) -> None:
-    """Hears an error that is nobody's where the one who asked is gone by now, so that the log has no event of it."""
+    """Reads an error that nobody awaits any more, since its caller is gone, so that asyncio does not log it."""
     if not answer.cancelled():
         answer.exception()
 
 
-class Gather(Generic[T, Q, A]):
-    """Questions that are asked together: `ask` gets a list, in the thread, and answers each with what it wants to know
-    or with why not."""
+class BatchedCalls(Generic[T, Q, A]):
+    """Requests that are made together: `ask` gets a list of them, in the thread, and answers each with a value or an
+    exception."""
 
     def __init__(self, thread: KafkaThread[T], ask: Callable[[T, Sequence[Q]], Sequence[A | BaseException]]) -> None:
         self._thread = thread
@@ -83,7 +84,7 @@ class Gather(Generic[T, Q, A]):
         self._running: asyncio.Task[None] | None = None
 
     async def ask(self, question: Q) -> A:
-        """The answer to one."""
+        """The answer to one request. Raises the exception that it was answered with."""
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, future))
         if self._running is None or self._running.done():
@@ -100,7 +101,7 @@ class Gather(Generic[T, Q, A]):
                 answers = [error] * len(batch)
             for (_, future), answer in zip(batch, answers, strict=True):
                 if future.done():
-                    continue  # whoever asked is gone
+                    continue  # its caller is gone
                 if isinstance(answer, BaseException):
                     future.set_exception(answer)
                 else:

@@ -1,4 +1,4 @@
-"""Looking at topics and groups, making topics and trimming them, with kafka-python; and that client as a whole."""
+"""Topics and groups looked at, and topics made and trimmed, with kafka-python; and this client library as a whole."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .python import PythonReader, PythonWriter, consumer_settings, made, setting
 UNKNOWN_TOPIC = 3
 
 
-class PythonLooker:
-    """Looks at topics; see client.py."""
+class PythonTopicAdmin:
+    """A TopicAdmin; see client.py."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = int(options.request_timeout * 1000)
@@ -97,12 +97,12 @@ def _refusal(code: int, topic: str) -> Exception:
 
 
 def _pause(seconds: float) -> None:
-    """In a thread of its own: nothing else waits meanwhile."""
+    """Waits. It is called in the thread of this client, where nothing else waits meanwhile."""
     threading.Event().wait(seconds)
 
 
 class PythonClient:
-    """kafka-python."""
+    """The client library kafka-python."""
 
     def writer(self, options: KafkaOptions) -> PythonWriter:
         return PythonWriter(options)
@@ -110,5 +110,5 @@ class PythonClient:
     def reader(self, options: KafkaOptions) -> PythonReader:
         return PythonReader(options)
 
-    def looker(self, options: KafkaOptions) -> PythonLooker:
-        return PythonLooker(options)
+    def topic_admin(self, options: KafkaOptions) -> PythonTopicAdmin:
+        return PythonTopicAdmin(options)

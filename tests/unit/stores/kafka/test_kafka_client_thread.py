@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tailrace.stores.kafka.gather import KafkaThread
+from tailrace.stores.kafka.client_thread import KafkaThread
 
 
 async def test_an_error_for_somebody_who_is_gone_is_no_event() -> None:

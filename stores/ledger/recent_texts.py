@@ -1,7 +1,7 @@
-"""The texts of the rows written last, kept in memory: an item that fails is compared with itself within seconds.
+"""The texts of the rows written last, kept in memory: an item that fails is compared with its own row within seconds.
 
-What is kept is told of each write once it is durable. Only rows that no sweep removes are kept, those of what waits.
-Reads go to the file: a copy that comes due needs none (`tailers/ledger/remembered.py`).
+Rows are noted once their write is durable. Only rows that no sweep removes are kept, those of items that wait. Reads go
+to the file: a copy that comes due needs none (`tailers/ledger/remembered.py`).
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from collections.abc import Iterable, Mapping
 
 from .ledger import LedgerEntry, LedgerPlace
 
-#: Bytes of the rows that are kept, about: those of the last seconds.
+#: Bytes of the rows that are kept, about: the rows of the last seconds.
 RECENT_BYTES = 4 << 20
-#: What a row takes in memory beside its text, about.
+#: Bytes that a row takes in memory beside its text, about.
 ROW_BYTES = 600
 #: Places of rows that only a write changes or removes.
 WAITING = frozenset((LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING))
 
 #: A row and the text in which it was written.
 Written = tuple[LedgerEntry, str]
-#: Where rows are: their source and partition.
+#: A source and a partition.
 Where = tuple[str, str]
 
 _NOTHING: Mapping[int, Written] = {}
 
 
 class RecentTexts:
-    """Two halves: when the younger one is full, the older one goes. Invariant: of a row in both the younger counts."""
+    """Texts of recent rows, in two halves: when the younger one is full, the older one goes. Invariant: the younger
+    half counts for a row that is in both."""
 
     def __init__(self, bound: int = RECENT_BYTES) -> None:
         self._half = bound // 2
@@ -35,7 +36,7 @@ class RecentTexts:
         self._old: dict[Where, dict[int, Written]] = {}
 
     def note(self, where: Where, changes: Iterable[tuple[int, Written | None]]) -> None:
-        """Rows as they stand after a write, by position; None: it is gone, or not to be kept."""
+        """Notes rows as they are after a write, by position; None: it is gone, or not to be kept."""
         young, old = self._young.setdefault(where, {}), self._old.get(where)
         for position, written in changes:
             if old:
@@ -49,7 +50,7 @@ class RecentTexts:
             self._old, self._young, self._bytes = self._young, {}, 0
 
     def texts(self, where: Where, rows: Iterable[LedgerEntry | None]) -> list[str | None]:
-        """The text of each of these very rows, where it is known."""
+        """The text of each of these very row objects; None where it is not known."""
         young, old = self._young.get(where, _NOTHING), self._old.get(where, _NOTHING)
         found: list[str | None] = []
         for row in rows:

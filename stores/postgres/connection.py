@@ -1,8 +1,8 @@
-"""One connection to a PostgreSQL server, and what a statement that runs on it again and again need not have anew.
+"""A connection to a PostgreSQL server that keeps the cursor of the statement which it ran last.
 
-psycopg keeps with a cursor how the arguments and columns of its statement are written and read, for as long as it is
-given the same one. Looking that up, and describing columns that nobody asks for, was 7 % of the CPU that a lone item of
-a queue takes its node.
+psycopg keeps with a cursor how the arguments and columns of its statement are written and read, as long as it gets the
+same statement object. Looking that up, and describing columns that nobody asks for, was 7 % of the CPU time that a lone
+item of a queue takes on its node.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
 
-#: A cursor keeps its last answer: one of more rows than this goes with its cursor.
+#: Rows of an answer up to which its cursor is kept, since a cursor keeps its last answer.
 KEPT_ROWS = 16
-#: Statements that are kept with their schema.
+#: Statements that are remembered with their schema.
 REMEMBERED = 256
 
 Row = tuple[Any, ...]
 
 
 @lru_cache(REMEMBERED)
-def worded(statement: str, schema: str = "") -> str:
-    """A statement as the server gets it, with the schema for its S.; the same object each time, by which a cursor
-    knows it again."""
+def with_schema(statement: str, schema: str = "") -> str:
+    """A statement as it is sent to the server, with the name of the schema for each "S.". It is the same object each
+    time, by which a cursor recognises it."""
     return statement.replace("S.", f"{schema}.") if schema else statement
 
 
-class PostgresLine:
-    """A connection, and the statement that it ran last. Invariant: `_cursor` ran `_statement` last, without an error,
-    and its answer was a short one."""
+class CursorKeepingConnection:
+    """A connection, and the cursor of the statement that it ran last. Invariant: `_cursor` ran `_statement` last,
+    without an error, and its answer was a short one."""
 
     __slots__ = ("_cursor", "_statement", "connection")
 
@@ -41,21 +41,21 @@ class PostgresLine:
 
     @property
     def closed(self) -> bool:
-        """Whether it is of no use any more."""
+        """Whether the connection cannot be used any more."""
         return self.connection.closed
 
     @property
     def broken(self) -> bool:
-        """Whether it was closed by something else than `close`."""
+        """Whether the connection was closed by something else than `close`."""
         return self.connection.broken
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._cursor = None
         await self.connection.close()
 
     async def rows(self, statement: str, arguments: Sequence[Any]) -> list[Row]:
-        """Runs a statement; its rows. Raises what psycopg raises."""
+        """Runs a statement; returns its rows. Raises psycopg's errors."""
         cursor, self._cursor = self._cursor, None
         if cursor is None or statement is not self._statement:
             cursor = self.connection.cursor()

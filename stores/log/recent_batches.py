@@ -1,5 +1,5 @@
-"""The batches appended last, so that a reader who keeps up needs neither a thread nor SQL, nor decodes what was encoded
-just now (as a broker serves its tail from the page cache)."""
+"""The batches appended last, in memory: a reader that keeps up needs neither a thread nor SQL, and decodes nothing (as
+a broker serves its tail from the page cache)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .batch import Batch
 
 #: Bytes kept, all partitions together: some milliseconds of the fastest appends, next to nothing beside the node's own.
 RECENT_BYTES = 4 << 20
-#: What a record takes in memory beside its bytes, about: the objects around its payload, key and headers.
+#: Bytes that a record takes in memory beside its own, about: the objects around its payload, key and headers.
 RECORD_BYTES = 200
 
 
-class Recent:
-    """The batches appended last. Invariant: `_bytes` is about what everything in `_batches` takes, and at most the
+class RecentBatches:
+    """The batches appended last. Invariant: `_bytes` is about the memory of all in `_batches`, and at most the
     bound."""
 
     def __init__(self, bound: int = RECENT_BYTES) -> None:
@@ -24,7 +24,7 @@ class Recent:
         self._batches: OrderedDict[tuple[Hashable, int], tuple[Batch, int]] = OrderedDict()
 
     def add(self, partition: Hashable, batch: Batch, size: int) -> None:
-        """A batch of so many bytes that is durable; the oldest ones go."""
+        """Adds a durable batch of `size` bytes; the oldest ones go."""
         size += RECORD_BYTES * len(batch.columns.payloads)
         self._batches[partition, batch.first] = batch, size
         self._bytes += size

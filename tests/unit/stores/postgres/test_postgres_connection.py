@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from tailrace.stores.postgres.line import KEPT_ROWS, PostgresLine, worded
+from tailrace.stores.postgres.connection import KEPT_ROWS, CursorKeepingConnection, with_schema
 
-ONE, OTHER = worded("SELECT 1 FROM S.tasks", "here"), worded("SELECT 2")
+ONE, OTHER = with_schema("SELECT 1 FROM S.tasks", "here"), with_schema("SELECT 2")
 
 
 class Cursor:
@@ -52,21 +52,23 @@ def connection() -> Connection:
 
 
 @pytest.fixture
-def line(connection: Connection) -> PostgresLine:
-    return PostgresLine(cast("AsyncConnection[tuple[Any, ...]]", connection))
+def kept(connection: Connection) -> CursorKeepingConnection:
+    return CursorKeepingConnection(cast("AsyncConnection[tuple[Any, ...]]", connection))
 
 
 def test_a_statement_is_the_same_object_each_time() -> None:
     # Given a statement whose S. stands for a schema, when it is asked for twice, then a cursor can know it again
-    assert worded("SELECT 1 FROM S.tasks", "here") is worded("SELECT 1 FROM S.tasks", "here")
-    assert worded("SELECT 1 FROM S.tasks", "here") == "SELECT 1 FROM here.tasks"
+    assert with_schema("SELECT 1 FROM S.tasks", "here") is with_schema("SELECT 1 FROM S.tasks", "here")
+    assert with_schema("SELECT 1 FROM S.tasks", "here") == "SELECT 1 FROM here.tasks"
     # And without a schema it stays as it is
-    assert worded("SELECT 1 FROM S.tasks") == "SELECT 1 FROM S.tasks"
+    assert with_schema("SELECT 1 FROM S.tasks") == "SELECT 1 FROM S.tasks"
 
 
-async def test_a_statement_that_runs_again_has_its_cursor_again(line: PostgresLine, connection: Connection) -> None:
+async def test_a_statement_that_runs_again_has_its_cursor_again(
+    kept: CursorKeepingConnection, connection: Connection
+) -> None:
     # Given a statement that ran, when it runs again with other arguments
-    answers = [await line.rows(ONE, (number,)) for number in range(3)]
+    answers = [await kept.rows(ONE, (number,)) for number in range(3)]
 
     # Then it had the same cursor
     assert answers == [[(0,)]] * 3
@@ -74,40 +76,40 @@ async def test_a_statement_that_runs_again_has_its_cursor_again(line: PostgresLi
     assert [arguments for _, arguments in connection.executed] == [(0,), (1,), (2,)]
 
 
-async def test_another_statement_has_another_cursor(line: PostgresLine, connection: Connection) -> None:
+async def test_another_statement_has_another_cursor(kept: CursorKeepingConnection, connection: Connection) -> None:
     # Given a statement that ran, when others run in turns with it, then each has a cursor of its own
     for statement in (ONE, OTHER, ONE):
-        await line.rows(statement, ())
+        await kept.rows(statement, ())
     assert connection.made == 3
 
 
-async def test_an_answer_without_rows_is_none(line: PostgresLine, connection: Connection) -> None:
+async def test_an_answer_without_rows_is_none(kept: CursorKeepingConnection, connection: Connection) -> None:
     # Given a statement that answers with no columns
     connection.answer = None
     # When it runs, then it has no rows
-    assert await line.rows(ONE, ()) == []
+    assert await kept.rows(ONE, ()) == []
 
 
-async def test_a_long_answer_goes_with_its_cursor(line: PostgresLine, connection: Connection) -> None:
+async def test_a_long_answer_goes_with_its_cursor(kept: CursorKeepingConnection, connection: Connection) -> None:
     # Given an answer of more rows than may be kept, and its cursor with it
     connection.answer = KEPT_ROWS + 1
-    assert len(await line.rows(ONE, ())) == KEPT_ROWS + 1
+    assert len(await kept.rows(ONE, ())) == KEPT_ROWS + 1
     # When the statement runs again, then it has a new cursor: the old one went with its rows
     connection.answer = KEPT_ROWS
-    await line.rows(ONE, ())
+    await kept.rows(ONE, ())
     assert connection.made == 2
     # And that one is kept
-    await line.rows(ONE, ())
+    await kept.rows(ONE, ())
     assert connection.made == 2
 
 
-async def test_an_error_takes_its_cursor_along(line: PostgresLine, connection: Connection) -> None:
+async def test_an_error_takes_its_cursor_along(kept: CursorKeepingConnection, connection: Connection) -> None:
     # Given a statement that ran, and then failed
-    await line.rows(ONE, ())
+    await kept.rows(ONE, ())
     connection.fails = True
     with pytest.raises(psycopg.DataError):
-        await line.rows(ONE, ())
+        await kept.rows(ONE, ())
     # When it runs again, then it has a new cursor
     connection.fails = False
-    await line.rows(ONE, ())
+    await kept.rows(ONE, ())
     assert connection.made == 2
