@@ -30,7 +30,7 @@ BATCH_BYTES = 4 << 20
 async def until_available(
     call: Callable[[], Awaitable[T]], failing: Callable[[str], None], pauses: Pauses = STORE
 ) -> T:
-    """The call's answer, however often it must be tried. `failing` hears why it failed, "" when it no longer does."""
+    """Repeats a call, with pauses, until it answers. `failing` hears why it failed, "" when it no longer does."""
     backoff = Backoff(*pauses, random.random)
     while True:
         try:
@@ -46,8 +46,8 @@ async def until_available(
 async def unless_refused(
     call: Callable[[], Awaitable[T | None]], failing: Callable[[str], None], pause: float
 ) -> T | None:
-    """The call's answer; None after a pause when it is refused for now, such as by a full disk: whoever asks again asks
-    for what is wanted then."""
+    """Calls once; answers None after a pause when the call is refused for now, such as by a full disk: the caller asks
+    again, for what is wanted then."""
     try:
         answer = await call()
     except Unavailable as error:
@@ -60,8 +60,8 @@ async def unless_refused(
 
 class DurableWriter(Generic[T]):
     """Items on their way into a store; `done` gets each batch once it is durable. Behind each write more items gather
-    (`gathering`; rules/departures_gather.py says for how long), unless a batch is there. `why` says why writing
-    fails."""
+    (`gathering`; rules/departures_gather.py says for how long), unless a batch is there. `why` is the reason why
+    writing fails."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class DurableWriter(Generic[T]):
         return len(self._items) + len(self._writing)
 
     def __iter__(self) -> Iterator[T]:
-        """Everything that is not durable yet."""
+        """Yields every item that is not durable yet."""
         yield from self._writing
         for item, _ in self._items:
             yield item

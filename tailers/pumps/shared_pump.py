@@ -1,8 +1,8 @@
 """The pump of a shared source: a stream pump for each partition that is this tailer's share, for as long as it is.
 
-Somebody else (a consumer group) says which partitions those are. Each has a row, an epoch, a checkpoint and a session
-of its own, so what is true of one stream is true of each of them, and one that is taken away, or that another owner
-still has, concerns no other. The window is the tailer's: it is divided among the partitions.
+Another party (a consumer group) says which partitions these are. Each has a row, an epoch, a checkpoint and a session
+of its own, so each keeps every law of a single stream, and one that is taken away, or that another owner still has,
+concerns no other. The window is the tailer's: it is divided among the partitions.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SharedPump:
         finally:
             await end_all([following])
             tasks, self._tasks = [*self._tasks.values()], {}
-            leaving = [*self._leaving.values()]  # nothing that is out is waited for any more
+            leaving = [*self._leaving.values()]  # items that are out are not waited for any more
             for task in (*tasks, *leaving):
                 task.cancel()
             await asyncio.gather(*leaving, return_exceptions=True)
@@ -105,7 +105,7 @@ class SharedPump:
             self._adjust(known)
 
     def _adjust(self, share: frozenset[str]) -> None:
-        """Begins what is new, and leaves what was taken away."""
+        """Begins partitions that are new, and leaves those that were taken away."""
         for name in sorted(self._tasks.keys() - share):
             self._take(name)
         for name in sorted(share - self._tasks.keys()) if not self.draining else ():
@@ -129,15 +129,15 @@ class SharedPump:
             del self._leaving[name]
 
     def _divide(self) -> None:
-        """The tailer's window, in equal parts."""
+        """Divides the tailer's window among the partitions, in equal parts."""
         for pump in self.pumps.values():
             pump.window.items = max(1, self.config.window.items // len(self.pumps))
             pump.window.bytes = max(1, self.config.window.bytes // len(self.pumps))
 
     async def _leave(self, name: str, task: asyncio.Task[None], before: asyncio.Task[None] | None) -> None:
-        """Ends what is out, within a bound, and then the pump, which commits and releases its row. Whatever of it
-        settles later is nobody's: its session is gone. With one `before` that is still at it, there is a pump of that
-        one alone: this one has none yet."""
+        """Waits for items that are out, within a bound, then ends the pump, which commits and releases its row. An
+        outcome that comes later is nobody's: the session is gone. While a leave `before` is still under way, the
+        partition's pump is that one's: this one has none yet."""
         pump = self.pumps.get(name) if before is None else None
         try:
             if pump is not None:
@@ -148,7 +148,8 @@ class SharedPump:
                 await asyncio.wait([before])
 
     async def _drained(self, name: str, pump: StreamPump, task: asyncio.Task[None]) -> None:
-        """Waits for what is out, within the bound; no longer than the pump runs, since nothing is heard of it then."""
+        """Waits for items that are out, within the bound; no longer than the pump runs, since no outcome is heard of
+        after that."""
         drained = asyncio.create_task(pump.drain(self.source.release_within))
         try:
             await asyncio.wait((drained, task), return_when=asyncio.FIRST_COMPLETED)
@@ -160,7 +161,7 @@ class SharedPump:
             await cancel(drained)
 
     async def _ended(self, *tasks: asyncio.Task[None]) -> None:
-        """Ends them. One that is on its way out already is not cut short as it leaves its row."""
+        """Ends tasks. One that is on its way out already is not cut short as it leaves its row."""
         for task in tasks:
             if not task.cancelling():
                 task.cancel()
@@ -168,8 +169,8 @@ class SharedPump:
             await asyncio.wait(tasks)
 
     async def _serve(self, name: str, leaving: asyncio.Task[None] | None) -> None:
-        """One pump after another over a partition, until it is taken away or ends for good. First whoever had it here
-        before must be out of its row."""
+        """Runs one pump after another over a partition, until it is taken away or ends for good. The former pump here
+        must be out of its row first."""
         if leaving is not None:
             await asyncio.wait([leaving])  # which goes on when this one ends
         again, now = self._again.setdefault(name, Again()), self.setup.clock.monotonic
@@ -180,7 +181,7 @@ class SharedPump:
                 await self._pump(name)
             except Exception as error:
                 if self._tasks.get(name) is not asyncio.current_task():
-                    return  # it was to end, and this is what failed as it did
+                    return  # it was to end, and this error came as it did
                 ended = again.ended(error, now())
                 if ended.pause is None:
                     self._fail(error)
@@ -189,7 +190,7 @@ class SharedPump:
                 await self._hurry.rest(ended.pause, hurry)
 
     async def _pump(self, name: str) -> None:
-        """One pump, to its end."""
+        """Runs one pump to its end."""
         pump = StreamPump(replace(self.setup, row=name), self.counts, self.source.partition(name))
         pump.paused, pump.draining = self._paused, self.draining
         self.pumps[name] = pump
@@ -216,14 +217,14 @@ class SharedPump:
     # What people see.
 
     def pause(self, paused: bool) -> None:
-        """Reads nothing more, or goes on; one that waits to be begun again is begun at once."""
+        """Reads nothing more, or goes on; a pump that waits to be begun again is begun at once."""
         self._paused = paused
         self._hurry.say()
         for pump in self.pumps.values():
             pump.pause(paused)
 
     def status(self) -> PumpStatus:
-        """All partitions together, by the worst of them."""
+        """The state of all partitions together, by the worst of them."""
         partitions = {name: pump.status() for name, pump in self.pumps.items()}
         return worst_of(partitions, self.counts.completed, self._paused, self.source_unreachable)
 
@@ -235,16 +236,16 @@ class SharedPump:
         )
 
     async def expect(self, *functions: str) -> None:
-        """Nothing it reads comes due."""
+        """Does nothing: no item of a shared source comes due."""
 
     @property
     def source_unreachable(self) -> str:
-        """Why the share cannot be known, or its brokers not be reached."""
+        """The reason why the share cannot be known, or its brokers not be reached; empty when they can."""
         return self._reconnect.why(self.setup.clock.monotonic()) or self.source.problem
 
     @property
     def needs_a_hand(self) -> str:
-        """What somebody must mend before some partition goes on; empty when there is nothing."""
+        """The cause that somebody must mend before some partition goes on; empty when there is none."""
         now = self.setup.clock.monotonic()
         return next((f"partition {name}: {why}" for name in sorted(self._tasks) if (why := self._why(name, now))), "")
 
@@ -257,7 +258,7 @@ class SharedPump:
         return any(pump.busy for pump in self.pumps.values())
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """What became of every position of each partition of this share, or of a range of one."""
+        """Audits of the partitions of this share: how every position of each, or of a range of one, ended."""
         return [audit for pump in self._sorted() for audit in pump.audits(partition, span)]
 
     def _sorted(self) -> Iterator[StreamPump]:

@@ -1,7 +1,8 @@
-"""Reads and writes of the rows of copies that came due, which start by compare-and-set, in batches (L16 to L19).
+"""Start of due copies by compare-and-set of their ledger rows, in batches: the reads and writes (L16 to L19).
 
-The rows of what this process parked a moment ago are known (remembered.py), the others are read; those that may start
-are written under one new fence. What became of each is a step that copy_starts.py takes; rules/ledger.py decides it.
+Rows that this process wrote a moment ago are known (remembered.py), the others are read; the rows of copies that may
+start are written under one new fence. The result for each batch is a step that copy_starts.py takes; rules/ledger.py
+decides it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..takeover.epoch import Epoch
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A copy that has a row: the number of its batch and its place there, where its row is, and what it asks for."""
+    """A copy that has a row: the number of its batch, its index there, the place of its row, and what it asks for."""
 
     batch: int
     place: int
@@ -30,7 +31,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Starter:
-    """Starts copies for the tailer of what is due. `source` is its name."""
+    """Starts copies for the tailer of the due streams. `source` is its name."""
 
     def __init__(self, source: str, rows: Rows, epoch: Epoch, remembered: Remembered, clock: Clock) -> None:
         self._source = source
@@ -40,9 +41,9 @@ class Starter:
         self._clock = clock
 
     async def ask(self, together: Sequence[Starting], *, may_be_adopted: bool) -> list[StartStep]:
-        """Writes the rows of those that may run under a new fence: one read and one write for each source that they
-        came from, however many functions they are of. `may_be_adopted`: what a former owner left running may still
-        run. Raises StaleFence when a newer owner runs some of them."""
+        """Writes the rows of copies that may run, under a new fence: one read and one write for each source that they
+        came from, however many functions they are of. `may_be_adopted`: items that a former owner left running may
+        still run. Raises StaleFence when a newer owner runs some of them."""
         copies, without = _copies(together)
         homes = [copy.home for copy in copies]
         rows = await self._known(copies, homes)
@@ -80,8 +81,8 @@ class Starter:
         return steps
 
     async def _known(self, copies: Sequence[Copy], homes: Sequence[RowHome]) -> dict[RowHome, LedgerEntry]:
-        """The rows that there are: remembered ones only for copies that start from them, and nothing of an item of
-        which there are two copies, since the second one's end would rest on the first one's row."""
+        """The rows that there are: remembered ones only for copies that start from them. Where an item has two copies
+        all rows are read, since the second copy's end would rest on the first one's row."""
         epoch, now = self._epoch.number, self._clock.wall()
         known: dict[RowHome, LedgerEntry] = {}
         for copy in copies:

@@ -1,4 +1,4 @@
-"""Rising positions as ranges: what settles in long runs is settled range by range, not one by one."""
+"""Rising positions as ranges: long runs are settled range by range, not one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves the checkpoint of a stream by hand, between two pumps of its tailer: its own owner for that moment.
+"""Moves of a stream's checkpoint by hand, between two pumps of its tailer: each owns the source for that moment.
 
 In the order that keeps the laws: take the row, so that nobody else writes; note durably what is passed and by whose
 word; then move the checkpoint (it never goes back, L13), tell the ledger, and leave the row empty.
@@ -33,7 +33,7 @@ ROWS = 1000
 
 
 class Seeking:
-    """One move, while no pump of the tailer runs. `source` was not opened; it is closed when it is over."""
+    """One move, while no pump of the tailer runs. `source` was not opened; it is closed when the move is over."""
 
     def __init__(self, setup: Setup, counts: TailerCounts, source: StreamSource) -> None:
         self._setup = setup
@@ -42,8 +42,8 @@ class Seeking:
         self._name = setup.config.name
 
     async def move(self, seek: Seek) -> list[Move]:
-        """Moves every partition that is meant, or only says so. Raises InvalidRequest, with nothing changed, and what
-        the source and the stores raise."""
+        """Moves every partition that is meant; with `dry_run` it only says what would move. Raises InvalidRequest, with
+        nothing changed, and what the source and the stores raise."""
         stores = self._setup.environment
         if self._setup.kind.capabilities.sparse:
             raise InvalidRequest(
@@ -114,7 +114,7 @@ class Seeking:
     async def _plan(
         self, seek: Seek, parts: Mapping[str, Partition], ends: Mapping[str, int]
     ) -> list[tuple[Move, Passing]]:
-        """What each partition that is meant would do. Nothing is changed before all of it is known to be right."""
+        """The move of each partition that is meant. Nothing is changed before all of it is known to be right."""
         names = sorted(parts) if seek.partition is None else [seek.partition]
         if seek.partition is not None and seek.partition not in parts:
             there = ", ".join(map(repr, sorted(parts))) or "none"
