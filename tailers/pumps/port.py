@@ -1,5 +1,4 @@
-"""The protocol between a tailer and its pump, whatever the pump reads: a queue, a stream, the share of a stream, an
-outbox."""
+"""The protocol between a tailer and its pump, which reads a queue, a stream, a share of one, or an outbox."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class Pump(ABC):
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         """Audits of the partitions: how every position of each, or of a range of one, ended. Raises InvalidRequest for
         a range that is none, and for a source that has no positions."""
-        raise InvalidRequest(f"the tailer {self.config.name!r} reads a queue, which has no positions")
+        raise InvalidRequest(f"the tailer {self.config.name!r} reads a queue, which has no positions to audit")
 
     @property
     def unaccounted(self) -> int:

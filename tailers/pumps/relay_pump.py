@@ -28,7 +28,7 @@ from ..rules.watchdog import WatchdogFacts
 #: Functions whose rows wait until a worker registers them, and are not looked at before; rows of any further function
 #: are set aside.
 MOST_UNKNOWN = 1000
-TOO_MANY = f"no such function is registered, and rows of {MOST_UNKNOWN} others wait for theirs already"
+TOO_MANY = f"the function is not registered, and rows of {MOST_UNKNOWN} other functions wait to be registered already"
 #: Seconds between looks at which functions are registered, and at how many rows wait.
 FUNCTIONS_EVERY, COUNT_EVERY = 1.0, 5.0
 #: Errors that a queue raises for one row: a refusal, or that a value has no place in it.

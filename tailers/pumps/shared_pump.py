@@ -155,7 +155,10 @@ class SharedPump:
             await asyncio.wait((drained, task), return_when=asyncio.FIRST_COMPLETED)
             if drained.done() and not drained.result():
                 log.warning(
-                    "taken away with items out", tailer=self.config.name, partition=name, in_flight=pump.in_flight
+                    "partition taken away with items out",
+                    tailer=self.config.name,
+                    partition=name,
+                    in_flight=pump.in_flight,
                 )
         finally:
             await cancel(drained)
@@ -202,12 +205,14 @@ class SharedPump:
 
     def _say(self, name: str, error: Exception, ended: AfterEnd) -> None:
         if isinstance(error, StaleFence):
-            log.warning("another owner took it; standing by", partition=name, reason=str(error))
+            log.warning("another owner took the partition; standing by", partition=name, reason=str(error))
         elif not ended.by_hand:
             log.error("a partition's pump failed", partition=name, reason=str(error), exc_info=error)
         elif ended.news:
             log.error(
-                "a partition's pump failed, trying again until somebody mended it", partition=name, reason=str(error)
+                "a partition's pump failed; it is tried again until the cause is mended",
+                partition=name,
+                reason=str(error),
             )
 
     def _fail(self, error: Exception) -> None:
@@ -231,8 +236,8 @@ class SharedPump:
     def may_seek(self) -> None:
         """Raises InvalidRequest: each partition has a checkpoint of its own, here or at another owner."""
         raise InvalidRequest(
-            f"the tailer {self.config.name!r} shares its source ({self.setup.kind.name}) with others, which has no "
-            "single checkpoint"
+            f"the tailer {self.config.name!r} shares its source ({self.setup.kind.name}) with other group members: "
+            "each partition has a checkpoint of its own, and there is no single one to move"
         )
 
     async def expect(self, *functions: str) -> None:

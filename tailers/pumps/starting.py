@@ -56,7 +56,7 @@ class Starter:
             known = {home.position: rows[home] for copy in group if (home := copy.home) in rows}
             plan = starts(known, [copy.due for copy in group], self._epoch.number, fence, self._clock.wall())
             if plan.stale:
-                raise StaleFence(f"{self._source}: a newer owner runs items of {source}/{partition}")
+                raise StaleFence(f"the tailer {self._source!r}: a newer owner runs items of {source}/{partition}")
             for place in plan.over:
                 steps[group[place].batch].over.append(group[place].place)
             for place, until in plan.wait.items():

@@ -168,7 +168,10 @@ def decode(ahead: bytes) -> bytes:
     if not ahead:
         return b""
     if ahead[:1] != _FORMAT:
-        raise ValueError(f"a checkpoint's settled positions are in format {ahead[0]}, which this version does not know")
+        raise ValueError(
+            f"a checkpoint's settled positions are in format {ahead[0]}, but format {_FORMAT[0]} is expected here: "
+            "run the version that wrote the checkpoint"
+        )
     try:
         number = int.from_bytes(zlib.decompress(ahead[1:]), "little")
     except zlib.error as error:

@@ -71,7 +71,7 @@ class HandBacks(dict[K, tuple[int, float]]):
     @property
     def why(self) -> str:
         """The reason why items wait, for people."""
-        return f"handed back unstarted time and again, the last time because: {self.reason or 'nobody said'}"
+        return f"handed back unstarted time and again; the last reason: {self.reason or 'none given'}"
 
 
 def spaced(backs: HandBacks[K], item: K, kind: Kind, ended: Ended, credit: Credit, out_for: float, now: float) -> Ended:

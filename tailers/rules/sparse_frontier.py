@@ -132,7 +132,10 @@ def _decode(position: int, ahead: bytes) -> dict[int, bool]:
     if not ahead:
         return {}
     if ahead[:1] != _FORMAT:
-        raise ValueError(f"a checkpoint's settled positions are in format {ahead[0]}, but this source writes format 2")
+        raise ValueError(
+            f"a checkpoint's settled positions are in format {ahead[0]}, but format {_FORMAT[0]} is expected here: "
+            "run the version that wrote the checkpoint"
+        )
     try:
         data = zlib.decompress(ahead[1:])
     except zlib.error as error:

@@ -28,8 +28,8 @@ def take_stock(
     first, end = span or (book.start, book.end)
     if first < book.start or end < first:
         raise InvalidRequest(
-            f"{tailer}, partition {partition!r}: the range {first}:{end} is not one: it must begin at {book.start}, "
-            "where the audit began, or later, and end after that"
+            f"{tailer}, partition {partition!r}: the range {first}:{end} cannot be audited: it must begin at "
+            f"{book.start}, where the audit began, or later, and end at its beginning or later"
         )
     audit = Audit(tailer, partition, first, end)
     if isinstance(book, SparseBook):
@@ -58,7 +58,7 @@ def _below(audit: Audit, book: Book) -> None:
     audit.doubled = [position for position in book.doubled if audit.first <= position < audit.end]
     audit.doubled_count = len(audit.doubled)
     if book.doubled_count > len(book.doubled):
-        audit.faults.append(f"the whole has {book.doubled_count} positions counted twice, more than are named")
+        audit.faults.append(f"the whole partition has {book.doubled_count} positions counted twice, not all named")
     audit.counts = {SETTLED: max(0, stop - audit.first) - len(missing)}
     audit.passed = Passed(book.position, book.told, tuple(book.endings))
 

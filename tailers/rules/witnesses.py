@@ -58,25 +58,26 @@ def confront(audit: Audit, before: PartitionFacts, after: PartitionFacts) -> Non
     delayed, dead = counts.get(Fate.DELAYED.label, 0), counts.get(Fate.DEAD.label, 0)
     if after.parked < delayed:
         audit.faults.append(
-            f"{delayed} left for the delay service, but the ledger knows of {after.parked}: "
+            f"{delayed} positions left for the delay service, but the ledger knows of {after.parked}: "
             f"{delayed - after.parked} have no row and did not end"
         )
     open_ones = sum(counts.get(label, 0) for label in (HELD, IN_FLIGHT, Fate.LOST.label, Fate.ABSENT.label))
     if before.parked > delayed + open_ones:
         audit.faults.append(
-            f"the ledger knows of {before.parked} that left for the delay service, the checkpoint of {delayed}: "
-            f"{before.parked - delayed - open_ones} ended otherwise too"
+            f"the ledger knows of {before.parked} positions that left for the delay service, the checkpoint of "
+            f"{delayed}: {before.parked - delayed - open_ones} ended in another way too"
         )
     buried = dead + after.buried
     if after.letters < buried:
         audit.faults.append(
-            f"{buried} died, but {after.letters} have a dead letter or had one that was redriven or purged"
+            f"{buried} positions died, but only {after.letters} have a dead letter, or had one that was redriven "
+            "or purged"
         )
     for fate, noted in ((Fate.DROPPED, after.dropped), (Fate.LOST, after.forgotten)):
         if noted < counts.get(fate.label, 0):
             audit.faults.append(
-                f"{counts[fate.label]} {fate.label}, but {noted} of them are noted as drops: the others were passed "
-                "without a word"
+                f"{counts[fate.label]} positions {fate.label}, but only {noted} are noted as drops: the others were "
+                "passed without a note"
             )
     done = min(after.done, delayed)
     gone = min(after.buried, delayed - done)

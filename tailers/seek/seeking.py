@@ -47,8 +47,9 @@ class Seeking:
         stores = self._setup.environment
         if self._setup.kind.capabilities.sparse:
             raise InvalidRequest(
-                f"the positions of the tailer {self._name!r} are far apart, and nobody knows how many items lie "
-                "between two: its checkpoint is not moved by hand. Pause it, and drop by a gate what is not to run"
+                f"the tailer {self._name!r}: the positions of its source are far apart, and nobody knows how many "
+                "items lie between two, so its checkpoint cannot be moved by hand. Pause the tailer, or set a gate "
+                "that drops the items that are not to run"
             )
         try:
             if seek.dry_run:
@@ -121,7 +122,7 @@ class Seeking:
             raise InvalidRequest(f"the tailer {self._name!r} has no partition {seek.partition!r}; there are: {there}")
         if seek.position is not None and len(names) > 1:
             raise InvalidRequest(
-                f"the tailer {self._name!r} has {len(names)} partitions: say whose position with --partition"
+                f"the tailer {self._name!r} has {len(names)} partitions: name the one of the position with --partition"
             )
         plan = []
         for name in names:
@@ -130,7 +131,9 @@ class Seeking:
             end = max(part.checkpoint, ends.get(name, part.checkpoint))
             to = await self._target(seek, part, end)
             if to > end:
-                raise InvalidRequest(f"{where}: its source ends at {end}, so there is no {to}. Nothing was changed")
+                raise InvalidRequest(
+                    f"{where}: its source ends at {end}, so there is no position {to}. Nothing was changed"
+                )
             passed = passing(part.frontier, part.rows, to, where)
             plan.append((Move(name, part.checkpoint, to, passed.items), passed))
         return plan

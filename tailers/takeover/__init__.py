@@ -1,2 +1,1 @@
-"""Takeover of a stream from its former owner: its row, the schedulers that it names, and the items that run on
-meanwhile."""
+"""Takeover of a stream from its former owner: its row, the schedulers that it names, and items that run on."""

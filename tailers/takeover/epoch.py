@@ -108,7 +108,7 @@ class Epoch:
             self.standing_by = bool(better or (seen.holder and seen.version != first))
             if better:
                 self.adopted = False
-                self.waiting_for = f"left to {better}, to which it belongs"
+                self.waiting_for = f"left to {better}, the fleet member that is to run this tailer"
                 await self._pause(self._sizes.heartbeat / LOOKS)
                 continue
             if wait > 0:
@@ -177,7 +177,9 @@ class Epoch:
             nonlocal sent
             sent = self._clock.monotonic()
             if lapsed(self._held_until, sent):
-                raise TailraceError(f"{self._marked} was not renewed for a whole lease; starting a new epoch")
+                raise TailraceError(
+                    f"the source {self._marked!r} was not renewed for a whole lease: a new epoch is begun"
+                )
             return await self._ownership.renew(self._source, self.row, self.number, names, self.version)
 
         while (row := await self.guarded(ask)) is None:  # another renewal came first, whose answer was lost

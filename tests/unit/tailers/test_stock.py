@@ -144,5 +144,5 @@ def test_a_position_that_was_passed_without_having_ended_fails_every_range_that_
 def test_a_range_from_before_the_audit_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="must begin at 50"):
         take_stock("t", "0", Book(50), {}, (0, 60))
-    with pytest.raises(InvalidRequest, match="is not one"):
+    with pytest.raises(InvalidRequest, match="cannot be audited"):
         take_stock("t", "0", Book(50), {}, (60, 55))
