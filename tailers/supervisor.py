@@ -24,9 +24,9 @@ from .config import TailerConfig
 from .registry import Environment
 from .replay.replaying import Replaying
 from .resources import Parking, Resources
-from .rules.belonging import BetterPlace
-from .rules.stock import tell_apart
-from .rules.witnesses import PartitionFacts, after_delay, confront
+from .rules.audit_crosscheck import PartitionFacts, after_delay, confront
+from .rules.audit_sum import tell_apart
+from .rules.fleet_placement import BetterPlace
 from .source_gates import SourceGates
 from .tailer import Tailer
 

@@ -1,7 +1,7 @@
 """The texts of the rows written last, kept in memory: an item that fails is compared with itself within seconds.
 
 What is kept is told of each write once it is durable. Only rows that no sweep removes are kept, those of what waits.
-Reads go to the file: a copy that comes due needs none (`tailers/ledger/remembered.py`).
+Reads go to the file: a copy that comes due needs none (`tailers/ledger/row_cache.py`).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Destinations:
     def __init__(self, setup: Setup, rows: Rows, done: Callable[[list[Departure]], None]) -> None:
         self._tailer = setup.config.name
         self._environment = setup.environment
-        self._remembered = setup.remembered
+        self._row_cache = setup.row_cache
         self._parking = setup.parking
         self._clock = setup.clock
         self._tracing = tracing_of(setup.config.name, 0.0)
@@ -163,7 +163,7 @@ class Destinations:
             for each in batch
             if each.leg.way is Way.PARK and each.leg.step is Step.DONE and each.home and each.leg.row
         ]
-        self._remembered.keep(soon)
+        self._row_cache.keep(soon)
 
     async def _park_alone(self, each: Departure) -> None:
         parked = cast(Parked, each.load)

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from ...model.backoff import STORE, Backoff, Pauses
 from ...model.errors import Unavailable
-from ..rules.departures_gather import gathers
+from ..rules.departure_linger import gathers
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ async def unless_refused(
 
 class DurableWriter(Generic[T]):
     """Items on their way into a store; `done` gets each batch once it is durable. Behind each write more items gather
-    (`gathering`; rules/departures_gather.py says for how long), unless a batch is there. `why` is the reason why
+    (`gathering`; rules/departure_linger.py says for how long), unless a batch is there. `why` is the reason why
     writing fails."""
 
     def __init__(

@@ -2,7 +2,7 @@
 
 While one batch is written the next one gathers, so writes grow under load and a lone item is settled at once. Where
 items end one by one in a steady flow, plain successes gather for a moment behind each write
-(`rules/settlements_gather.py`). Results and dead letters are durable before the queue hears that their items are over
+(`rules/settlement_linger.py`). Results and dead letters are durable before the queue hears that their items are over
 (law 3). Items that become dead letters go in a line of their own: a letter takes a look at the queue and a write
 elsewhere first, and where either is slow or away, all other items are settled all the same.
 """
@@ -29,7 +29,7 @@ from ..resources import Setup
 from ..rules.hand_back import HandBacks
 from ..rules.pieces import pieces
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
-from ..rules.settlements_gather import Gathering
+from ..rules.settlement_linger import Gathering
 from .durable import T, until_available
 from .letters import letter_of_queued, letter_of_unfit
 

@@ -19,8 +19,8 @@ from ..counts import TailerCounts
 from ..resources import Setup
 from ..sources.due import DueSource
 from ..stream_policy import StreamPolicy
+from .copy_starter import Starter
 from .pump import Pump
-from .starting import Starter
 from .stream_pump import StreamPump
 
 #: From one checkpoint to the next. Copies have their rows from the start, by which a restart skips those that it reads
@@ -43,7 +43,7 @@ class DuePump(StreamPump):
         self._copies: CopyStarts = self._core.copies
         self._due = source
         source.on_ready = self._read_wake.set
-        self._starter = Starter(self.config.name, self._rows, self._epoch, setup.remembered, setup.clock)
+        self._starter = Starter(self.config.name, self._rows, self._epoch, setup.row_cache, setup.clock)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         return [self._read_each(), *self.loops(), self._start()]

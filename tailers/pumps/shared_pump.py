@@ -23,7 +23,7 @@ from ..counts import TailerCounts
 from ..hurry import Hurry
 from ..pump_status import PumpStatus, worst_of
 from ..resources import Setup
-from ..rules.again import AfterEnd, Again
+from ..rules.pump_restarts import AfterEnd, PumpRestarts
 from ..rules.reconnect import Reconnect
 from .stream_pump import StreamPump
 
@@ -52,7 +52,7 @@ class SharedPump:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._serving: set[asyncio.Task[None]] = set()
-        self._again: dict[str, Again] = {}
+        self._restarts: dict[str, PumpRestarts] = {}
         self._hurry = Hurry()
         self._failed: asyncio.Future[None] | None = None
 
@@ -176,16 +176,16 @@ class SharedPump:
         must be out of its row first."""
         if leaving is not None:
             await asyncio.wait([leaving])  # which goes on when this one ends
-        again, now = self._again.setdefault(name, Again()), self.setup.clock.monotonic
+        restarts, now = self._restarts.setdefault(name, PumpRestarts()), self.setup.clock.monotonic
         while True:
-            again.began(now())
+            restarts.began(now())
             hurry = self._hurry.said
             try:
                 await self._pump(name)
             except Exception as error:
                 if self._tasks.get(name) is not asyncio.current_task():
                     return  # it was to end, and this error came as it did
-                ended = again.ended(error, now())
+                ended = restarts.ended(error, now())
                 if ended.pause is None:
                     self._fail(error)
                     return
@@ -255,7 +255,7 @@ class SharedPump:
         return next((f"partition {name}: {why}" for name in sorted(self._tasks) if (why := self._why(name, now))), "")
 
     def _why(self, name: str, now: float) -> str:
-        return self._again[name].why(now) if name in self._again else ""
+        return self._restarts[name].why(now) if name in self._restarts else ""
 
     @property
     def busy(self) -> bool:

@@ -35,7 +35,7 @@ from ..stream_core import StreamCore
 from ..stream_policy import StreamPolicy
 from ..takeover.epoch import Epoch
 from ..takeover.inherited import InheritedItem
-from ..takeover.left_running import LeftRunning
+from ..takeover.orphan_shell import OrphanShell
 from ..takeover.succession import Succession
 from .pump import Pump
 
@@ -85,7 +85,7 @@ class StreamPump(Pump):
         self._read_wake, self._held_wake = self.new_wake(), self.new_wake()
         self._tick_wake = asyncio.Event()
         reread = self.reread if source.capabilities.rereads else None
-        self._left_running = LeftRunning(self._rows, self._see, self._carry_out, reread)
+        self._orphan_shell = OrphanShell(self._rows, self._see, self._carry_out, reread)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
@@ -151,7 +151,7 @@ class StreamPump(Pump):
         for name in self._marks:
             await self._add(name)
         await self.connecting(self._open_source, self._reopen)
-        await self._left_running.opened()
+        await self._orphan_shell.opened()
         self._carry_out()
 
     async def _add(self, name: str) -> Partition:
@@ -164,7 +164,7 @@ class StreamPump(Pump):
         self._core.given(part)
         if self._epoch.left_behind:
             await mark_suspects(self._rows, self.config.name, part, self._epoch.number)
-        await self._left_running.found(part)
+        await self._orphan_shell.found(part)
         self._carry_out()
         return part
 
@@ -193,7 +193,7 @@ class StreamPump(Pump):
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """The loops beside the one that reads."""
         loops = [self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run()]
-        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._left_running.run()]
+        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._orphan_shell.run()]
 
     # Read.
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ...model.workload import Kind
-from .ranks import KeyRanks
+from .priority_inheritance import KeyRanks
 
 #: A head that is out for so many seconds is slow: items behind it no longer keep the tailer from reading on.
 PATIENCE = 1.0
@@ -199,7 +199,7 @@ class Order:
         """Notes positions that are in flight from `now` on, a time that never goes back."""
         self._out.append((now, positions))
 
-    def grow_patient(self, now: float) -> None:
+    def note_slow(self, now: float) -> None:
         """Counts every head that has been out for `PATIENCE` seconds as stuck."""
         while self._out and self._out[0][0] <= now - PATIENCE:
             self.stuck(self._out.popleft()[1])

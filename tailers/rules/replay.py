@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...model.audit import Ending, Fate
 from ...model.drop import Cause, Drop
 from ...model.replay import Only
-from .runs import runs
+from .position_ranges import ranges
 
 #: A range of positions, both ends included.
 Span = tuple[int, int]
@@ -51,7 +51,7 @@ def choose(only: Only, first: int, end: int, known: Known) -> Chosen:
             return Chosen(
                 [], [f"dead letters of positions {first} to {end - 1} went so long ago that not each is known"]
             )
-        return Chosen(_within(runs(sorted({*known.died})), first, end), [])
+        return Chosen(_within(ranges(sorted({*known.died})), first, end), [])
     causes = _DROPPED if only is Only.DROPPED else _UNSEEN
     exact: list[Span] = [(first, known.began - 1)] if only is Only.UNSEEN else []
     unknown: list[str] = []

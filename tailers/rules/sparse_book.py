@@ -1,5 +1,5 @@
-"""The audit book of a source whose positions are far apart: like `audit.py`, with an entry for each item read instead
-of a byte for each position. It counts items, not positions: there never was anything between two of them.
+"""The audit book of a source whose positions are far apart: like `audit_book.py`, with an entry for each item read
+instead of a byte for each position. It counts items, not positions: there never was anything between two of them.
 
 A part of such a stream cannot be summed up below the frontier, since nobody knows how many items it had; the whole can.
 """
@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from ...model.audit import NAMED, Fate
-from .audit import Book
+from .audit_book import Book
 
 _NONE = 0
 

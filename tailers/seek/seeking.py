@@ -26,7 +26,7 @@ from ..partition import Partition
 from ..resources import Setup
 from ..rules.seek import Passing, passing
 from ..takeover.epoch import Epoch
-from .places import first_from, first_kept
+from .first_positions import first_from, first_kept
 
 #: Rows of the ledger in one look.
 ROWS = 1000

@@ -23,8 +23,8 @@ from ...model.lease import LeaseSizes
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.ownership.ownership import Owner, Ownership
 from ..departures.durable import T, until_available
-from ..rules.belonging import PATIENCE
-from ..rules.sides import OWN
+from ..rules.fleet_placement import PATIENCE
+from ..rules.flight_numbers import OWN
 from ..rules.takeover import SeenRow, free_at, lapsed, observe
 
 FENCE_BITS = 32

@@ -1,8 +1,8 @@
 """Items that a former owner of the source handed out and that still run: adopted, not run again (L12).
 
 Their scheduler names them by position, and their outcomes come to the session with it, the tailer's own or a side
-(rules/sides.py has the numbers). Their records are read with all others, since an item that failed is settled with its
-payload; whichever comes first, record or outcome, waits for the other.
+(rules/flight_numbers.py has the numbers). Their records are read with all others, since an item that failed is settled
+with its payload; whichever comes first, record or outcome, waits for the other.
 
 In a stream with order such an item may stand behind one of its key that is not known to be done: the former owner had
 settled it, and died before that was durable. Then both are to run again, in their order: the adopted one is stopped,
@@ -20,7 +20,7 @@ from ...model.item_key import ItemKey
 from ...model.workload import INDEX_BITS, Ended, Outcomes, ref
 from ..items import Items
 from ..partition import Partition
-from ..rules.sides import OWN, side_of
+from ..rules.flight_numbers import OWN, side_of
 from ..session import Inheritance
 
 

@@ -1,5 +1,5 @@
 """Orphans of one stream tailer: items that a former owner had detached (departures/detaching.py), their rows, their
-guards, and perhaps their runs. Pure: `rules/orphans.py` has the steps, `left_running.py` reads, writes and tells.
+guards, and perhaps their runs. Pure: `rules/orphans.py` has the steps, `orphan_shell.py` reads, writes and tells.
 
 An orphan that still runs and was adopted is this owner's: its record is read again, so that it can be settled like any
 other, and when the source has it no more, its guard stands in for it.

@@ -3,8 +3,8 @@ over.
 
 A row whose owner died is taken without waiting for its lease when every scheduler that it names confirms that
 everything the owner had running is adopted (L11, L12): the one that this tailer is with, by the session; each other one
-by a call (`asking.py`), and once the row is taken in a session beside the first one (`sides.py`). When one does not
-confirm, as one that was restarted since, the wait is what makes it safe.
+by a call (`adoption_calls.py`), and once the row is taken in a session beside the first one (`side_sessions.py`). When
+one does not confirm, as one that was restarted since, the wait is what makes it safe.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ...model.workload import Outcomes, Owned
 from ...stores.checkpoints.checkpoints import Mark
 from ...stores.ownership.ownership import Owner
 from ..items import Items
-from ..rules.sides import OWN, flights_of, newest, refs_of
+from ..rules.flight_numbers import OWN, flights_of, newest, refs_of
 from ..rules.takeover import adopted_by_all, may_ask
 from ..session import Adopted, SchedulerSession
-from .asking import Asking, Elsewhere
+from .adoption_calls import AdoptionCalls, Elsewhere
 from .epoch import LOOKS, Epoch
 from .inherited import Inherited
-from .sides import Heir, Sides, of_newest
+from .side_sessions import Heir, Sides, of_newest
 
 
 class Succession:
@@ -51,7 +51,7 @@ class Succession:
         self._session = session
         self._sizes = sizes
         self._wake = wake
-        self._asking = Asking(source, epoch.row, sizes, clock)
+        self._adoption_calls = AdoptionCalls(source, epoch.row, sizes, clock)
         self._sides = Sides(source, Heir(epoch, inherited, wake), sizes, clock)
         # As the row was that was adopted.
         self._elsewhere: tuple[Owner, list[Elsewhere], dict[ItemKey, int]] | None = None
@@ -82,7 +82,7 @@ class Succession:
             return False
         seconds, losses = self._sizes.heartbeat / LOOKS, self._losses
         own, elsewhere = await asyncio.gather(
-            self._adopt_here(row, seconds), self._asking.ask(row, session.scheduler, seconds)
+            self._adopt_here(row, seconds), self._adoption_calls.ask(row, session.scheduler, seconds)
         )
         confirmed = {each.scheduler for each in elsewhere}
         if own is not None:

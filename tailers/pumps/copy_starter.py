@@ -1,6 +1,6 @@
 """Start of due copies by compare-and-set of their ledger rows, in batches: the reads and writes (L16 to L19).
 
-Rows that this process wrote a moment ago are known (remembered.py), the others are read; the rows of copies that may
+Rows that this process wrote a moment ago are known (row_cache.py), the others are read; the rows of copies that may
 start are written under one new fence. The result for each batch is a step that copy_starts.py takes; rules/ledger.py
 decides it.
 """
@@ -15,7 +15,7 @@ from ...foundation.clock import Clock
 from ...model.errors import StaleFence
 from ...model.ledger import LedgerEntry
 from ..copy_starts import Starting, StartStep
-from ..ledger.remembered import Remembered
+from ..ledger.row_cache import RowCache
 from ..ledger.rows import RowChange, RowHome, Rows, by_place, home_of
 from ..rules.ledger import Due, is_suspect, may_start_unread, starts
 from ..takeover.epoch import Epoch
@@ -33,11 +33,11 @@ class Copy(msgspec.Struct, frozen=True):
 class Starter:
     """Starts copies for the tailer of the due streams. `source` is its name."""
 
-    def __init__(self, source: str, rows: Rows, epoch: Epoch, remembered: Remembered, clock: Clock) -> None:
+    def __init__(self, source: str, rows: Rows, epoch: Epoch, row_cache: RowCache, clock: Clock) -> None:
         self._source = source
         self._rows = rows
         self._epoch = epoch
-        self._remembered = remembered
+        self._row_cache = row_cache
         self._clock = clock
 
     async def ask(self, together: Sequence[Starting], *, may_be_adopted: bool) -> list[StartStep]:
@@ -86,7 +86,7 @@ class Starter:
         epoch, now = self._epoch.number, self._clock.wall()
         known: dict[RowHome, LedgerEntry] = {}
         for copy in copies:
-            row = self._remembered.take(copy.home)
+            row = self._row_cache.take(copy.home)
             if row is not None and may_start_unread(row, copy.due.n, epoch, now):
                 known[copy.home] = row
         if len(set(homes)) < len(homes):

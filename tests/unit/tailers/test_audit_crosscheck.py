@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.model.audit import AFTER_DELAY, Audit
-from tailrace.tailers.rules.witnesses import PartitionFacts, confront
+from tailrace.tailers.rules.audit_crosscheck import PartitionFacts, confront
 
 
 def audit_of(**counts: int) -> Audit:

@@ -47,7 +47,7 @@ class Taken(NamedTuple):
     items: int = 0
 
 
-def overtaken(had: Had, facts: StreamFacts) -> Taken | None:
+def taken_by_retention(had: Had, facts: StreamFacts) -> Taken | None:
     """The positions that retention took before the reader had them; None: there are none."""
     stop = facts.last + 1 if facts.first is None else facts.first
     if stop <= had.next or not facts.removed:

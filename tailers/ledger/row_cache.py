@@ -17,7 +17,7 @@ from .rows import RowHome
 MOST = 16_384
 
 
-class Remembered:
+class RowCache:
     """Rows of all tailers of a process. Bounded: MOST of them."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Restart of a pump that ended with an error: whether, after which pause, and for how long its reason is shown.
+"""Restarts of a pump that ended with an error: after which pause, if at all, and how long its reason is shown.
 
 A restart mends an accident, and finds out when somebody has mended a cause that needs a hand: a schema that was away, a
 folder that nobody may read. Both kinds are tried again, the second with longer pauses. Two errors are not tried again:
@@ -32,7 +32,7 @@ class AfterEnd(NamedTuple):
     by_hand: bool
 
 
-class Again:
+class PumpRestarts:
     """Ends of one tailer's pumps, or one partition's, with `now` in monotonic seconds. Invariant: `_kind` is the error
     of the last end, in words without their numbers; empty when a pump was healthy since."""
 

@@ -17,7 +17,7 @@ from ..stream_core import StreamCore
 from .orphans import Some, without_payload
 
 
-class LeftRunning:
+class OrphanShell:
     """Reads and writes for the orphans of one stream tailer. `see` returns its core, told how the world is now, and
     `carry_out` does what that has decided; `reread` reads records again, None: its source cannot."""
 

@@ -2,8 +2,8 @@
 (L12).
 
 Each call takes a moment, beside the session. Items there run on under the leases that they have. The tailer that takes
-the row opens a side, a second session (sides.py), to hear how they end; where that fails, they are handed out again
-when those leases are over.
+the row opens a side, a second session (side_sessions.py), to hear how they end; where that fails, they are handed out
+again when those leases are over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...model.item_key import ItemKey
 from ...model.lease import LeaseSizes, wait_for_scheduler
 from ...stores.ownership.ownership import Owner
 from ...wire.scheduler import SchedulerClient
-from ..rules.sides import newest
+from ..rules.flight_numbers import newest
 
 #: Separator before the address in an id of a scheduler.
 AT = "@"
@@ -37,7 +37,7 @@ class Elsewhere(NamedTuple):
         return self.scheduler.partition(AT)[2]
 
 
-class Asking:
+class AdoptionCalls:
     """Calls to the schedulers of one row.
 
     Invariants: one that confirmed is not asked again about the same version of the row, since it holds that epoch to

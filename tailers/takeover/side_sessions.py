@@ -20,9 +20,9 @@ from ...model.item_key import ItemKey
 from ...model.lease import LeaseSizes
 from ...model.workload import Outcomes
 from ...stores.ownership.ownership import Owner
-from ..rules.sides import flight_here, flights_of, ref_here, refs_of
+from ..rules.flight_numbers import flight_here, flights_of, ref_here, refs_of
 from ..session import Inheritance, Renewal, SchedulerSession
-from .asking import Elsewhere
+from .adoption_calls import Elsewhere
 from .epoch import Epoch
 from .inherited import Inherited
 

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...model.audit import HELD, IN_FLIGHT, NAMED, SETTLED, UNREAD, Audit, Ending, Fate, Passed
 from ...model.errors import InvalidRequest
-from .audit import Book
+from .audit_book import Book
 from .sparse_book import SparseBook
 
 
-def take_stock(
+def audit_of(
     tailer: str, partition: str, book: Book, places: Mapping[str, Iterable[int]], span: tuple[int, int] | None = None
 ) -> Audit:
     """The audit of the positions in `span` (first, end); None: of everything from the book's start to the last one

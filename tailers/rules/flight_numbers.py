@@ -2,8 +2,8 @@
 
 A scheduler numbers the flights that it gives to an heir by itself, and another one gives the same numbers. So the
 flights of each session have a space of numbers of their own here: 0 is that of the tailer's own session, from 1 on
-those of its sides, second sessions with other schedulers (tailers/takeover/sides.py). A session speaks of its own
-flights alone, with its scheduler's numbers.
+those of its sides, second sessions with other schedulers (tailers/takeover/side_sessions.py). A session speaks of its
+own flights alone, with its scheduler's numbers.
 """
 
 from __future__ import annotations
