@@ -1,4 +1,5 @@
-"""Items of a stream that ended, and departures: what an item is while it leaves its tailer, whichever way it goes."""
+"""Items of a stream that ended, and departures: the state of an item while it leaves its tailer, whichever way it
+goes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
 
 
 class EndedItem(msgspec.Struct, frozen=True):
-    """An item that ended: where it is among those that were read with it, when it was pushed (wall clock), its fence,
+    """An item that ended: its index in the batch with which it was read, when it was pushed (wall clock), its fence,
     and how it ended.
 
     position  in the source that this tailer reads

@@ -193,8 +193,8 @@ class Departures:
     # By its row alone.
 
     def to_run(self, items: Items) -> Items:
-        """The items that are to be run from their source. Of the others those that may not have reached the delay
-        service are appended again (L15), and all are settled."""
+        """The items that are to be run from their source. All others are settled; of these, an item that may not have
+        reached the delay service is appended again first (L15)."""
         going: list[int] = []
         now = self._seen.wall
         for index, position in enumerate(items.batch.positions):
@@ -223,7 +223,8 @@ class Departures:
         self._add(departure(item, Fate.DELAYED, begin(Way.RELEASE, item.row, row), self._home(item)))
 
     def free(self, part: Partition, before: LedgerEntry, row: LedgerEntry) -> None:
-        """Writes the same row of an item that a former owner had detached, and of which nothing runs any more."""
+        """Writes the row of an item that a former owner had detached, and of which nothing runs any more: its guard may
+        start it."""
         home = RowHome(self._tailer, part.name, row.position)
         self._add(Departure(part, row.position, 0, Fate.DELAYED, begin(Way.FREE, before, row), home, runs=True))
 

@@ -50,7 +50,7 @@ def detach_after(config: TailerConfig, policy: StreamPolicy) -> float:
 
 class Detaching:
     """Detached items of one stream tailer, pure. `after`: seconds for which an item may be out (0: for ever). `flights`
-    are those that are out, by rising number.
+    has the flights that are out, by rising number.
 
     `_later` has the items that wait for a time (monotonic): an item that was lost, which is nowhere else until then, or
     the row of one that a former owner had detached.
@@ -77,7 +77,7 @@ class Detaching:
         self._ages = Ages(after)
         self._adopted_since: dict[ItemKey, float] = {}
         self._going: set[ItemKey] = set()  # their rows and guards are being written
-        self._ends: dict[ItemKey, EndedItem] = {}  # of what is on its way
+        self._ends: dict[ItemKey, EndedItem] = {}  # of items on their way
         self._refused: set[ItemKey] = set()  # they have a row and no guard, so they are not passed
         self._later: list[tuple[float, int, EndedItem | tuple[Partition, LedgerEntry]]] = []
         self._number = count()
@@ -237,7 +237,7 @@ class Detaching:
                 item = ended_item(items.one(index), 0, row.first_seen, row.fence, NOT_RUN)
                 self.add(item, row, None, runs=self._inherited.runs(items.key(index)))
 
-    # What people see.
+    # For people.
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

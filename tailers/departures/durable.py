@@ -80,7 +80,7 @@ class DurableWriter(Generic[T]):
         self._soonest = math.inf  # the shortest time until something of it is due
         self._awaited = False  # somebody waits for something of it
         self._wake = asyncio.Event()
-        self._hurry = asyncio.Event()  # set when what gathers may wait less than it did
+        self._hurry = asyncio.Event()  # set when gathering items may wait less than they did
         self._writing: list[T] = []
         self.why = ""
 
@@ -110,7 +110,7 @@ class DurableWriter(Generic[T]):
             self._hurry.set()
 
     async def run(self) -> None:
-        """Writes for ever. Raises what the store raises, other than that it is unavailable."""
+        """Writes for ever. Raises every error of the store, except that it is unavailable."""
         while True:
             await self._wake.wait()
             self._wake.clear()

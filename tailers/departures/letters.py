@@ -1,4 +1,4 @@
-"""Dead letters of items of a stream or a queue that are tried no more, and of those that can neither go on nor wait."""
+"""Dead letters of items of a stream or a queue that are tried no more, or that can neither go on nor wait."""
 
 from __future__ import annotations
 

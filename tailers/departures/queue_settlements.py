@@ -48,7 +48,7 @@ _ENDS = {
 }
 
 
-#: An item that succeeded, by its place in what was handed out, with its payload and its end.
+#: An item that succeeded, by its hand-out and its index there, with its payload and its end.
 _Success = tuple[HandOut, int, bytes, Ended]
 
 
@@ -118,7 +118,7 @@ class QueueSettlements:
         self._throttles: dict[str, int] = {}
         self._lost: dict[str, int] = {}  # how often it was lost since it was last settled
         self._gathering = Gathering(setup.config.window.items)
-        self._hurry = asyncio.Event()  # set when what gathers waits no longer
+        self._hurry = asyncio.Event()  # set when gathering items wait no longer
         self.hand_backs: HandBacks[str] = HandBacks()
 
     @property
@@ -147,7 +147,7 @@ class QueueSettlements:
         *,
         awaited: bool = False,
     ) -> None:
-        """Acknowledges items that need nothing more; `items` and `size` count also those that are not ours any more.
+        """Acknowledges items that need nothing more; `items` and `size` also count items that are not ours any more.
         `awaited`: somebody waits for their end, such as the next one of a key."""
         batch = self._ending.batch(fence)
         if self._gathering.add(items, self._clock.monotonic(), awaited=awaited or result is not None):
@@ -241,7 +241,7 @@ class QueueSettlements:
         return times <= FIRST_AGAIN and not settlement.delay
 
     async def run(self) -> None:
-        """Settles for ever the items that do not die. Raises what a store raises, other than that it is unavailable."""
+        """Settles for ever the items that do not die. Raises every error of a store, except that it is unavailable."""
         line = self._ending
         while True:
             await line.wake.wait()

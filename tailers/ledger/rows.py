@@ -77,7 +77,7 @@ class Rows:
             await self._passed(part.name, part.checkpoint)
 
     async def read(self, homes: Iterable[RowHome]) -> dict[RowHome, LedgerEntry]:
-        """Reads rows; returns those that there are."""
+        """Reads rows; returns the ones that exist."""
         homes = list(homes)
         found: dict[RowHome, LedgerEntry] = {}
         for (source, partition), indexes in by_place(homes).items():

@@ -22,7 +22,8 @@ from ..takeover.epoch import Epoch
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A copy that has a row: the number of its batch, its index there, the place of its row, and what it asks for."""
+    """A copy that has a row: the number of its batch, its index there, the place of its row, and its request to
+    start."""
 
     batch: int
     place: int
@@ -96,7 +97,7 @@ class Starter:
 
 
 def _copies(together: Sequence[Starting]) -> tuple[list[Copy], list[list[int]]]:
-    """The copies that have a row; and, of each batch, the indexes of those that have none."""
+    """The copies that have a row; and, of each batch, the indexes of its copies without one."""
     copies: list[Copy] = []
     without: list[list[int]] = []
     for number, starting in enumerate(together):

@@ -70,14 +70,14 @@ class Pump(ABC):
         self.paused = self.draining = False
         self.lag = -1
         self.reconnects = SOURCE  # the pauses before a source that is not connected is opened again
-        self.due: dict[str, int] | None = None  # by function, where lag also counts what is not due
+        self.due: dict[str, int] | None = None  # by function, where lag also counts items not due
         self._last_flight = 0
         self._wakes: list[asyncio.Event] = []
         self._store_failing = ""
         self.source_unreachable = ""  # why the source cannot be reached
 
     async def run(self) -> None:
-        """Opens the source and pumps until cancelled; raises what ends it."""
+        """Opens the source and pumps until cancelled; raises the error that ends it."""
         try:
             self.session.start()
             await self.open()

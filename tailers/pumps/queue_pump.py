@@ -1,7 +1,7 @@
-"""The pump of queue sources: claims by credit, pushes, renews what is out, settles each item by itself.
+"""The pump of queue sources: claims by credit, pushes, renews claims that are out, settles each item by itself.
 
 Claiming never waits for settling: room in the window is reserved when items are claimed and returned when their
-settlement is durable, so there is always room for the outcome of whatever was pushed.
+settlement is durable, so there is always room for the outcome of every item that was pushed.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ class QueuePump(Pump):
             out.close([index])
             self._ended(out, index, Ended(Outcome.HELD, "draining"))
 
-    # What the session asks.
+    # For the session.
 
     def held_for(self, flight: int) -> float:
         """Seconds that the claim behind a flight still lasts."""
@@ -346,7 +346,7 @@ class QueuePump(Pump):
         self._strand_wake.set()
         self.wake()
 
-    # What people see.
+    # For people.
 
     @property
     def busy(self) -> bool:

@@ -82,7 +82,7 @@ class RelayPump:
             await self.source.close()
 
     async def drain(self, timeout: float) -> bool:
-        """Takes nothing more; False when what is in hand did not end within `timeout` seconds."""
+        """Takes nothing more; False when the batch in hand did not end within `timeout` seconds."""
         self.draining = True
         self._wake.set()
         try:
@@ -202,7 +202,7 @@ class RelayPump:
             raise
         self._unreachable = ""
 
-    # What people see.
+    # For people.
 
     @property
     def busy(self) -> bool:

@@ -31,13 +31,13 @@ log = Logger("tailrace.tailer")
 
 
 class SharedPump:
-    """The pump of one shared source. `pumps` are those that run now, by partition.
+    """The pump of one shared source. `pumps` are the stream pumps that run now, by partition.
 
     Invariants: a partition has one pump at a time, and a new one begins when the former has left its row, however often
-    the group gives and takes it meanwhile; `_serving` has every task that may have a pump, `_leaving` those that end
-    one, until it is out of its row.
+    the group gives and takes it meanwhile; `_serving` has every task that may have a pump, `_leaving` the tasks that
+    end one, until it is out of its row.
 
-    source_unreachable  why the share cannot be known; empty when it can
+    source_unreachable why the share cannot be known; empty when it can
     """
 
     def __init__(self, setup: Setup, counts: TailerCounts, source: SharedSource) -> None:
@@ -57,7 +57,7 @@ class SharedPump:
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Follows the share until cancelled; raises what ends a partition's pump for good."""
+        """Follows the share until cancelled; raises the error that ends a partition's pump for good."""
         self._failed = asyncio.get_running_loop().create_future()
         following = asyncio.create_task(self._follow(), name=f"share-{self.config.name}")
         try:
@@ -219,7 +219,7 @@ class SharedPump:
         if self._failed is not None and not self._failed.done():
             self._failed.set_exception(error)
 
-    # What people see.
+    # For people.
 
     def pause(self, paused: bool) -> None:
         """Reads nothing more, or goes on; a pump that waits to be begun again is begun at once."""

@@ -309,7 +309,7 @@ class StreamPump(Pump):
         self._read_wake.set()
         self._rows.moved()
 
-    # What the session asks.
+    # For the session.
 
     @property
     def in_flight(self) -> int:
@@ -341,7 +341,7 @@ class StreamPump(Pump):
         core.session_lost(wait, unsent)
         self.wake()
 
-    # What people see.
+    # For people.
 
     def may_seek(self) -> None:
         """Does nothing: a stream's pump has a checkpoint that may be moved."""

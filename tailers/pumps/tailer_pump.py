@@ -21,7 +21,7 @@ class TailerPump(Protocol):
     def busy(self) -> bool: ...
 
     async def run(self) -> None:
-        """Opens the source and pumps until cancelled; raises what ends it."""
+        """Opens the source and pumps until cancelled; raises the error that ends it."""
 
     async def drain(self, timeout: float) -> bool:
         """Reads nothing more and waits until nothing is out; False when `timeout` seconds did not suffice."""
@@ -46,4 +46,4 @@ class TailerPump(Protocol):
 
     async def expect(self, *functions: str) -> None:
         """Expects due items of these functions from now on; does nothing in a pump that reads no due stream. Raises
-        what its source raises."""
+        every error of its source."""

@@ -36,7 +36,7 @@ class OnOutage(StrEnum):
 
 
 def settle_in_outage(settlement: Settlement, ended: Ended, family: Family, history: History) -> Settlement:
-    """The settlement of an item whose function is clogged, given what it would be otherwise."""
+    """The settlement of an item whose function is clogged, by the `settlement` that it would have otherwise."""
     wait = Action.RETURN if family is Family.QUEUE else Action.HOLD
     delay = QUEUE_WAIT if family is Family.QUEUE else 0.0
     match ended.outcome:

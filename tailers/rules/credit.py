@@ -21,9 +21,9 @@ class Credit:
     """Limits of one session, and the items that are out against them.
 
     Invariants: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative; `clogs` and
-    `closed` have no cell in common; `_probing` counts what is out of a function and was pushed since it is clogged;
-    `_rooms` is what limits leave of every cell that is not in `_stale`; `opened` rises whenever a cell that had no room
-    may have some.
+    `closed` have no cell in common; `_probing` counts the items of a function that are out and were pushed since it is
+    clogged; `_rooms` has the room that limits leave to every cell not in `_stale`; `opened` rises whenever a cell that
+    had no room may have some.
     """
 
     def __init__(self) -> None:
@@ -32,8 +32,8 @@ class Credit:
         self.total = 0
         self.out = 0
         self.closed: frozenset[Closed] = frozenset()
-        self.for_queue: frozenset[Closed] = frozenset()  # the same, with what is dropped inside of it
-        self._named: dict[Address, Closed] = {}  # by what they close: there may be many
+        self.for_queue: frozenset[Closed] = frozenset()  # `closed`, with the cells that are dropped inside of it
+        self._named: dict[Address, Closed] = {}  # by the address that they close: there may be many
         self._dropped: frozenset[Address] = frozenset()
         self.clogs: dict[str, Closed] = {}
         self._probing: dict[str, int] = {}

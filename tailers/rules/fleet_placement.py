@@ -28,7 +28,7 @@ class StandingMember(NamedTuple):
 
 
 class BetterPlace(NamedTuple):
-    """A member to which a tailer belongs, and whether what runs is to be moved there."""
+    """A member to which a tailer belongs, and whether items that run are to be moved there."""
 
     place: str
     settled: bool

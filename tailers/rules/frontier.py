@@ -2,8 +2,8 @@
 form of uForwarder's ack tracking queue).
 
 One byte per position between the frontier and the last position read, so that a batch settles with a few operations
-at C speed. What is settled above the frontier travels with the checkpoint as a bitmap, so a restart repeats only what
-was really unsettled.
+at C speed. The settled positions above the frontier travel with the checkpoint as a bitmap, so a restart repeats only
+items that were really unsettled.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Frontier:
             self._bits[start:stop] = b"\x01" * (stop - start)
 
     def advance(self) -> bool:
-        """Moves the frontier over what is settled; returns whether it moved."""
+        """Moves the frontier over settled positions; returns whether it moved."""
         bits = self._bits
         done = bits.find(0)
         if done < 0:

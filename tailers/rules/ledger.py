@@ -101,8 +101,8 @@ def may_start_unread(row: LedgerEntry, n: int, epoch: int, now: float) -> bool:
 
 
 class Due(NamedTuple):
-    """A copy that wants to start: its item's position, its n, the row its owner wrote for it before, and what happened
-    to it since then (None: nothing)."""
+    """A copy that wants to start: its item's position, its n, the row its owner wrote for it before, and its counts
+    since then (None: none)."""
 
     position: int
     n: int
@@ -200,7 +200,7 @@ def detached(
     tries: tuple[Try, ...] = (),
 ) -> LedgerEntry:
     """The row of an item that has been out for long under `fence`, and that the frontier is about to pass while it
-    runs. `history` is what happened to it before that."""
+    runs. `history` has its counts before that."""
     return LedgerEntry(
         position,
         LedgerPlace.PARKING,
@@ -231,7 +231,7 @@ def suspect(
 ) -> LedgerEntry:
     """The mark of an item that ran when something died: its tailer (`epoch` is that of the owner who marks it), or its
     process, or that failed or was throttled and is tried again from its source (0), not before `due` (None: as it was).
-    What a former mark counted stays."""
+    The counts of a former mark stay."""
     row = before if before is not None else LedgerEntry(position, LedgerPlace.SUSPECT)
     return row._replace(
         crashes=max(row.crashes, history.crashes),

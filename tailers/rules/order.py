@@ -5,7 +5,7 @@ The first unsettled item of a key is its head: it alone may be anywhere (in flig
 into a store). The others wait in the key's line, whatever becomes of the head: one that failed stays the head until it
 is done or dead. Other keys pass. With `order: partition` a partition has one key.
 
-What a former owner handed out may still run (it was adopted, or is being waited for). Until all of that has been read
+Items that a former owner handed out may still run (adopted, or being waited for). Until all of them have been read
 nobody knows of which keys it is, so the lines are shut: heads wait too. Then such an item is its key's head and goes
 on, or it stands behind one that is not known to be done and has to run again after it: a stray. The heads of keys with
 strays wait until these have stopped.

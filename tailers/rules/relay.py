@@ -36,5 +36,5 @@ def step(functions: Sequence[str], keys: Sequence[str], registered: Collection[s
 
 
 def still_waiting(waiting: Collection[str], registered: Collection[str] | None) -> set[str]:
-    """The functions among those that rows waited for that are still not registered."""
+    """The functions in `waiting`, for which rows waited, that are still not registered."""
     return set() if registered is None else {name for name in waiting if name not in registered}

@@ -21,9 +21,9 @@ _UNSEEN = {Cause.RETENTION: Fate.LOST, Cause.ABSENT: Fate.ABSENT}
 class Known(NamedTuple):
     """Knowledge of the positions of a range.
 
-    began    where the tailer's book begins: it never saw what is below
-    told     from there on `endings` say what did not succeed
-    endings  that have positions in the range; drops likewise
+    began    where the tailer's book begins: it never saw the positions below
+    told     from there on `endings` have the positions that did not succeed
+    endings  the endings with positions in the range; `drops` has the drops with such
     died     positions that became dead letters; None: some of them are not known one by one any more
     """
 

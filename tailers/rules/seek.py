@@ -1,4 +1,4 @@
-"""Positions that a checkpoint moved by hand passes: dropped, but for those that ended or left for the delay service."""
+"""Positions that a checkpoint moved by hand passes: dropped, unless they ended or left for the delay service."""
 
 from __future__ import annotations
 

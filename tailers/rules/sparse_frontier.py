@@ -28,7 +28,7 @@ class SparseFrontier(Frontier):
     """A Frontier, by its words.
 
     Invariants: `_order` has, rising, every position in [position, end) that was read here and not passed, and begins
-    with one of `_open` (after `advance`); `_open` are those that are not settled. `_before` has the positions from
+    with one of `_open` (after `advance`); `_open` has the unsettled ones. `_before` has the positions from
     `end` on that an earlier run knew, and whether they were settled.
     """
 

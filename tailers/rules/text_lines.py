@@ -1,7 +1,7 @@
 """Content, piece by piece → its lines, the same wherever the pieces' borders are.
 
 Lines are bytes between newlines, handed on as they are; one that is empty, or only a carriage return, is no item. Only
-what may be a line is kept: one that is longer than allowed is passed, and told by its place.
+a part that may be a line is kept: a line longer than allowed is passed over, and reported by its place.
 """
 
 from __future__ import annotations

@@ -67,5 +67,5 @@ class Trimming:
 def apart(every: Linger, of_each: float, held_up: Linger, many: int, *, passed: bool) -> Linger:
     """The linger between two commits: `every`, `of_each` seconds for each of the `many` partitions of the last one, and
     at least `held_up` behind one that moved nothing. An item on its way into a store holds the frontier for that long,
-    and what settles above it meanwhile would be written again and again."""
+    and positions settled above it meanwhile would be written again and again."""
     return max(every, Linger(of_each * many), every if passed or not many else held_up)

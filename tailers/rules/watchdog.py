@@ -19,7 +19,7 @@ class StallCause(StrEnum):
     FAILED = "failed"  # the tailer ended for a reason that trying again cannot mend
     BY_HAND = "by_hand"  # somebody must mend something; it is tried again until then
     SOURCE = "source"  # the source cannot be reached
-    STORE = "store"  # a store or the delay service refuses what must be written
+    STORE = "store"  # a store or the delay service refuses a write
     SCHEDULER = "scheduler"  # no scheduler can be reached
     STARTING = "starting"  # the stream's former owner may still be at work
     PAUSED = "paused"  # an operator paused this tailer
@@ -27,7 +27,7 @@ class StallCause(StrEnum):
     GATE = "gate"  # an operator's gate is closed
     NO_WORKER = "no_worker"  # nobody runs the function
     SLOW = "slow"  # items are out and none ends
-    HELD = "held"  # what was read is held
+    HELD = "held"  # items that were read are held
     NO_CREDIT = "no_credit"  # the scheduler wants nothing
 
 

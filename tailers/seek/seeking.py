@@ -1,7 +1,7 @@
 """Moves of a stream's checkpoint by hand, between two pumps of its tailer: each owns the source for that moment.
 
-In the order that keeps the laws: take the row, so that nobody else writes; note durably what is passed and by whose
-word; then move the checkpoint (it never goes back, L13), tell the ledger, and leave the row empty.
+In the order that keeps the laws: take the row, so that nobody else writes; note durably which positions are passed and
+by whose word; then move the checkpoint (it never goes back, L13), tell the ledger, and leave the row empty.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Seeking:
 
     async def move(self, seek: Seek) -> list[Move]:
         """Moves every partition that is meant; with `dry_run` it only says what would move. Raises InvalidRequest, with
-        nothing changed, and what the source and the stores raise."""
+        nothing changed, and every error of the source and the stores."""
         stores = self._setup.environment
         if self._setup.kind.capabilities.sparse:
             raise InvalidRequest(

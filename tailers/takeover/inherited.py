@@ -34,9 +34,9 @@ class InheritedItem(NamedTuple):
 class InheritedTurns(Protocol):
     """Turns of items in a stream with order (ordering.py); without order, each item's own.
 
-    shut     whether some of what runs has not been read: until then nothing in order is handed out
+    shut     whether some items that run have not been read: until then nothing in order is handed out
     runs     an item that may run was read. False: it is to run again, after others
-    stopped  one of which that was said does not run any more, or not after that time
+    stopped  an item that was to run again does not run any more, or not after that time
     """
 
     def shut(self, part: Partition, *, shut: bool) -> None: ...
@@ -136,8 +136,7 @@ class Inherited:
     # Records.
 
     def took(self, items: Items) -> Items:
-        """Takes items read for the first time; returns those that are to be pushed. In a stream with order it is one
-        item."""
+        """Takes items read for the first time; returns the ones to be pushed. In a stream with order it is one item."""
         part = items.partition
         if not self._awaits(part.name):
             return items

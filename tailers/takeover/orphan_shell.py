@@ -19,7 +19,7 @@ from .orphans import Some, without_payload
 
 class OrphanShell:
     """Reads and writes for the orphans of one stream tailer. `see` returns its core, told how the world is now, and
-    `carry_out` does what that has decided; `reread` reads records again, None: its source cannot."""
+    `carry_out` carries out the core's decisions; `reread` reads records again, None: its source cannot."""
 
     def __init__(
         self,

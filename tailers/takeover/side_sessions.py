@@ -121,7 +121,7 @@ class Side:
             self._wake()
         self.over = True
 
-    # What the session asks and says.
+    # For the session.
 
     def held_for(self, flight: int) -> float:
         """Seconds that a flight is held: as long as the source is."""

@@ -174,7 +174,7 @@ class Succession:
         await self._sides.close()
 
     async def leave(self, out: Sequence[int] | Mapping[int, object]) -> None:
-        """Leaves the row empty, unless something may be running: the flights `out`, or what was adopted."""
+        """Leaves the row empty, unless something may be running: the flights `out`, or adopted items."""
         running = out or self.inherited.running
         wait = max(self._session.wait_before_again(), self._sides.wait())
         await self._epoch.release(wait if running else 0.0)
