@@ -25,8 +25,8 @@ from ..rules.detached import guard_due
 from ..rules.ledger import Find, found, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement
 from ..surroundings import Decisions, Surroundings
+from .dead_letters import letter_of
 from .departure import Departure, EndedItem, copy_of, departure, ended_item, settle
-from .letters import letter_of
 
 #: The end of an item that was not run.
 NOT_RUN = Ended(Outcome.HELD)

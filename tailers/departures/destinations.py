@@ -26,9 +26,9 @@ from ..resources import Setup
 from ..rules.departure_steps import DepartureEvent, Step, Way, follow
 from ..rules.detached import FIRST_LOOK
 from ..tracing import tracing_of
+from .dead_letters import unparkable
 from .departure import Departure, as_row_says
 from .durable import DurableWriter
-from .letters import unparkable
 
 #: Ways of departures that somebody waits for: nothing gathers while one is here.
 AWAITED = frozenset((Way.COUNT, Way.FREE))

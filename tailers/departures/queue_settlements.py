@@ -30,8 +30,8 @@ from ..rules.hand_back import HandBacks
 from ..rules.pieces import pieces
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
 from ..rules.settlement_linger import Gathering
+from .dead_letters import letter_of_queued, letter_of_unfit
 from .durable import T, until_available
-from .letters import letter_of_queued, letter_of_unfit
 
 #: Throttle counts remembered, and counts of losses, by id; the oldest are forgotten first.
 _REMEMBERED = 100_000

@@ -36,7 +36,7 @@ async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) ->
     return len(suspects)
 
 
-def wait_out(items: Items) -> None:
+def set_not_before(items: Items) -> None:
     """Gives items that failed or were throttled here, perhaps under a former owner, the time before which they may not
     start."""
     part, positions, mapped = items.partition, items.batch.positions, items.mapped
@@ -48,7 +48,7 @@ def wait_out(items: Items) -> None:
             mapped.due[index] = row.due
 
 
-def remember(items: Items) -> None:
+def add_counts(items: Items) -> None:
     """Adds to items about to be handed out the counts that are known of them: attempts, crashes, and whether they run
     alone."""
     part, mapped = items.partition, items.mapped

@@ -31,7 +31,7 @@ class Copy(msgspec.Struct, frozen=True):
     due: Due
 
 
-class Starter:
+class CopyStarter:
     """Starts copies for the tailer of the due streams. `source` is its name."""
 
     def __init__(self, source: str, rows: Rows, epoch: Epoch, row_cache: RowCache, clock: Clock) -> None:

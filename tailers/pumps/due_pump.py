@@ -19,7 +19,7 @@ from ..counts import TailerCounts
 from ..resources import Setup
 from ..sources.due import DueSource
 from ..stream_policy import StreamPolicy
-from .copy_starter import Starter
+from .copy_starter import CopyStarter
 from .pump import Pump
 from .stream_pump import StreamPump
 
@@ -43,7 +43,7 @@ class DuePump(StreamPump):
         self._copies: CopyStarts = self._core.copies
         self._due = source
         source.on_ready = self._read_wake.set
-        self._starter = Starter(self.config.name, self._rows, self._epoch, setup.row_cache, setup.clock)
+        self._starter = CopyStarter(self.config.name, self._rows, self._epoch, setup.row_cache, setup.clock)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         return [self._read_each(), *self.loops(), self._start()]

@@ -47,7 +47,7 @@ def after_delay(audit: Audit, waiting: int, letters: int | None) -> None:
     audit.counts = {label: count for label, count in {**counts, **told}.items() if count}
 
 
-def confront(audit: Audit, before: PartitionFacts, after: PartitionFacts) -> None:
+def cross_check(audit: Audit, before: PartitionFacts, after: PartitionFacts) -> None:
     """Adds to the audit of a whole partition the contradictions of its witnesses, the stores, and how its delayed
     positions ended.
 

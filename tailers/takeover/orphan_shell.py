@@ -14,7 +14,7 @@ from ..ledger.rows import Rows
 from ..partition import Partition
 from ..rules.orphans import OrphanStep
 from ..stream_core import StreamCore
-from .orphans import Some, without_payload
+from .orphans import OrphanBatch, without_payload
 
 
 class OrphanShell:
@@ -68,7 +68,7 @@ class OrphanShell:
             self._see().orphans.copied(some, there)
             self._carry_out()
 
-    async def _records(self, some: Some) -> StreamBatch:
+    async def _records(self, some: OrphanBatch) -> StreamBatch:
         """The records that the source still has."""
         if self._reread is None:
             return without_payload(some.part, [])

@@ -29,7 +29,7 @@ from .inherited import Inherited
 AT_ONCE = FLIGHT_ITEMS
 
 
-class Some(NamedTuple):
+class OrphanBatch(NamedTuple):
     """Some orphans of a partition that take the same step, and the writes of their rows where that is the step."""
 
     part: Partition
@@ -90,14 +90,14 @@ class Orphans:
             if row.is_detached and row.position not in known:
                 self._goes_on(part, found(row, passed=True, adopted=False, until=None))
 
-    def released(self, some: Some, answers: Sequence[LedgerEntry | None]) -> None:
+    def released(self, some: OrphanBatch, answers: Sequence[LedgerEntry | None]) -> None:
         """Takes the rows as they stand after they were written."""
         for orphan, change, row in zip(some.orphans, some.changes, answers, strict=True):
             self._goes_on(some.part, written(orphan, change.after, row))
 
     # Records.
 
-    def recorded(self, some: Some, there: StreamBatch) -> None:
+    def recorded(self, some: OrphanBatch, there: StreamBatch) -> None:
         """Takes the records, as far as the source has them, of orphans that run below this owner."""
         part, rows = some.part, {each.row.position: each.row for each in some.orphans}
         there = _whole(there)
@@ -108,7 +108,7 @@ class Orphans:
             part.detached |= {position: rows[position] for position in batch.positions}
             self._inherited.took(items)
 
-    def copied(self, some: Some, there: StreamBatch) -> None:
+    def copied(self, some: OrphanBatch, there: StreamBatch) -> None:
         """Takes the records, as far as the source has them, of orphans that are to run: each does so at once, as a
         copy."""
         part, rows = some.part, {each.row.position: each.row for each in some.orphans}
@@ -130,7 +130,7 @@ class Orphans:
         elif orphan.step is not OrphanStep.CARED:
             self._by_step[orphan.step].setdefault(part, []).append(orphan)
 
-    def take(self, step: OrphanStep) -> Some | None:
+    def take(self, step: OrphanStep) -> OrphanBatch | None:
         """Some orphans whose next step is this one, by rising position; None: there are none."""
         waiting = self._by_step[step]
         if not waiting:
@@ -142,10 +142,10 @@ class Orphans:
         else:
             del waiting[part]
         if step is not OrphanStep.RELEASE:
-            return Some(part, some)
+            return OrphanBatch(part, some)
         rows = [(each.row, released(each.row, self._seen.wall)) for each in some]
         homes = [RowHome(self._source, part.name, row.position) for row, _ in rows]
-        return Some(part, some, [RowChange(home, *row) for home, row in zip(homes, rows, strict=True)])
+        return OrphanBatch(part, some, [RowChange(home, *row) for home, row in zip(homes, rows, strict=True)])
 
 
 def _whole(batch: StreamBatch) -> StreamBatch:

@@ -123,7 +123,7 @@ def _adoption_without_refusing_the_old_epoch() -> Bug:
 
 @bug
 def _a_restart_forgets_when_a_throttled_item_is_due() -> Bug:
-    return instead(stream_core_, "wait_out", lambda items: None)
+    return instead(stream_core_, "set_not_before", lambda items: None)
 
 
 @bug

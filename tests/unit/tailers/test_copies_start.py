@@ -23,7 +23,7 @@ from tailrace.tailers.ledger.row_cache import RowCache
 from tailrace.tailers.ledger.rows import RowChange, RowHome
 from tailrace.tailers.mapping.mapping import ParkedMapping
 from tailrace.tailers.partition import Partition
-from tailrace.tailers.pumps.copy_starter import Starter
+from tailrace.tailers.pumps.copy_starter import CopyStarter
 from tailrace.tailers.rules.credit import Credit
 from tailrace.tailers.rules.ledger import CopyVerdict, copy_finds, may_start_unread
 
@@ -81,7 +81,7 @@ def starting(*copies: tuple[int, int]) -> Starting:
 
 
 async def started(ledger: Ledger, known: RowCache, *copies: tuple[int, int]) -> StartStep:
-    starter = Starter("due", cast(Any, ledger), cast(Any, Epoch()), known, SYSTEM_CLOCK)
+    starter = CopyStarter("due", cast(Any, ledger), cast(Any, Epoch()), known, SYSTEM_CLOCK)
     [step] = await starter.ask([starting(*copies)], may_be_adopted=False)
     return step
 
