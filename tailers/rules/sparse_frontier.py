@@ -133,8 +133,8 @@ def _decode(position: int, ahead: bytes) -> dict[int, bool]:
         return {}
     if ahead[:1] != _FORMAT:
         raise ValueError(
-            f"a checkpoint's settled positions are in format {ahead[0]}, but format {_FORMAT[0]} is expected here: "
-            "run the version that wrote the checkpoint"
+            f"a checkpoint's settled positions are in format {ahead[0]}, but this sparse source (its positions "
+            f"are far apart) has format {_FORMAT[0]}: run the version that wrote the checkpoint"
         )
     try:
         data = zlib.decompress(ahead[1:])
