@@ -10,7 +10,7 @@ from ..model.outcome import Outcome
 from .hand_out import HandOut
 from .holding import Holding
 from .partition import Partition
-from .rules.stock import take_stock
+from .rules.audit_sum import audit_of
 from .takeover.inherited import Inherited
 
 #: What items end as that are over without having failed.
@@ -51,7 +51,7 @@ class Accounts:
             part = self._partitions[name]
             part.advance()
             places = {IN_FLIGHT: self._in_flight(part, flights, gone), HELD: self._holding.positions(part)}
-            found.append(take_stock(self._tailer, name, part.book, places, span))
+            found.append(audit_of(self._tailer, name, part.book, places, span))
         return found
 
     def unaccounted(self, in_flight: int, going: int) -> int:

@@ -1,9 +1,9 @@
 """Starts of copies that came due: from the read to the push, which waits for the compare-and-set of their rows. Pure.
 
-What is read of many functions goes together, as far as there is credit. The shell (pumps/starting.py) writes the rows
-of some batches at once, and tells what became of each copy: those that won their rows are pushed under the fence that
-these have, the others are over, as another copy ran, or runs. An adopted copy settles like one of this epoch, if its
-row says so.
+What is read of many functions goes together, as far as there is credit. The shell (pumps/copy_starter.py) writes the
+rows of some batches at once, and tells what became of each copy: those that won their rows are pushed under the fence
+that these have, the others are over, as another copy ran, or runs. An adopted copy settles like one of this epoch, if
+its row says so.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from .config import TailerConfig
 from .counts import TailerCounts
 from .departures.durable import until_available
 from .partition import Partition
-from .rules.runs import runs
+from .rules.position_ranges import ranges
 
 
 class Losses:
@@ -89,4 +89,4 @@ class Losses:
 
 
 def _ranges(positions: Iterable[int]) -> list[tuple[int, int]]:
-    return [*runs(sorted(set(positions)))]
+    return [*ranges(sorted(set(positions)))]

@@ -31,7 +31,7 @@ from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from ..stores.control.control import MemberStore
 from .neighbours import OtherProcesses
-from .rules.belonging import BetterPlace
+from .rules.fleet_placement import BetterPlace
 
 #: Seconds that something asked may take: it may have to wait for the lease of a former owner.
 LONGEST = 120.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..model.member import FleetMember, tailers_of
-from .rules.belonging import BetterPlace, StandingMember, better_places
+from .rules.fleet_placement import BetterPlace, StandingMember, better_places
 
 #: States in which a tailer may be where it belongs.
 ABLE = ("starting", "running", "clogged")

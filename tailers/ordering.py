@@ -67,7 +67,7 @@ class Ordering:
         now, moving = self._seen.monotonic, 0
         for part in self._partitions.values():
             if part.order is not None:
-                part.order.grow_patient(now)
+                part.order.note_slow(now)
                 moving += part.order.moving
         return moving < max(1, self._most)
 

@@ -12,13 +12,13 @@ from ..model.ledger import LedgerEntry
 from ..model.workload import Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
-from .rules.audit import Book
+from .rules.audit_book import Book
 from .rules.deadlines import Deadlines
 from .rules.frontier import Frontier, decode
 from .rules.hand_back import HandBacks
 from .rules.held import HeldPositions
 from .rules.order import Order
-from .rules.runs import runs
+from .rules.position_ranges import ranges
 from .rules.settlement import FIRST_AGAIN, Action, History, Settlement
 from .rules.sparse_book import SparseBook
 from .rules.sparse_frontier import SparseFrontier
@@ -137,7 +137,7 @@ class Partition:
             self.book.skip(stop, fate)
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
-        """Settles what is done or durably elsewhere: how, is `fate`. `positions` rise, as `runs` asks."""
+        """Settles what is done or durably elsewhere: how, is `fate`. `positions` rise, as `ranges` asks."""
         if not positions:
             return
         self._changes += 1
@@ -145,7 +145,7 @@ class Partition:
             self.book.settle(positions, fate)
             self.frontier.settle(positions)
         else:
-            for first, last in runs(positions):
+            for first, last in ranges(positions):
                 self.book.settle_range(first, last, fate)
                 self.frontier.settle_range(first, last)
         for known in (self.troubles, self.rows):

@@ -13,7 +13,7 @@ from ..model.lease import LeaseSizes
 from ..model.parked import Parked
 from ..sdk.source import SourceKind
 from .config import TailerConfig
-from .ledger.remembered import Remembered
+from .ledger.row_cache import RowCache
 from .registry import Environment
 
 
@@ -27,7 +27,7 @@ class Parking(Protocol):
 @dataclass(frozen=True, slots=True)
 class Resources:
     """Resources shared by the tailers of a process. `scheduler`: where it listens; `parking` takes what fails; `origin`
-    finds the configuration of the tailer that a parked item first came from; `remembered` are rows of what was parked
+    finds the configuration of the tailer that a parked item first came from; `row_cache` has rows of what was parked
     here; `duties` hear of what fails beyond a tailer's own handling; `elsewhere` are the tailers that belong to another
     process of the fleet, and where that is."""
 
@@ -36,7 +36,7 @@ class Resources:
     parking: Parking
     sizes: LeaseSizes
     origin: Callable[[str], TailerConfig | None] = lambda name: None
-    remembered: Remembered = field(default_factory=Remembered)
+    row_cache: RowCache = field(default_factory=RowCache)
     duties: Duties = field(default_factory=lambda: Duties("a tailer"))
     elsewhere: dict[str, str] = field(default_factory=dict)
 

@@ -32,7 +32,7 @@ from .hand_out import HandOut
 from .holding import Holding
 from .items import Items, chosen
 from .ledger.rows import RowHome
-from .ledger.suspicion import remember, wait_out
+from .ledger.suspicion import add_counts, set_not_before
 from .mapping.target import Target
 from .ordering import Ordering
 from .partition import Partition
@@ -200,7 +200,7 @@ class StreamCore:
             items = self.expiring.in_time(items)
         if not items:
             return
-        wait_out(items)
+        set_not_before(items)
         mapped, idle = items.mapped, self.seen.idle
         credit, counts = self.seen.credit, Counter(mapped.cells)
         rooms = self.holding.rooms(counts) if new and self._config.ranked and not idle else None
@@ -241,7 +241,7 @@ class StreamCore:
 
     def _push_flight(self, items: Items, counts: Counter[Cell]) -> None:
         if items.partition.is_troubled(items.batch.positions):
-            remember(items)
+            add_counts(items)
             self._counts.ageing.started(items.mapped.ids)
         self._hand_out(Push(items, counts))
 

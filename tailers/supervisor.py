@@ -24,9 +24,9 @@ from .config import TailerConfig
 from .registry import Environment
 from .replay.replaying import Replaying
 from .resources import Parking, Resources
-from .rules.belonging import BetterPlace
-from .rules.stock import tell_apart
-from .rules.witnesses import PartitionFacts, after_delay, confront
+from .rules.audit_crosscheck import PartitionFacts, after_delay, cross_check
+from .rules.audit_sum import tell_apart
+from .rules.fleet_placement import BetterPlace
 from .source_gates import SourceGates
 from .tailer import Tailer
 
@@ -307,7 +307,7 @@ class Tailers:
             for drop in await self._environment.drops.within(name, audit.partition, audit.first, audit.end):
                 noted[drop.cause] += drop.items
             later = later._replace(dropped=noted[Cause.GATE] + noted[Cause.SEEK], forgotten=noted[Cause.RETENTION])
-            confront(audit, before.get(audit.partition, PartitionFacts()), later)
+            cross_check(audit, before.get(audit.partition, PartitionFacts()), later)
         return found
 
     async def _tell_apart(self, name: str, audit: Audit) -> None:

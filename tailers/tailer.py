@@ -19,14 +19,14 @@ from .counts import TailerCounts
 from .hurry import Hurry
 from .pump_status import PumpStatus
 from .pumps.due_pump import DuePump
-from .pumps.port import TailerPump
 from .pumps.queue_pump import QueuePump
 from .pumps.relay_pump import RelayPump
 from .pumps.shared_pump import SharedPump
 from .pumps.stream_pump import StreamPump
+from .pumps.tailer_pump import TailerPump
 from .registry import kind_of
 from .resources import Resources, Setup
-from .rules.again import AfterEnd, Again
+from .rules.pump_restarts import AfterEnd, PumpRestarts
 from .rules.watchdog import Watchdog, WatchdogFacts, WatchdogVerdict
 from .seek.seeking import Seeking
 
@@ -55,7 +55,7 @@ class Tailer:
             resources.parking,
             resources.sizes,
             resources.origin,
-            resources.remembered,
+            resources.row_cache,
             resources.duties,
             resources.elsewhere,
             config=config,
@@ -67,7 +67,7 @@ class Tailer:
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._failure = ""
-        self._again = Again()
+        self._restarts = PumpRestarts()
         self._hurry = Hurry()
         self._seeking = self._draining = self._over = False
         self._watchdog = Watchdog(config.stalled_after)
@@ -227,7 +227,7 @@ class Tailer:
     def _mend(self) -> str:
         """What somebody must mend before it goes on, which it finds by itself; empty when it is well or has stopped."""
         now, pump = self._setup.clock.monotonic(), self._pump
-        return self._again.why(now) or ("" if pump is None else pump.needs_a_hand)
+        return self._restarts.why(now) or ("" if pump is None else pump.needs_a_hand)
 
     def _set_paused(self, paused: bool) -> None:
         self._paused = paused
@@ -254,7 +254,7 @@ class Tailer:
         """One pump after another, until one ends for a reason that must not be passed."""
         clock = self._setup.clock
         while True:
-            self._again.began(clock.monotonic())
+            self._restarts.began(clock.monotonic())
             hurry = self._hurry.said
             try:
                 if self._failure:
@@ -269,7 +269,7 @@ class Tailer:
                 return
             self._failure = str(error) or type(error).__name__
             if not self._draining:
-                ended = self._again.ended(error, clock.monotonic())
+                ended = self._restarts.ended(error, clock.monotonic())
                 self._say(error, ended)
                 if ended.pause is None:
                     return

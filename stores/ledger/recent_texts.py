@@ -1,7 +1,7 @@
 """The texts of the rows written last, kept in memory: an item that fails is compared with its own row within seconds.
 
 Rows are noted once their write is durable. Only rows that no sweep removes are kept, those of items that wait. Reads go
-to the file: a copy that comes due needs none (`tailers/ledger/remembered.py`).
+to the file: a copy that comes due needs none (`tailers/ledger/row_cache.py`).
 """
 
 from __future__ import annotations

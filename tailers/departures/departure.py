@@ -1,4 +1,5 @@
-"""Items of a stream that ended, and departures: what an item is while it leaves its tailer, whichever way it goes."""
+"""Items of a stream that ended, and departures: the state of an item while it leaves its tailer, whichever way it
+goes."""
 
 from __future__ import annotations
 
@@ -25,16 +26,16 @@ from ..rules import ledger
 from ..rules.departure_steps import Leg
 from ..rules.settlement import History, Settlement
 
-#: What outcomes are called where people read of them.
+#: Names of outcomes, as people read them.
 OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
 
 
 class EndedItem(msgspec.Struct, frozen=True):
-    """An item that ended: where it is among those that were read with it, when it was pushed (wall clock), its fence,
+    """An item that ended: its index in the batch with which it was read, when it was pushed (wall clock), its fence,
     and how it ended.
 
     position  in the source that this tailer reads
-    former    what it was when it was parked; None: it comes from the source itself
+    former    the copy that was parked of it; None: it comes from the source itself
     row       its row in the ledger, as this tailer knew it when it ended
     """
 
@@ -50,7 +51,7 @@ class EndedItem(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> ItemKey:
-        """Which item it is."""
+        """The item's partition and position."""
         return self.partition.name, self.position
 
     @property
@@ -65,7 +66,7 @@ class EndedItem(msgspec.Struct, frozen=True):
 
     @property
     def payload(self) -> bytes:
-        """What its function is called with."""
+        """The payload with which its function is called."""
         return self.items.batch.payloads[self.index]
 
     @property
@@ -75,12 +76,12 @@ class EndedItem(msgspec.Struct, frozen=True):
 
     @property
     def extra(self) -> Extra:
-        """What few items have."""
+        """The fields that only few items have."""
         return self.items.mapped.extras.get(self.index, NO_EXTRA)
 
     @property
     def first_seen(self) -> float:
-        """When it was first handed out, or read."""
+        """The time (wall clock) at which it was first handed out, or read."""
         return self.pushed_at if self.former is None else self.former.first_seen
 
     @property
@@ -89,19 +90,20 @@ class EndedItem(msgspec.Struct, frozen=True):
         return self.ended.progress or self.extra.progress
 
     def alone(self) -> EndedItem:
-        """The same in columns of its own, which outlive its flight."""
+        """The item in columns of its own, which outlive its flight."""
         return replace(self, items=self.items.one(self.index), index=0)
 
     def known(self) -> EndedItem:
-        """The same with its row as it is known now."""
+        """The item with its row as it is known now."""
         return replace(self, row=self.partition.row(self.position))
 
     def tries(self, reason: str, now: float) -> tuple[Try, ...]:
-        """How its attempts went, this one too. `now`: wall clock seconds."""
+        """All attempts of the item and how each went, this one too. `now`: wall clock seconds."""
         return added(() if self.row is None else self.row.tries, now, OUTCOMES[self.ended.outcome], reason)
 
     def history(self, now: float) -> History:
-        """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
+        """The past of the item before this end: as counted in this epoch, else by its row, else as it was parked.
+        `now`: wall clock seconds."""
         part, position, parked = self.partition, self.position, self.former
         late = now - (self.pushed_at if parked is None else parked.due)
         late = late if late > 0 else 0.0
@@ -117,7 +119,7 @@ class EndedItem(msgspec.Struct, frozen=True):
 
 
 def ended_item(items: Items, index: int, pushed_at: float, fence: int, ended: Ended) -> EndedItem:
-    """An item of a batch, with what is known of it."""
+    """An item of a batch that ended, with its row and its former state."""
     part = items.partition if items.parts is None else items.parts[index]
     position = items.batch.positions[index]
     former, row = items.mapped.parked.get(index), part.row(position)
@@ -125,11 +127,11 @@ def ended_item(items: Items, index: int, pushed_at: float, fence: int, ended: En
 
 
 def ended_of(out: HandOut, index: int, ended: Ended) -> EndedItem:
-    """An item of a hand-out, with what is known of it."""
+    """An item of a hand-out that ended, with its row and its former state."""
     return ended_item(out.place, index, out.pushed_at, out.flight.fence, ended)
 
 
-#: What is appended where an item goes to: a copy, a letter, its id with its result, or a note.
+#: The content appended where an item goes to: a copy, a letter, its id with its result, or a note.
 Load = Parked | DeadLetter | tuple[str, bytes] | Drop
 
 
@@ -137,13 +139,13 @@ class Departure(msgspec.Struct):
     """An item on its way out of its tailer.
 
     size   the bytes of memory that are free when it is gone
-    fate   what it counts as then
+    fate   how it is counted then
     leg    how far it is on its way (rules/departure_steps.py)
     home   where its row is; None: it has none
-    load   what is appended; None: nothing is
+    load   the content that is appended; None: nothing is
     item   the item itself, in columns of its own, where somebody still asks for it when it is done
     runs   it is out meanwhile, and settled when it is done: nothing else counts it as leaving
-    not_before  the time (monotonic) before which what stays must not start
+    not_before  the time (monotonic) before which an item that stays must not start
     """
 
     partition: Partition
@@ -159,14 +161,14 @@ class Departure(msgspec.Struct):
 
     @property
     def key(self) -> ItemKey:
-        """Which item it is."""
+        """The item's partition and position."""
         return self.partition.name, self.position
 
 
 def departure(
     item: EndedItem, fate: Fate, leg: Leg, home: RowHome | None = None, load: Load | None = None
 ) -> Departure:
-    """An item that leaves. Of what was detached the ledger knows how it ended."""
+    """The departure of an item. A detached one counts as delayed: the ledger knows how it ended."""
     part, position = item.partition, item.position
     if fate is not Fate.DELAYED and part.is_detached(position):
         fate = Fate.DELAYED
@@ -174,8 +176,8 @@ def departure(
 
 
 def settle(gone: Iterable[Departure]) -> None:
-    """Items that are where they were to go: now, and only now, the frontiers may pass them. Their memory is free. Those
-    that were detached have been passed."""
+    """Lets the frontiers pass items that are where they were to go, now and only now, and frees their memory. Detached
+    items have been passed already."""
     together: defaultdict[tuple[Partition, Fate], list[Departure]] = defaultdict(list)
     for each in gone:
         together[each.partition, each.fate].append(each)
@@ -229,7 +231,7 @@ def copy_of(
 
 
 def as_row_says(parked: Parked, row: LedgerEntry | None) -> Parked:
-    """The same copy as a row of the ledger says; None: it has no row."""
+    """A copy with the numbers of its row in the ledger; None: it has no row."""
     if row is None:
         return parked
     return replace(

@@ -1,7 +1,7 @@
 """Departures of a stream tailer's items: to the delay service, the dead letters, the results, or over as they are.
 
-Who parks writes the item's row in the ledger before and after (L15); what ends as a copy of the delay service ends in
-its row too, before it is settled. `destinations.py` has the queues.
+A park writes the item's row in the ledger before and after (L15); a copy of the delay service that ends has that in its
+row too, before it is settled. `destinations.py` has the queues.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from ..rules.detached import guard_due
 from ..rules.ledger import Find, found, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement
 from ..surroundings import Decisions, Surroundings
+from .dead_letters import letter_of
 from .departure import Departure, EndedItem, copy_of, departure, ended_item, settle
-from .letters import letter_of
 
-#: How an item ended that was not run.
+#: The end of an item that was not run.
 NOT_RUN = Ended(Outcome.HELD)
-#: What became of an item whose row says that it is over.
+#: Fates of items whose rows say that they are over.
 _FATES = {LedgerPlace.DONE: Fate.SUCCEEDED, LedgerPlace.DEAD: Fate.DEAD}
-#: What is noted of a drop by a gate that its scheduler does not describe.
+#: The note of a drop by a gate that its scheduler does not describe.
 UNKNOWN = DroppedBy(0, "", "the scheduler named no gate")
-#: The ways of what does not leave, or not yet: whoever sent it there hears of it.
+#: Ways of items that do not leave, or not yet: `stayed` hears of them.
 _STAYS = frozenset((Way.COUNT, Way.DETACH, Way.FREE))
 
 
 def fate_of(row: LedgerEntry | None) -> Fate:
-    """Of what was ever parked the ledger says what became of it."""
+    """The fate of an item, by its row: the ledger tells how an item ended that was ever parked."""
     return Fate.DELAYED if row is None or row.n else _FATES.get(row.place, Fate.DELAYED)
 
 
 class Departures:
-    """The ways out of one tailer, pure: what leaves is among its decisions, and `arrived` hears of it. `stayed` gets
-    those that stay where they are, or are out still, when their row is durable.
+    """The ways out of one tailer, pure: a departure is among its decisions, and `arrived` hears of it. `stayed` gets
+    departures of items that stay where they are, or are out still, when their row is durable.
 
     Invariant: its length is how many are on their way into a store, and nowhere else.
     """
@@ -76,7 +76,7 @@ class Departures:
         self._decided.departures.append((departing, due_in))
 
     def arrived(self, batch: list[Departure]) -> None:
-        """Departures whose steps are done."""
+        """Counts and settles departures whose steps are done."""
         self._leaving -= sum([not each.runs for each in batch])
         self._gone(batch)
 
@@ -110,8 +110,8 @@ class Departures:
     # To the delay service.
 
     def park(self, item: EndedItem, settlement: Settlement, now: float) -> None:
-        """To the delay service, until it is due again: `now` is wall clock. What was parked before keeps its id, origin
-        and first sight."""
+        """Sends an item to the delay service, until it is due again: `now` is wall clock. An item that was parked
+        before keeps its id, origin and first sight."""
         home, due = self._home(item), now + settlement.delay
         row: LedgerEntry | None = None
         if home is not None:
@@ -123,13 +123,14 @@ class Departures:
         self._add(departure(item, Fate.DELAYED, begin(Way.PARK, item.row, row), home, copy), settlement.delay)
 
     def append_again(self, item: EndedItem, row: LedgerEntry) -> None:
-        """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
+        """Sends an item to the delay service as its row says: the writer of the row may have died before it did (L15,
+        L18)."""
         going = departure(item, Fate.DELAYED, resume(Way.PARK, row), self._home(item), self._copy(item, row, row.due))
         self._add(going, row.due - self._seen.wall)
 
     def detach(self, item: EndedItem, before: LedgerEntry | None, row: LedgerEntry | None, *, runs: bool) -> None:
-        """Writes the item's row, then its guard; `row` None: its row `before` says so already. `runs`: below this
-        owner; else where nobody hears of it, and only its guard is wanted."""
+        """Writes the item's row, then its guard; `row` None: its row `before` says so already. `runs`: it runs below
+        this owner; else where nobody hears of it, and only its guard is wanted."""
         wanted = before if row is None else row
         assert wanted is not None
         leg = resume(Way.DETACH, wanted) if row is None else begin(Way.DETACH, before, row)
@@ -138,42 +139,42 @@ class Departures:
         self._add(going)
 
     def guard_again(self, item: EndedItem, row: LedgerEntry) -> None:
-        """A guard was looked at while its item runs: it goes back into the delay service, then its copy is over."""
+        """Sends a guard that came due while its item runs back into the delay service; then its copy is over."""
         self._add(departure(item, Fate.DELAYED, begin(Way.GUARD), None, self._guard(item, row)))
 
     def _guard(self, item: EndedItem, row: LedgerEntry) -> Parked:
-        """What keeps a detached item, as its row says, until it is looked at again."""
+        """The copy that keeps a detached item, as its row says, until it is looked at again."""
         return self._copy(item, row, guard_due(self._seen.wall, row.first_seen))
 
     def _copy(self, item: EndedItem, row: LedgerEntry, due: float) -> Parked:
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
         return copy_of(item, self._origin(item), self._home(item), settlement, due, row.first_seen, row)
 
-    # To where it ends.
+    # To the place where it ends.
 
     def bury(self, item: EndedItem, settlement: Settlement, now: float, fate: Fate = Fate.DEAD) -> None:
-        """To the dead letters at `now`, wall clock, with the reason; then it ended as `fate` says."""
+        """Sends an item to the dead letters at `now`, wall clock, with the reason; then it ended as `fate` says."""
         home = self._home(item)
         letter = letter_of(item, self._origin(item), home, settlement, now)
         self._end(Way.BURY, item, LedgerPlace.DEAD, fate, letter)
 
     def store(self, item: EndedItem, result: bytes) -> None:
-        """A success whose return value is kept."""
+        """Keeps the return value of an item that succeeded."""
         self._end(Way.STORE, item, LedgerPlace.DONE, Fate.SUCCEEDED, (item.id, result))
 
     def drop(self, item: EndedItem) -> None:
-        """A note of what an operator's gate dropped: by which version, who and why."""
+        """Notes that an operator's gate dropped an item: by which version, who and why."""
         gate, position = item.ended.dropped_by or UNKNOWN, item.position
         note = Drop(position, position, 1, Cause.GATE, *gate, self._seen.wall)
         self._end(Way.DROP, item, LedgerPlace.DONE, Fate.DROPPED, note)
 
     def end(self, item: EndedItem, fate: Fate) -> None:
-        """Ends an item that is over. Of a copy first its row says so, then it is settled."""
+        """Ends an item that is over. A copy's row says so first, then it is settled."""
         self._end(Way.END, item, LedgerPlace.DONE, fate, None)
 
     def _end(self, way: Way, item: EndedItem, place: LedgerPlace, fate: Fate, load: Any) -> None:
-        """The last write of a row is that of a copy, or of what was detached; the row of any other item of the source
-        itself goes with the checkpoint."""
+        """Ends an item. The last write of a row is that of a copy, or of a detached item; the row of any other item of
+        the source itself goes with the checkpoint."""
         self._counts.ageing.over(item.id)
         row, home = item.row, None
         if row is not None and (item.former is not None or row.is_detached):
@@ -182,7 +183,7 @@ class Departures:
         self._add(departure(item, fate, begin(way, row, after), home, load))
 
     def bury_refused(self, items: Items) -> Items:
-        """The items without what its source cannot hand out as it is: that becomes dead letters."""
+        """Makes dead letters of the items that the source cannot hand out as they are; returns the others."""
         refused = items.batch.refused
         for index, why in refused.items():
             item = ended_item(items, index, self._seen.wall, 0, Ended(Outcome.FATAL, why))
@@ -192,8 +193,8 @@ class Departures:
     # By its row alone.
 
     def to_run(self, items: Items) -> Items:
-        """The items that are to be run from their source. Of the others those that may not have reached the delay
-        service are appended again (L15), and all are settled."""
+        """The items that are to be run from their source. All others are settled; of these, an item that may not have
+        reached the delay service is appended again first (L15)."""
         going: list[int] = []
         now = self._seen.wall
         for index, position in enumerate(items.batch.positions):
@@ -211,24 +212,25 @@ class Departures:
         return items.chosen(going)
 
     def skip(self, items: list[EndedItem], fate: Fate) -> None:
-        """Items that are over or elsewhere, as their rows say."""
+        """Settles items that are over or elsewhere, as their rows say."""
         if items:
             self._counts.ageing.over(*[item.id for item in items])
             self._gone([departure(item, fate, begin(Way.END)) for item in items])
 
     def release(self, item: EndedItem, row: LedgerEntry) -> None:
-        """A detached item whose payload is not here any more does not run: from now on its row says when its guard
-        may start it."""
+        """Writes the row of a detached item whose payload is not here any more and that does not run: from now on the
+        row says when its guard may start it."""
         self._add(departure(item, Fate.DELAYED, begin(Way.RELEASE, item.row, row), self._home(item)))
 
     def free(self, part: Partition, before: LedgerEntry, row: LedgerEntry) -> None:
-        """Likewise of an item that a former owner had detached, and of which nothing runs any more."""
+        """Writes the row of an item that a former owner had detached, and of which nothing runs any more: its guard may
+        start it."""
         home = RowHome(self._tailer, part.name, row.position)
         self._add(Departure(part, row.position, 0, Fate.DELAYED, begin(Way.FREE, before, row), home, runs=True))
 
     def count(self, item: EndedItem, history: History, not_before: float) -> None:
-        """An item that stays in the stream that this tailer reads: what it has behind it, and the time (monotonic)
-        before which it must not start, outlive this tailer. Then it may run again."""
+        """Writes the counts of an item that stays in the stream that this tailer reads, and the time (monotonic) before
+        which it must not start, so that both outlive this tailer. Then it may run again."""
         row, home = item.row, self._home(item)
         due = self._seen.wall + not_before - self._seen.monotonic if not_before else 0.0
         after: LedgerEntry | None = None  # a copy that has no row
@@ -248,5 +250,5 @@ class Departures:
         return RowHome(self._tailer, *item.key) if item.former is None else home_of(item.former)
 
     def _origin(self, item: EndedItem) -> str:
-        """The tailer that it first came from."""
+        """The tailer that the item first came from."""
         return self._tailer if item.former is None else item.former.tailer

@@ -1,7 +1,7 @@
-"""Destinations of what leaves a stream tailer: a queue for each, so that one that is away holds up no other.
+"""Destinations of departures from a stream tailer: a queue for each, so that one that is away holds up no other.
 
-Here are the awaits; `rules/departure_steps.py` says what follows each answer. Only when all that is durable may the
-frontier pass an item (law 3). Batches, never item by item; a step that failed is repeated without those before it.
+Here are the awaits; `rules/departure_steps.py` says what follows each answer. Only when all its writes are durable may
+the frontier pass an item (law 3). Batches, never item by item; a step that failed is repeated without those before it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..resources import Setup
 from ..rules.departure_steps import DepartureEvent, Step, Way, follow
 from ..rules.detached import FIRST_LOOK
 from ..tracing import tracing_of
+from .dead_letters import unparkable
 from .departure import Departure, as_row_says
 from .durable import DurableWriter
-from .letters import unparkable
 
-#: What nobody waits for longer than for the write itself.
+#: Ways of departures that somebody waits for: nothing gathers while one is here.
 AWAITED = frozenset((Way.COUNT, Way.FREE))
 
 Append = Callable[[list[Departure]], Awaitable[None]]
@@ -42,7 +42,7 @@ class Destinations:
     def __init__(self, setup: Setup, rows: Rows, done: Callable[[list[Departure]], None]) -> None:
         self._tailer = setup.config.name
         self._environment = setup.environment
-        self._remembered = setup.remembered
+        self._row_cache = setup.row_cache
         self._parking = setup.parking
         self._clock = setup.clock
         self._tracing = tracing_of(setup.config.name, 0.0)
@@ -61,19 +61,19 @@ class Destinations:
         self._queues = tuple(dict.fromkeys(self._by_way.values()))
 
     def _queue(self, append: Append | None, *ways: Way, gathering: bool = False) -> None:
-        """The queue of one destination, and the ways that lead there; None: nothing is appended."""
+        """Makes the queue of one destination, for the ways that lead there; `append` None: nothing is appended."""
         write = partial(self._deliver, append, frozenset(ways))
         self._by_way |= dict.fromkeys(
             ways, DurableWriter(write, self._delivered, gathering=gathering, pauses=self._pauses)
         )
 
     def __iter__(self) -> Iterator[Departure]:
-        """All that is on its way."""
+        """Iterates over all departures that are on their way."""
         return chain.from_iterable(self._queues)
 
     @property
     def failing(self) -> str:
-        """Why a store refuses; empty when none does."""
+        """The reason why a store refuses; empty when none does."""
         return next((queue.why for queue in self._queues if queue.why), "")
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
@@ -81,7 +81,7 @@ class Destinations:
         return [queue.run() for queue in self._queues]
 
     def add(self, departure: Departure, due_in: float | None = None) -> None:
-        """Takes one on its way, which is due again in so many seconds, if it ever is."""
+        """Takes a departure on its way, which is due again in so many seconds, if it ever is."""
         size, way = _size(departure), departure.leg.way
         queue = self._by_way[way]
         if due_in is None:
@@ -90,7 +90,8 @@ class Destinations:
             queue.add(departure, size, due_in)
 
     async def _deliver(self, append: Append | None, ways: frozenset[Way], batch: list[Departure]) -> None:
-        """Takes a batch on by the steps that are left. What was refused here may go another way from now on."""
+        """Takes a batch on by the steps that are left. A departure that was refused here may go another way from now
+        on."""
         while writing := [each for each in batch if each.leg.step is Step.ROW]:
             for each, found in zip(writing, await self._write(writing), strict=True):
                 self._wrote(each, found)
@@ -118,7 +119,8 @@ class Destinations:
         return await self._rows.write(changes)
 
     def _wrote(self, each: Departure, found: LedgerEntry | None) -> None:
-        """A row was written: what is appended says what it says, by whomever it was written."""
+        """Notes that a row was written: the copy that is appended says what the row says, no matter which process wrote
+        it."""
         wanted = each.leg.row
         self._went_on(each, DepartureEvent.WRITTEN, found)
         row = each.leg.row
@@ -136,8 +138,8 @@ class Destinations:
     # Appends.
 
     async def _park(self, batch: list[Departure]) -> None:
-        """Into the delay service. What it refuses for good, such as a delay beyond its bound, goes another way; where
-        it has no room for all of them, some go in."""
+        """Appends to the delay service. An item that it refuses for good, such as for a delay beyond its bound, goes
+        another way; where it has no room for all of them, some go in."""
         began = self._clock.wall()
         try:
             await self._parking.park([cast(Parked, each.load) for each in batch])
@@ -161,7 +163,7 @@ class Destinations:
             for each in batch
             if each.leg.way is Way.PARK and each.leg.step is Step.DONE and each.home and each.leg.row
         ]
-        self._remembered.keep(soon)
+        self._row_cache.keep(soon)
 
     async def _park_alone(self, each: Departure) -> None:
         parked = cast(Parked, each.load)
@@ -188,7 +190,7 @@ class Destinations:
         self._appended(batch)
 
     async def _note(self, batch: list[Departure]) -> None:
-        """Notes of what a gate dropped."""
+        """Notes the items that a gate dropped."""
         together: dict[Partition, list[Departure]] = defaultdict(list)
         for each in batch:
             together[each.partition].append(each)
@@ -199,7 +201,7 @@ class Destinations:
 
 
 def _size(departure: Departure) -> int:
-    """The bytes of a write that are this one's."""
+    """The bytes of a write that are this departure's."""
     match departure.load:
         case Parked() | DeadLetter() as load:
             return len(load.payload)

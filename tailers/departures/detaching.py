@@ -1,10 +1,10 @@
-"""Items that run long are detached: they get a row in the ledger and a guard, a copy in the delay service; then the
+"""Detaching of items that run long: they get a row in the ledger and a guard, a copy in the delay service; then the
 frontier passes them while they run on (rules/detached.py says when, rules/ledger.py what the row says).
 
 Invariants: an item is passed only when its row and its guard are durable, in that order, so that a row without a guard
-is always of an item that whoever comes next reads again. It is handed out by its source no more: what is to run again
-after it was lost, throttled or failed is a copy. Its row is released, so that a copy may start, only when nothing of it
-can be running any more.
+is always of an item that the next owner reads again. It is handed out by its source no more: when it is to run again,
+since it was lost, throttled or failed, it does so as a copy. Its row is released, so that a copy may start, only when
+nothing of it can be running any more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..takeover.inherited import Inherited
 from .departure import Departure, EndedItem, ended_item, ended_of, settle
 from .departures import NOT_RUN, Departures
 
-#: What is said of an item that was lost.
+#: The end of an item that was lost.
 _LOST = Ended(Outcome.LOST)
 SUCCESS = Ended(Outcome.SUCCESS)
 
@@ -50,12 +50,12 @@ def detach_after(config: TailerConfig, policy: StreamPolicy) -> float:
 
 class Detaching:
     """Detached items of one stream tailer, pure. `after`: seconds for which an item may be out (0: for ever). `flights`
-    are those that are out, by rising number.
+    has the flights that are out, by rising number.
 
-    `_later` has what waits for a time (monotonic): an item that was lost, which is nowhere else until then, or the row
-    of one that a former owner had detached.
+    `_later` has the items that wait for a time (monotonic): an item that was lost, which is nowhere else until then, or
+    the row of one that a former owner had detached.
 
-    bare  of what was adopted, those whose payload is nowhere but in their guard
+    bare adopted items whose payload is nowhere but in their guard
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Detaching:
         self._ages = Ages(after)
         self._adopted_since: dict[ItemKey, float] = {}
         self._going: set[ItemKey] = set()  # their rows and guards are being written
-        self._ends: dict[ItemKey, EndedItem] = {}  # of what is on its way
+        self._ends: dict[ItemKey, EndedItem] = {}  # of items on their way
         self._refused: set[ItemKey] = set()  # they have a row and no guard, so they are not passed
         self._later: list[tuple[float, int, EndedItem | tuple[Partition, LedgerEntry]]] = []
         self._number = count()
@@ -90,7 +90,8 @@ class Detaching:
         return max(0.0, min(waits)) if waits else None
 
     def tick(self) -> list[EndedItem]:
-        """Looks at what is out, and at what has waited its time; returns the items that are lost now."""
+        """Looks at items that are out, and at items that have waited their time; returns the items that are lost
+        now."""
         lost: list[EndedItem] = []
         while self._later and self._later[0][0] <= self._seen.monotonic:
             match heappop(self._later)[-1]:
@@ -102,7 +103,7 @@ class Detaching:
             self._look()
         return lost
 
-    # What is detached.
+    # Items to detach.
 
     def _look(self) -> None:
         now = self._seen.monotonic
@@ -133,14 +134,14 @@ class Detaching:
         self.add(item, before, row)
 
     def add(self, item: EndedItem, before: LedgerEntry | None, row: LedgerEntry | None, *, runs: bool = True) -> None:
-        """An item whose row and guard are to be durable; then it is passed. See Departures.detach."""
+        """Makes the row and the guard of an item durable; then it is passed. See Departures.detach."""
         self._going.add(item.key)
         self._departures.detach(item, before, row, runs=runs)
 
     def durable(self, batch: list[Departure]) -> list[EndedItem]:
-        """Rows and guards are there; returns the items that ended meanwhile. Where a row was not as it was known, its
-        item is looked at again later; where a guard was refused, its item is not passed, and holds the frontier until
-        it ends."""
+        """Passes items whose rows and guards are there; returns the items that ended meanwhile. Where a row was not as
+        it was known, its item is looked at again later; where a guard was refused, its item is not passed, and holds
+        the frontier until it ends."""
         passed: defaultdict[Partition, list[int]] = defaultdict(list)
         for each in batch:
             part, position, step, row = each.partition, each.position, each.leg.step, each.leg.row
@@ -166,7 +167,7 @@ class Detaching:
         return position in part.detached or key in self._going or key in self._refused
 
     def succeeded(self, out: HandOut, indexes: list[int]) -> list[int]:
-        """Takes those of the items that are detached, and returns the others. Quick where nothing is."""
+        """Ends the items that are detached, and returns the others. Quick where nothing is."""
         items: Items = out.place
         part, positions = items.partition, items.batch.positions
         if not (part.detached or self._going or self._refused):
@@ -193,7 +194,7 @@ class Detaching:
         return False
 
     def over(self, key: ItemKey) -> None:
-        """An item has ended, and its row is about to say how."""
+        """Notes that an item has ended, and that its row is about to say how."""
         self._refused.discard(key)
         self.bare.discard(key)
 
@@ -202,7 +203,7 @@ class Detaching:
         return item.key in self.bare
 
     def again(self, item: EndedItem, settlement: Settlement) -> None:
-        """A detached item is to run again: as a copy, which is its guard where nothing else is known of it."""
+        """Has a detached item run again: as a copy, which is its guard where nothing else is known of it."""
         row = item.row
         if self.is_bare(item) and row is not None:
             due = self._seen.wall + settlement.delay
@@ -211,12 +212,13 @@ class Detaching:
             self._departures.park(item, settlement, self._seen.wall)
 
     def lost(self, item: EndedItem, not_before: float) -> None:
-        """A detached item was lost with its session. It may run until that time (monotonic), and no copy of it starts
-        before: what a row says is by the wall clock, which may jump."""
+        """Keeps a detached item that was lost with its session until that time (monotonic): it may run until then, and
+        no copy of it starts before; a row's time is by the wall clock, which may jump."""
         self._at(not_before, replace(item, ended=_LOST))
 
     def over_at(self, time: float, part: Partition, row: LedgerEntry) -> None:
-        """What a former owner had detached may run until that time (monotonic): then its guard may start."""
+        """Lets the guard of an item that a former owner had detached start at that time (monotonic); the item may run
+        until then."""
         self._at(time, (part, row))
 
     def _at(self, time: float, what: EndedItem | tuple[Partition, LedgerEntry]) -> None:
@@ -224,7 +226,8 @@ class Detaching:
         self._decided.tick = True
 
     def read(self, items: Items) -> None:
-        """Records were read; those of them that are detached were not passed yet, perhaps for want of a guard."""
+        """Detaches again items whose records were read although they were detached: they were not passed yet, perhaps
+        for want of a guard."""
         part = items.partition
         if not part.has_rows(items.batch.positions):
             return
@@ -234,13 +237,13 @@ class Detaching:
                 item = ended_item(items.one(index), 0, row.first_seen, row.fence, NOT_RUN)
                 self.add(item, row, None, runs=self._inherited.runs(items.key(index)))
 
-    # What people see.
+    # For people.
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[PartitionPosition]:
-        """The items that are neither out nor with anybody else."""
+        """Yields the items that are neither out nor with anybody else."""
         for item in self._ends.values():
             yield item.partition, item.position
         for _, _, what in self._later:

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from ...model.backoff import STORE, Backoff, Pauses
 from ...model.errors import Unavailable
-from ..rules.departures_gather import gathers
+from ..rules.departure_linger import gathers
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ BATCH_BYTES = 4 << 20
 async def until_available(
     call: Callable[[], Awaitable[T]], failing: Callable[[str], None], pauses: Pauses = STORE
 ) -> T:
-    """The call's answer, however often it must be tried. `failing` hears why it failed, "" when it no longer does."""
+    """Repeats a call, with pauses, until it answers. `failing` hears why it failed, "" when it no longer does."""
     backoff = Backoff(*pauses, random.random)
     while True:
         try:
@@ -46,8 +46,8 @@ async def until_available(
 async def unless_refused(
     call: Callable[[], Awaitable[T | None]], failing: Callable[[str], None], pause: float
 ) -> T | None:
-    """The call's answer; None after a pause when it is refused for now, such as by a full disk: whoever asks again asks
-    for what is wanted then."""
+    """Calls once; answers None after a pause when the call is refused for now, such as by a full disk: the caller asks
+    again, for what is wanted then."""
     try:
         answer = await call()
     except Unavailable as error:
@@ -60,8 +60,8 @@ async def unless_refused(
 
 class DurableWriter(Generic[T]):
     """Items on their way into a store; `done` gets each batch once it is durable. Behind each write more items gather
-    (`gathering`; rules/departures_gather.py says for how long), unless a batch is there. `why` says why writing
-    fails."""
+    (`gathering`; rules/departure_linger.py says for how long), unless a batch is there. `why` is the reason why
+    writing fails."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class DurableWriter(Generic[T]):
         self._soonest = math.inf  # the shortest time until something of it is due
         self._awaited = False  # somebody waits for something of it
         self._wake = asyncio.Event()
-        self._hurry = asyncio.Event()  # set when what gathers may wait less than it did
+        self._hurry = asyncio.Event()  # set when gathering items may wait less than they did
         self._writing: list[T] = []
         self.why = ""
 
@@ -88,7 +88,7 @@ class DurableWriter(Generic[T]):
         return len(self._items) + len(self._writing)
 
     def __iter__(self) -> Iterator[T]:
-        """Everything that is not durable yet."""
+        """Yields every item that is not durable yet."""
         yield from self._writing
         for item, _ in self._items:
             yield item
@@ -110,7 +110,7 @@ class DurableWriter(Generic[T]):
             self._hurry.set()
 
     async def run(self) -> None:
-        """Writes for ever. Raises what the store raises, other than that it is unavailable."""
+        """Writes for ever. Raises every error of the store, except that it is unavailable."""
         while True:
             await self._wake.wait()
             self._wake.clear()

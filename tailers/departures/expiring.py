@@ -1,6 +1,6 @@
 """Items of a stream whose deadline passed before they started: they are over, as the tailer's file says how.
 
-The scheduler and the worker look too, each before an item gets on; this is for what the tailer has itself.
+The scheduler and the worker look too, each before an item gets on; this looks at items that the tailer has itself.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ..surroundings import Surroundings
 from .departure import EndedItem, ended_item
 from .departures import Departures
 
-#: What is said of an item that its tailer did not hand out any more.
+#: The end of an item that its tailer did not hand out any more.
 LATE = Ended(Outcome.EXPIRED, EXPIRED_WHY)
 
 
 class Expiring:
-    """Expired items of one tailer. Copies of what is due are not looked at here: only their rows say whether they may
+    """Expired items of one tailer. Copies of due streams are not looked at here: only their rows say whether they may
     still run, so they end as expired at the scheduler.
 
-    looks  whether held items have deadlines at all
+    looks whether held items have deadlines at all
     """
 
     def __init__(self, setup: Setup, departures: Departures, counts: TailerCounts, seen: Surroundings) -> None:
@@ -42,7 +42,7 @@ class Expiring:
         self._counts = counts
 
     def in_time(self, items: Items) -> Items:
-        """The items that may still start; the others are over now."""
+        """The items that may still start; ends the others."""
         now = self._seen.wall
         late = [index for index, extra in sorted(items.mapped.extras.items()) if is_over(extra.expires_at, now)]
         if not late:
@@ -54,12 +54,12 @@ class Expiring:
         return items.chosen(sorted(set(range(len(items))).difference(late)))
 
     def unread(self, part: Partition, positions: Sequence[int]) -> None:
-        """Held positions expired whose payload is not in memory; nobody needs it."""
+        """Settles held positions that expired while their payload is not in memory; nobody needs it."""
         part.settle(sorted(positions), Fate.EXPIRED)
         self._counts.settled += len(positions)
 
     def end(self, item: EndedItem, settlement: Settlement) -> None:
-        """An item expired, wherever that was found."""
+        """Ends an item that expired, wherever that was found."""
         former = item.former
         config: TailerConfig | None = self._config if former is None else self._origin(former.tailer)
         if config is not None and config.on_expiry == "dead_letter":

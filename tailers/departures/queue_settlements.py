@@ -2,9 +2,9 @@
 
 While one batch is written the next one gathers, so writes grow under load and a lone item is settled at once. Where
 items end one by one in a steady flow, plain successes gather for a moment behind each write
-(`rules/settlements_gather.py`). Results and dead letters are durable before the queue hears that their items are over
-(law 3). What becomes a dead letter goes in a line of its own: a letter takes a look at the queue and a write elsewhere
-first, and where either is slow or away, what else ended is settled all the same.
+(`rules/settlement_linger.py`). Results and dead letters are durable before the queue hears that their items are over
+(law 3). Items that become dead letters go in a line of their own: a letter takes a look at the queue and a write
+elsewhere first, and where either is slow or away, all other items are settled all the same.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from ..resources import Setup
 from ..rules.hand_back import HandBacks
 from ..rules.pieces import pieces
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
-from ..rules.settlements_gather import Gathering
+from ..rules.settlement_linger import Gathering
+from .dead_letters import letter_of_queued, letter_of_unfit
 from .durable import T, until_available
-from .letters import letter_of_queued, letter_of_unfit
 
-#: Throttle counts remembered, and what was lost, by id; the oldest go first.
+#: Throttle counts remembered, and counts of losses, by id; the oldest are forgotten first.
 _REMEMBERED = 100_000
 #: Bytes that a letter and a settlement may have beside a payload or a result: reasons, tries and notes.
 LETTER_BYTES, SETTLE_BYTES = 4096, 2048
-#: Seconds: what goes back at once and has no right to be the first.
+#: Seconds of delay of an item that goes back at once and has no right to be the first.
 LEAST_DELAY = 1e-6
 
 _ENDS = {
@@ -48,7 +48,7 @@ _ENDS = {
 }
 
 
-#: An item that succeeded, by its place in what was handed out, with its payload and its end.
+#: An item that succeeded, by its hand-out and its index there, with its payload and its end.
 _Success = tuple[HandOut, int, bytes, Ended]
 
 
@@ -72,12 +72,12 @@ class _Line:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def batch(self, fence: int) -> _Batch:
-        """The one that gathers, to be added to at once."""
+        """The batch of a fence that gathers, to be added to at once."""
         self.wake.set()
         return self.pending.setdefault(fence, _Batch())
 
     def begin(self) -> None:
-        """What gathered is being written from now on."""
+        """Notes that everything that gathered is being written from now on."""
         self.under_way, self.pending = self.pending, {}
 
     def end(self) -> tuple[int, int]:
@@ -118,7 +118,7 @@ class QueueSettlements:
         self._throttles: dict[str, int] = {}
         self._lost: dict[str, int] = {}  # how often it was lost since it was last settled
         self._gathering = Gathering(setup.config.window.items)
-        self._hurry = asyncio.Event()  # set when what gathers waits no longer
+        self._hurry = asyncio.Event()  # set when gathering items wait no longer
         self.hand_backs: HandBacks[str] = HandBacks()
 
     @property
@@ -127,7 +127,8 @@ class QueueSettlements:
         return any(line.under_way or line.pending for line in (self._ending, self._dying))
 
     def unsettled(self) -> dict[int, list[str]]:
-        """By fence, what ended and is not settled yet: it is out until it is, or somebody would run it once more."""
+        """Ids of items that ended and are not settled yet, by fence: each counts as out until it is, or somebody would
+        run it once more."""
         found: dict[int, list[str]] = {}
         for line in (self._ending, self._dying):
             for fence, batch in (*line.under_way.items(), *line.pending.items()):
@@ -146,7 +147,7 @@ class QueueSettlements:
         *,
         awaited: bool = False,
     ) -> None:
-        """Items that need only be acknowledged; `items` and `size` count also those that are not ours any more.
+        """Acknowledges items that need nothing more; `items` and `size` also count items that are not ours any more.
         `awaited`: somebody waits for their end, such as the next one of a key."""
         batch = self._ending.batch(fence)
         if self._gathering.add(items, self._clock.monotonic(), awaited=awaited or result is not None):
@@ -166,7 +167,7 @@ class QueueSettlements:
             self.hand_backs.over(ids)
 
     def succeed_of_job(self, out: HandOut, index: int, size: int, ended: Ended) -> None:
-        """An item of a job, whose result is stored together with its end."""
+        """Settles an item of a job that succeeded; its result is stored together with its end."""
         fence, id_ = out.flight.fence, out.flight.ids[index]
         self.succeed(fence, [], 1, size, awaited=True)
         if ended.result is None:
@@ -180,18 +181,18 @@ class QueueSettlements:
             self.hand_backs.over([id_])
 
     def claimed(self, flight: Flight) -> None:
-        """Items were claimed. What was out before and was lost goes first."""
+        """Marks claimed items that were out before and were lost: they go first."""
         if self._lost:
             for index, id_ in enumerate(flight.ids):
                 if 0 < self._lost.get(id_, 0) <= FIRST_AGAIN:
                     flight.extras.setdefault(index, Extra()).again = True
 
     def throttles_of(self, id_: str) -> int:
-        """How often in a row an item was throttled so far; forgotten here, since it ended."""
+        """Number of times in a row that an item was throttled so far; forgotten here, since it ended."""
         return self._throttles.pop(id_, 0)
 
     def end(self, out: HandOut, index: int, settlement: Settlement, ended: Ended) -> None:
-        """An item that did not plainly succeed."""
+        """Settles an item that did not plainly succeed."""
         flight = out.flight
         dies = settlement.action is Action.DEAD
         batch = (self._dying if dies else self._ending).batch(flight.fence)
@@ -240,7 +241,7 @@ class QueueSettlements:
         return times <= FIRST_AGAIN and not settlement.delay
 
     async def run(self) -> None:
-        """Settles for ever what does not die. Raises what a store raises, other than that it is unavailable."""
+        """Settles for ever the items that do not die. Raises every error of a store, except that it is unavailable."""
         line = self._ending
         while True:
             await line.wake.wait()
@@ -258,7 +259,7 @@ class QueueSettlements:
                 self._settled(*line.end(), 0)
 
     async def bury(self) -> None:
-        """Writes letters for ever, and settles what died. Raises as `run` does."""
+        """Writes dead letters for ever, and settles their items. Raises as `run` does."""
         line = self._dying
         while True:
             await line.wake.wait()
@@ -282,7 +283,7 @@ class QueueSettlements:
                     await self._hurry.wait()
 
     async def _tell_tries(self, letters: list[DeadLetter]) -> None:
-        """The queue knows how the attempts before the last one went."""
+        """Adds to dead letters how the attempts before the last one went, which the queue knows."""
         ids = [letter.id for letter in letters]
         before = await self._until_kept(partial(self._environment.queue.tries, ids))
         for letter in letters:
@@ -292,7 +293,7 @@ class QueueSettlements:
         await asyncio.gather(*(self._settle(fence, batch) for fence, batch in line.under_way.items()))
 
     async def _settle(self, fence: int, batch: _Batch) -> None:
-        """What ended of one fence; where results of jobs make it large, in several calls."""
+        """Settles the items of one fence that ended; where results of jobs make the write large, in several calls."""
         succeeded = batch.succeeded
         for piece in pieces(SETTLE_BYTES + len(each.result or b"") for each in batch.others):
             others = batch.others[piece.start : piece.stop]
@@ -305,8 +306,8 @@ class QueueSettlements:
             await self._until_available(partial(self._source.settle, fence, succeeded, []))
 
     async def _settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> None:
-        """Items of jobs with their results. Those of whose results nothing could be made have failed by that, and get
-        their letters."""
+        """Settles items of jobs with their results. Items of whose results nothing could be made have failed by that,
+        and get their letters."""
         source, told = self._source, None
         if isinstance(source, ResultSource):
             with contextlib.suppress(InvalidRequest):  # a store server of the version before knows no such call

@@ -19,16 +19,16 @@ from .departures import Departures
 from .detaching import Detaching
 from .expiring import Expiring
 
-#: What becomes of an item that is to be handed out again where it is.
+#: Actions on an item that is to be handed out again where it is.
 _STAYS = frozenset((Action.AGAIN, Action.HOLD, Action.RETURN))
 
 
-#: What becomes of an item: by its function, how it ended, its family, its history, and the tailer it first came from.
+#: Settlement of an item by its function, its end, its family, its history, and the tailer it first came from.
 SettlementRule = Callable[[str, Ended, Family, History, str], Settlement]
 
 
 class Settlements:
-    """Carries out the settlements of one stream tailer. `settlement` is what becomes of an item, see
+    """Carries out the settlements of one stream tailer. `settlement` is the rule that decides each, see
     Pump.settlement."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Settlements:
         self._detaching = detaching
 
     def ended(self, item: EndedItem) -> None:
-        """An item ended, or is as if it had."""
+        """Settles an item that ended, or is as if it had."""
         if not (self._detaching.some_wait and self._detaching.waits(item)):
             self._settle(item)
 

@@ -1,7 +1,7 @@
-"""The ledger as one tailer sees it: rows read and written in batches, whoever's they are, and swept behind the
-checkpoint (L15 to L20). `rules/ledger.py` says what is done with a row.
+"""Rows of the ledger as one tailer sees them: read and written in batches, its own and others', and swept behind the
+checkpoint (L15 to L20). `rules/ledger.py` decides each row's next state.
 
-A tailer owns the rows of its own source. The tailer of what is due writes rows of the sources that its items came
+A tailer owns the rows of its own source. The tailer of the due streams writes rows of the sources that its items came
 from: as a copy, whose only guard is that each write compares the row as it was read.
 """
 
@@ -42,12 +42,12 @@ class RowChange(msgspec.Struct, frozen=True):
 
 
 def home_of(parked: Parked) -> RowHome | None:
-    """Where the row of a copy is; None when it has none."""
+    """The place of a copy's row; None when it has none."""
     return RowHome(parked.tailer, parked.partition, parked.position) if parked.n else None
 
 
 def by_place(homes: Sequence[RowHome]) -> dict[tuple[str, str], list[int]]:
-    """The indexes of rows by the source and partition that they are of: mostly all are of one."""
+    """The indexes of rows by their source and partition: mostly all are of one."""
     places = [(home.source, home.partition) for home in homes]
     if places and places.count(places[0]) == len(places):
         return {places[0]: list(range(len(places)))}
@@ -59,7 +59,7 @@ def by_place(homes: Sequence[RowHome]) -> dict[tuple[str, str], list[int]]:
 
 class Rows:
     """Reads, writes and sweeps rows for one tailer. `source` is the tailer's own name. `partitions` is the core's own,
-    and grows; `moved` is told to it whenever a checkpoint is durable."""
+    and grows; `moved` hears of every checkpoint that is durable."""
 
     def __init__(self, ledger: Ledger, epoch: Epoch, source: str, partitions: Mapping[str, Partition]) -> None:
         self._ledger = ledger
@@ -77,7 +77,7 @@ class Rows:
             await self._passed(part.name, part.checkpoint)
 
     async def read(self, homes: Iterable[RowHome]) -> dict[RowHome, LedgerEntry]:
-        """The rows that there are."""
+        """Reads rows; returns the ones that exist."""
         homes = list(homes)
         found: dict[RowHome, LedgerEntry] = {}
         for (source, partition), indexes in by_place(homes).items():
@@ -87,8 +87,8 @@ class Rows:
         return found
 
     async def below(self, partition: str, end: int) -> AsyncIterator[list[LedgerEntry]]:
-        """The rows of a partition of this tailer's own below a position, some at a time. There may be many: of
-        everything that is parked."""
+        """Yields the rows of a partition of this tailer's own below a position, some at a time. There may be many: one
+        for every parked item."""
         after = (partition, -1)
         while True:
             page = await self._epoch.guarded(partial(self._ledger.list, self._source, PAGE, after))
@@ -99,8 +99,8 @@ class Rows:
             after = (partition, own[-1].position)
 
     async def write(self, changes: Sequence[RowChange]) -> list[LedgerEntry | None]:
-        """The rows as they stand after it, see `Ledger.write`. Rows of other tailers are written as a copy's. Raises
-        StaleFence when another owner took the source."""
+        """Writes rows and returns them as they stand then, see `Ledger.write`. Rows of other tailers are written as a
+        copy's. Raises StaleFence when another owner took the source."""
         pairs: list[Change] = [(change.before, change.after) for change in changes]
         found: list[LedgerEntry | None] = [None] * len(changes)
         for place, indexes in by_place([change.home for change in changes]).items():
@@ -118,12 +118,12 @@ class Rows:
         return rows
 
     def moved(self) -> None:
-        """A checkpoint is durable: it may have passed rows."""
+        """Notes that a checkpoint is durable, which may have passed rows."""
         if any(part.rowed for part in self._partitions.values()):
             self._wake.set()
 
     async def run(self) -> None:
-        """Removes what is over and passed, as the checkpoint moves (L20)."""
+        """Removes rows of items that are over and passed, as the checkpoint moves (L20)."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -131,7 +131,8 @@ class Rows:
             await asyncio.sleep(SWEEP_EVERY)
 
     async def sweep(self) -> None:
-        """Tells the ledger of each checkpoint that passed a row; what still runs goes when it ends."""
+        """Tells the ledger of each checkpoint that passed a row; the row of an item that still runs goes when that
+        ends."""
         for part in [*self._partitions.values()]:
             position = part.checkpoint
             if any(rowed < position for rowed in part.rowed):

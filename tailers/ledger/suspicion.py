@@ -1,7 +1,8 @@
-"""Items of a stream that may be to blame for a death: marked in the ledger at a takeover, run alone (L14).
+"""Suspects: items of a stream that may be to blame for a death are marked in the ledger at a takeover and run alone
+(L14).
 
-Whoever dies leaves a mark of how far it had handed out. What is unsettled below that may have been running: when the
-row was not left empty, each such item gets a mark that bars nothing. Counts of crashes, and of attempts that are made
+A tailer that dies leaves a mark of how far it had handed out. Unsettled items below that may have been running: when
+the row was not left empty, each of them gets a mark that bars nothing. Counts of crashes, and of attempts that are made
 from the source, stand in the same rows, so that they outlive the tailer.
 """
 
@@ -22,7 +23,7 @@ AT_ONCE = 1024
 
 
 async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) -> int:
-    """Marks what the former owner may have left running; returns how many there are."""
+    """Marks items that the former owner may have left running; returns how many there are."""
     unsettled = part.frontier.unsettled_below(part.handed_out, MOST)
     suspects = [position for position in unsettled if found(part.rows.get(position)) in (Find.RUN, Find.ALONE)]
     for begin in range(0, len(suspects), AT_ONCE):
@@ -35,8 +36,9 @@ async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) ->
     return len(suspects)
 
 
-def wait_out(items: Items) -> None:
-    """What failed or was throttled here, perhaps under a former owner, does not start before its time."""
+def set_not_before(items: Items) -> None:
+    """Gives items that failed or were throttled here, perhaps under a former owner, the time before which they may not
+    start."""
     part, positions, mapped = items.partition, items.batch.positions, items.mapped
     if not part.has_rows(positions):
         return
@@ -46,8 +48,9 @@ def wait_out(items: Items) -> None:
             mapped.due[index] = row.due
 
 
-def remember(items: Items) -> None:
-    """What is known of items about to be handed out: their attempts, crashes, and whether they run alone."""
+def add_counts(items: Items) -> None:
+    """Adds to items about to be handed out the counts that are known of them: attempts, crashes, and whether they run
+    alone."""
     part, mapped = items.partition, items.mapped
     for index, position in enumerate(items.batch.positions):
         row, trouble = part.rows.get(position), part.troubles.get(position)

@@ -40,7 +40,7 @@ class Mapped:
     """A batch, mapped: parallel lists, and sparse what few items have (by index).
 
     due      wall clock seconds before which an item must not start
-    own      the kind of an item by its own priority, where it has that of another one (rules/ranks.py)
+    own      the kind of an item by its own priority, where it has that of another one (rules/priority_inheritance.py)
     unreadable   how many records of the batch, also of those not chosen since, say a priority or a deadline that cannot
              be read: they have the default
     parked   the parked item that a record holds, for items of the delay service

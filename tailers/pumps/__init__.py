@@ -1,1 +1,1 @@
-"""From a source to a scheduler and back: one pump for each family of sources, and what they share."""
+"""Pumps from a source to a scheduler and back: one for each family of sources, and the steps that they share."""

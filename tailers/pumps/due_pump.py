@@ -1,7 +1,7 @@
-"""The pump of what is due: its items are copies, which start only by compare-and-set of their row (L16 to L19).
+"""The pump of due streams: its items are copies, which start only by compare-and-set of their row (L16 to L19).
 
-Between credit and push stands the ledger: copies read their rows, write those that may start under the flight's fence,
-and what they won is pushed (copy_starts.py). Copies that have no row start at once.
+Between credit and push stands the ledger: the rows of copies are read, those that may start are written under the
+flight's fence, and the copies that won are pushed (copy_starts.py). Copies that have no row start at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..counts import TailerCounts
 from ..resources import Setup
 from ..sources.due import DueSource
 from ..stream_policy import StreamPolicy
+from .copy_starter import CopyStarter
 from .pump import Pump
-from .starting import Starter
 from .stream_pump import StreamPump
 
 #: From one checkpoint to the next. Copies have their rows from the start, by which a restart skips those that it reads
@@ -29,13 +29,13 @@ COMMIT_EVERY = Linger(1.0)
 POLICY = StreamPolicy(copies=True, detaches=False, commit_every=COMMIT_EVERY, commit_of_each=0.05)
 #: Batches of copies that start together.
 START_TOGETHER = 256
-#: What is read of many functions goes as one from so many items on, or so many bytes: a flight holds twice as many.
+#: Items of many functions are pushed together from so many items on, or so many bytes: a flight holds twice as many.
 TOGETHER_ITEMS = FLIGHT_ITEMS >> 1
 TOGETHER_BYTES = 1 << 20
 
 
 class DuePump(StreamPump):
-    """A partition for each function, with a window of its own."""
+    """The pump of all due streams: a partition for each function, with a window of its own."""
 
     def __init__(self, setup: Setup, counts: TailerCounts, source: DueSource) -> None:
         super().__init__(setup, counts, source, POLICY)
@@ -43,14 +43,14 @@ class DuePump(StreamPump):
         self._copies: CopyStarts = self._core.copies
         self._due = source
         source.on_ready = self._read_wake.set
-        self._starter = Starter(self.config.name, self._rows, self._epoch, setup.remembered, setup.clock)
+        self._starter = CopyStarter(self.config.name, self._rows, self._epoch, setup.row_cache, setup.clock)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         return [self._read_each(), *self.loops(), self._start()]
 
     @property
     def clogged(self) -> str:
-        """One function's full window keeps no other from being read."""
+        """The reason why a store refuses; one function's full window keeps no other from being read."""
         return self.store_failing
 
     @property
@@ -101,7 +101,7 @@ class DuePump(StreamPump):
             self._carry_out()
 
     async def _start(self) -> None:
-        """Settles what was adopted and has ended, and starts what is to start, by their rows."""
+        """Settles adopted copies that have ended, and starts copies that are to start, by their rows."""
         copies = self._copies
         while True:
             await self._start_wake.wait()
@@ -123,6 +123,6 @@ class DuePump(StreamPump):
 
     @property
     def _may_be_adopted(self) -> bool:
-        """Whether a row that a former owner left running may be of something that was adopted, and still runs."""
+        """Whether a row that a former owner left running may be of an item that was adopted, and still runs."""
         adopted = self._core.inherited.pending or self._copies.ends or not self._epoch.quiet()
         return self._epoch.adopted and bool(adopted)

@@ -1,7 +1,7 @@
-"""Read, push, settle: what the pumps of queues and of streams share. Steps over batches; every rule is in rules/.
+"""Read, push, settle: the steps that pumps of queues and of streams share, over batches; every rule is in rules/.
 
-A pump lives from one opening of its source to the first error that is not a lost connection; the tailer
-(`tailer.py`) starts another one. It owns one session with a scheduler.
+A pump lives from one opening of its source to the first error that is not a lost connection; the tailer (`tailer.py`)
+starts another one. It owns one session with a scheduler.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class Pump(ABC):
-    """The parts that do not depend on the family."""
+    """A pump, as far as it does not depend on the family of its source."""
 
     def __init__(self, setup: Setup, counts: TailerCounts) -> None:
         self.setup = setup
@@ -70,14 +70,14 @@ class Pump(ABC):
         self.paused = self.draining = False
         self.lag = -1
         self.reconnects = SOURCE  # the pauses before a source that is not connected is opened again
-        self.due: dict[str, int] | None = None  # by function, where lag also counts what is not due
+        self.due: dict[str, int] | None = None  # by function, where lag also counts items not due
         self._last_flight = 0
         self._wakes: list[asyncio.Event] = []
         self._store_failing = ""
         self.source_unreachable = ""  # why the source cannot be reached
 
     async def run(self) -> None:
-        """Opens the source and pumps until cancelled; raises what ends it."""
+        """Opens the source and pumps until cancelled; raises the error that ends it."""
         try:
             self.session.start()
             await self.open()
@@ -107,7 +107,7 @@ class Pump(ABC):
         self.wake()
 
     def may_seek(self) -> None:
-        """Raises InvalidRequest: what it reads has no checkpoint."""
+        """Raises InvalidRequest: the source has no checkpoint."""
         raise InvalidRequest(
             f"the tailer {self.config.name!r} reads {self.setup.kind.name} items, which have no checkpoint to move"
         )
@@ -115,10 +115,10 @@ class Pump(ABC):
     async def expect(self, *functions: str) -> None:  # noqa: B027 - nothing that most read comes due
         """Expects due items of these functions from now on."""
 
-    # How it is.
+    # Its state and health.
 
     def status(self) -> PumpStatus:
-        """How it is now. A tailer of many functions runs while one of them is clogged."""
+        """The state and the health of the pump now. A tailer of many functions runs while one of them is clogged."""
         session, outages = self.session, self.outages
         held, why_held = self.held, self.held_because
         outage = "; ".join(sorted(closed.reason for closed in outages))
@@ -163,13 +163,13 @@ class Pump(ABC):
             held_because=self.held_because,
         )
 
-    # What a family adds.
+    # For each family to add.
 
     needs_a_hand = ""
 
     @property
     def starting(self) -> str:
-        """Why nothing may be pushed yet; empty when it may."""
+        """The reason why nothing may be pushed yet; empty when it may."""
         return ""
 
     @property
@@ -185,7 +185,7 @@ class Pump(ABC):
     @property
     @abstractmethod
     def held(self) -> int:
-        """How many items are held."""
+        """Number of items that are held."""
 
     @property
     def held_because(self) -> str:
@@ -194,40 +194,40 @@ class Pump(ABC):
 
     @property
     def store_failing(self) -> str:
-        """Why something cannot be written; empty when everything can."""
+        """The reason why something cannot be written; empty when everything can."""
         return self._store_failing or self.greeting.failing
 
     @property
     def functions(self) -> set[str]:
-        """The functions of what it reads, as far as it knows; none: it may be any."""
+        """The functions of the items that it reads, as far as it knows; none: it may be any."""
         only = self.only_function
         return set(self.due or ()) if only is None else {only}
 
     @property
     def backlog(self) -> int:
-        """How many items could run now, for all that the source says; -1: it has not said. At most some thousands of
-        each function."""
+        """Number of items that could run now, for all that the source says; -1: it has not said. At most some thousands
+        of each function."""
         return self.lag if self.due is None else sum(self.due.values())
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """What became of every position of each partition, or of a range of one. Raises InvalidRequest for a range that
-        is none, and for a source that has no positions."""
-        raise InvalidRequest(f"the tailer {self.config.name!r} reads a queue, which has no positions")
+        """Audits of the partitions: how every position of each, or of a range of one, ended. Raises InvalidRequest for
+        a range that is none, and for a source that has no positions."""
+        raise InvalidRequest(f"the tailer {self.config.name!r} reads a queue, which has no positions to audit")
 
     @property
     def unaccounted(self) -> int:
-        """How many items the running audit misses or counts twice."""
+        """Number of items that the running audit misses or counts twice."""
         return 0
 
     @property
     def classes(self) -> dict[str, int]:
-        """The running audit: how many positions are in which class."""
+        """Number of positions in each class, by the running audit."""
         return {}
 
     @property
     @abstractmethod
     def clogged(self) -> str:
-        """Why nothing more is read although there may be more; empty when that is not so."""
+        """The reason why nothing more is read although there may be more; empty when that is not so."""
 
     @abstractmethod
     async def open(self) -> None:
@@ -248,7 +248,7 @@ class Pump(ABC):
     def renewal(self) -> Renewal: ...
 
     def session_opened(self) -> None:  # noqa: B027 - most need not know
-        """A connection to a scheduler is up, perhaps to another one than before."""
+        """Hears that a connection to a scheduler is up, perhaps to another one than before."""
 
     @abstractmethod
     def credit_changed(self) -> None: ...
@@ -258,16 +258,16 @@ class Pump(ABC):
 
     @abstractmethod
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
-        """Takes the items that ended well and have nothing to say."""
+        """Settles items that ended well and returned nothing to keep."""
 
     @abstractmethod
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
-        """Takes the items, by their index, that ended otherwise."""
+        """Settles items, by their index, that ended otherwise."""
 
     # The shared steps.
 
     def outcomes_came(self, outcomes: Outcomes) -> None:
-        """Returns credit and settles, flight by flight: what plainly succeeded, then what ended otherwise."""
+        """Returns credit and settles, flight by flight: plain successes first, then all other ends."""
         returned: list[tuple[HandOut, Mapping[Cell, int]]] = []
         for out, indexes in self._closed(outcomes.succeeded, returned):
             self.counts.completed += len(indexes)
@@ -294,8 +294,8 @@ class Pump(ABC):
     def _closed(
         self, refs: Iterable[int], returned: list[tuple[HandOut, Mapping[Cell, int]]]
     ) -> Iterator[tuple[HandOut, list[int]]]:
-        """The hand-outs in which items ended that had not before, with their indexes. `returned`: what credit comes
-        back with them."""
+        """Yields the hand-outs in which items ended that had not before, with their indexes; adds to `returned` the
+        credit that comes back with each."""
         for number, indexes in by_flight(refs):
             out = self.flights.get(number)
             if out is None:
@@ -310,7 +310,7 @@ class Pump(ABC):
     def push(
         self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any, *, taken: bool = False
     ) -> HandOut:
-        """Hands a flight out; takes its credit, unless that was done."""
+        """Hands a flight out; takes its credit, unless that was done (`taken`)."""
         out = HandOut(flight, cells, counts, self.clock.wall(), place, self.session.credit.clogs)
         self.flights[flight.number] = out
         if self.tracing is not None:
@@ -339,7 +339,7 @@ class Pump(ABC):
     def settlement(
         self, function: str, ended: Ended, family: Family, history: History, origin: str = "", most: int = 0
     ) -> Settlement:
-        """What becomes of an item that did not plainly succeed, and may fail at most so often (0: as its function
+        """The settlement of an item that did not plainly succeed, and may fail at most `most` times (0: as its function
         says)."""
         policy = bounded(self.policy(function, origin), most)
         settlement = settle(ended, family, policy, history, random.random)
@@ -356,12 +356,12 @@ class Pump(ABC):
         return event
 
     def wake(self) -> None:
-        """Something changed: every loop looks again."""
+        """Has every loop look again, since something changed."""
         for event in self._wakes:
             event.set()
 
     async def connecting(self, call: Callable[[], Awaitable[T]], again: Callable[[], Awaitable[object]]) -> T:
-        """The answer of a source, reconnecting by `again` with back-off for as long as it is not connected."""
+        """The answer of a source, with reconnections by `again`, and back-off, for as long as it is not connected."""
         reconnect = Reconnect(self.reconnects)
         reopen = False
         while True:
@@ -372,7 +372,7 @@ class Pump(ABC):
             except NotConnected as error:
                 reason = str(error) or "the source is not connected"
                 lost = reconnect.lost(reason, self.clock.monotonic())
-                if lost.news and not self.setup.row:  # of all parts of a source together somebody else says it
+                if lost.news and not self.setup.row:  # of a shared source shared_pump.py says it
                     log.warning("not connected", tailer=self.config.name, reason=reason)
                 self.source_unreachable, reopen = reason, True
                 await asyncio.sleep(spread(lost.pause, random.random))
@@ -384,12 +384,12 @@ class Pump(ABC):
 
     @property
     def in_flight(self) -> int:
-        """How many items were pushed and have no outcome."""
+        """Number of items that were pushed and have no outcome."""
         return sum(out.left for out in self.flights.values())
 
     @property
     def only_function(self) -> str | None:
-        """The function of everything it reads; None: each item names its own."""
+        """The function of every item that it reads; None: each item names its own."""
         function = self.config.function
         return function if isinstance(function, str) else None
 

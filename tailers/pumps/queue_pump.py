@@ -1,7 +1,7 @@
-"""The pump of queue sources: claims by credit, pushes, renews what is out, settles each item by itself.
+"""The pump of queue sources: claims by credit, pushes, renews claims that are out, settles each item by itself.
 
 Claiming never waits for settling: room in the window is reserved when items are claimed and returned when their
-settlement is durable, so there is always room for the outcome of whatever was pushed.
+settlement is durable, so there is always room for the outcome of every item that was pushed.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ RENEWALS = 32
 
 @dataclass(slots=True)
 class Claim:
-    """One claim of the store. `until`: when it ends, by this host's clock; `gone`: indexes that are not ours any more,
-    whose outcomes only return credit; `jobs`: those of items of jobs; `max_failures`: of
-    those whose jobs bound it, how often each may fail."""
+    """One claim of the store. `until`: its end, by this host's monotonic clock; `gone`: indexes of items that are not
+    ours any more, whose outcomes only return credit; `jobs`: indexes of items of jobs; `max_failures`: how often each
+    may fail, for items whose jobs bound that."""
 
     until: float
     gone: set[int] = field(default_factory=set)
@@ -64,7 +64,7 @@ class QueuePump(Pump):
         self.source = source
         self.reconnects = SOURCE.within(self.sizes.heartbeat)
         self._claims: dict[asyncio.Task[None], dict[Cell, int]] = {}
-        self._all_asked: tuple[Credit, int] | None = None  # the credit, and how much of it, that claims now ask for
+        self._all_asked: tuple[Credit, int] | None = None  # a credit, as of `opened`, all claimed now
         self._claim_failed: BaseException | None = None
         self._renewed = self.clock.monotonic()  # when everything was renewed last
         self._stranded: list[tuple[float, HandOut]] = []  # of lost sessions: returned at that time
@@ -80,7 +80,7 @@ class QueuePump(Pump):
         await self.source.open()
 
     async def close(self) -> None:
-        """Disconnects. What is still claimed comes back when its lease ends."""
+        """Disconnects. Items that are still claimed come back when their lease ends."""
         await end_all(self._claims)
         await self.source.close()
 
@@ -99,7 +99,7 @@ class QueuePump(Pump):
                 raise self._claim_failed
 
     def _claim(self) -> bool:
-        """Starts a claim for cells that have room and are not asked for already; whether it did."""
+        """Starts a claim for cells that have room and that no claim asks for already. False when none is started."""
         if self.paused or self.draining or not self.session.connected or len(self._claims) >= CLAIMS:
             return False
         credit = self.session.credit
@@ -126,27 +126,27 @@ class QueuePump(Pump):
         return True
 
     async def _push_claimed(self, demand: Demand, sent: float) -> None:
-        """One claim; what it found is pushed at once, before anything else is woken."""
+        """Claims once; pushes the items found at once, before anything else is woken."""
         leased = await unless_refused(partial(self._ask, demand), self._fails, LEASE_WAIT)
         if leased is not None and leased.ids:
             self._push_claim(leased, sent)
 
     async def _ask(self, demand: Demand) -> Leased | None:
-        """Claims. After a time in which nothing could be renewed that is done first: the claim would take from this
-        tailer what it has. Raises Unavailable when the store is away."""
+        """Claims. After a time in which nothing could be renewed all claims are renewed first: else the store would
+        hand this tailer its own items anew. Raises Unavailable when the store is away."""
         if self.clock.monotonic() - self._renewed > self.sizes.source - self.sizes.heartbeat:
             await self._renew_all()
         ask = partial(self.source.lease, demand, wait_for_source(self.sizes), LEASE_WAIT)
         return await self.connecting(ask, self._reopen)
 
     def _claimed(self, task: asyncio.Task[None]) -> None:
-        """A claim is over."""
+        """Notes that a claim is over."""
         del self._claims[task]
         self._all_asked = None
         if not task.cancelled() and (failed := task.exception()) is not None:
             self._claim_failed = failed
         if self.draining:
-            self.wake()  # whoever drains waits for it
+            self.wake()  # a drain waits for it
         self._read_wake.set()
 
     def _push_claim(self, leased: Leased, sent: float) -> None:
@@ -177,7 +177,7 @@ class QueuePump(Pump):
     # Settle.
 
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
-        """Acknowledged in one write per fence."""
+        """Acknowledges items, in one write per fence."""
         ours = self._ours(out, indexes)
         ids = out.flight.ids
         done = ids if len(ours) == len(ids) else [ids[index] for index in ours]
@@ -186,7 +186,7 @@ class QueuePump(Pump):
         self._settling.succeed(out.flight.fence, done, len(indexes), out.release(indexes), awaited=keyed)
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
-        """Items that did not plainly succeed, or have results."""
+        """Settles items that did not plainly succeed, or have results."""
         for index, ended in ends.items():
             self._ended(out, index, ended)
 
@@ -213,7 +213,7 @@ class QueuePump(Pump):
         out.release((index,))
 
     def _settled(self, items: int, size: int, dead: int) -> None:
-        """Settlements are durable."""
+        """Frees the window of items whose settlements are durable."""
         self.window.give(items, size)
         self.counts.settled += items
         self.counts.dead += dead
@@ -223,7 +223,7 @@ class QueuePump(Pump):
         gone = out.place.gone
         return [index for index in indexes if index not in gone] if gone else indexes
 
-    # Renew, and give back what a lost session left.
+    # Renew, and give back the items that a lost session left.
 
     async def _heartbeat(self) -> None:
         # Once a store is back, claims are to be renewed before they are over, not a whole heartbeat later.
@@ -244,8 +244,8 @@ class QueuePump(Pump):
                 self.due = await self.source.due()
 
     async def _renew_all(self) -> None:
-        """Prolongs every claim of which something is out, or has ended and is not settled. Raises Unavailable when the
-        store was away for one of them, which is asked again at the next heartbeat."""
+        """Prolongs every claim that has items out, or ended and not settled. Raises Unavailable when the store was away
+        for one of them, which is asked again at the next heartbeat."""
         began, limit, unsettled = self.clock.monotonic(), asyncio.Semaphore(RENEWALS), self._settling.unsettled()
 
         async def one(renew: Callable[[], Awaitable[object]]) -> None:
@@ -268,7 +268,7 @@ class QueuePump(Pump):
         return renewed
 
     async def _renew(self, out: HandOut, ended: Sequence[str]) -> None:
-        """Prolongs one claim, of which these have ended and are not settled."""
+        """Prolongs one claim, of which the items `ended` are not settled yet."""
         claim: Claim = out.place
         flight = out.flight
         still = {flight.ids[index]: index for index in out.still_open() if index not in claim.gone}
@@ -303,7 +303,8 @@ class QueuePump(Pump):
             self._ended(out, index, Ended(Outcome.LOST, "the scheduler's session was lost"))
 
     def _return_all(self, out: HandOut) -> None:
-        """Claimed while draining: cancelled before it could start would still spend a message; it is not pushed."""
+        """Returns a claim that came while draining: it is not pushed, since cancelling it before it could start would
+        still spend a message."""
         self.session.withdraw(out.flight.number)
         self.session.credit.give(out.counts)
         del self.flights[out.flight.number]
@@ -311,7 +312,7 @@ class QueuePump(Pump):
             out.close([index])
             self._ended(out, index, Ended(Outcome.HELD, "draining"))
 
-    # What the session asks.
+    # For the session.
 
     def held_for(self, flight: int) -> float:
         """Seconds that the claim behind a flight still lasts."""
@@ -320,7 +321,7 @@ class QueuePump(Pump):
 
     def renewal(self) -> Renewal:
         """The flights whose claims last for more than a heartbeat. The scheduler lets go of the others, and will not
-        tell how they end: here too they are let go of, and go back when nothing of them can be running."""
+        tell how they end: here they are let go of too, and go back when nothing of them can be running."""
         now = self.clock.monotonic()
         least = now + self.sizes.heartbeat
         held = {number: out.place.until for number, out in self.flights.items() if out.place.until > least}
@@ -333,18 +334,19 @@ class QueuePump(Pump):
         return Renewal(min(held.values(), default=now) - now, list(held))
 
     def credit_changed(self) -> None:
-        """Limits, gates or functions are new."""
+        """Has every loop look again: limits, gates or functions are new."""
         self.wake()
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
-        """What was out goes back into the queue when nothing of it can be running any more."""
+        """Keeps the items that were out until nothing of them can be running any more; then they go back into the
+        queue."""
         now = self.clock.monotonic()
         flights, self.flights = self.flights, {}
         self._stranded.extend((now if number in unsent else now + wait, out) for number, out in flights.items())
         self._strand_wake.set()
         self.wake()
 
-    # What people see.
+    # For people.
 
     @property
     def busy(self) -> bool:
@@ -353,7 +355,8 @@ class QueuePump(Pump):
 
     @property
     def held(self) -> int:
-        """A queue holds its items itself; what was handed back time and again waits in it for us."""
+        """Number of items that were handed back time and again, and wait in the queue for us; it holds all others by
+        itself."""
         return self._settling.hand_backs.waiting(self.clock.monotonic())
 
     @property
@@ -362,12 +365,12 @@ class QueuePump(Pump):
 
     @property
     def store_failing(self) -> str:
-        """Why a store refuses, that of the dead letters too."""
+        """The reason why a store refuses, the one of the dead letters included."""
         return super().store_failing or self._settling.letters_failing
 
     @property
     def clogged(self) -> str:
-        """Why nothing more is claimed although there may be more."""
+        """The reason why nothing more is claimed although there may be more; empty when that is not so."""
         if failing := self.store_failing:
             return failing
         if not self.session.functions:

@@ -1,8 +1,8 @@
 """The pump of an outbox: hands committed rows to the queue, and removes each once the queue has it durably.
 
-There is nothing to run here and nobody to ask for credit: what a row becomes is an item like any other. Each step may
-be repeated. Rows are submitted under their own tokens, so a death between submission and removal makes no second
-workload; and whatever was not removed is found again, in whatever order its transactions committed.
+Nothing runs here and nobody is asked for credit: a row becomes an item like any other. Each step may be repeated. Rows
+are submitted under their own tokens, so a death between submission and removal makes no second workload; and a row that
+was not removed is found again, in whatever order its transactions committed.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ..resources import Setup
 from ..rules.relay import step, still_waiting
 from ..rules.watchdog import WatchdogFacts
 
-#: Functions whose rows wait until somebody registers them, and are not looked at before; rows of any further one are
-#: set aside.
+#: Functions whose rows wait until a worker registers them, and are not looked at before; rows of any further function
+#: are set aside.
 MOST_UNKNOWN = 1000
-TOO_MANY = f"no such function is registered, and rows of {MOST_UNKNOWN} others wait for theirs already"
+TOO_MANY = f"the function is not registered, and rows of {MOST_UNKNOWN} other functions wait to be registered already"
 #: Seconds between looks at which functions are registered, and at how many rows wait.
 FUNCTIONS_EVERY, COUNT_EVERY = 1.0, 5.0
-#: What a queue raises for what a row has: a refusal, or that a value has no place in it.
+#: Errors that a queue raises for one row: a refusal, or that a value has no place in it.
 _OF_A_ROW = (UserError, ValueError, TypeError, ArithmeticError)
 
 
 class RelayPump:
     """The pump of one outbox. Invariant: a row is removed only when the queue has answered for it.
 
-    Rows at once and the pace are the source's: `batch`, and `poll` seconds between looks when there was none.
+    The source sets the number of rows at once, `batch`, and the pace: `poll` seconds between looks when there was none.
     """
 
     def __init__(self, setup: Setup, counts: TailerCounts, source: Outbox) -> None:
@@ -82,7 +82,7 @@ class RelayPump:
             await self.source.close()
 
     async def drain(self, timeout: float) -> bool:
-        """Takes nothing more; False when what is in hand did not end within `timeout` seconds."""
+        """Takes nothing more; False when the batch in hand did not end within `timeout` seconds."""
         self.draining = True
         self._wake.set()
         try:
@@ -98,8 +98,8 @@ class RelayPump:
         self._wake.set()
 
     async def turn(self) -> bool:
-        """One batch, from the outbox to the queue; whether there may be more. Raises Unavailable; all of it may be done
-        again."""
+        """Carries one batch from the outbox to the queue. True when there may be more. Raises Unavailable; all of it
+        may be done again."""
         registered = await self._functions()
         self._waiting = still_waiting(self._waiting, registered)
         with self._at_source():
@@ -137,7 +137,7 @@ class RelayPump:
         return bool(fresh or refused or plan.unknown)
 
     def _items(self, rows: Sequence[OutboxRow]) -> tuple[dict[int, NewItem], dict[int, str]]:
-        """By place: what the rows become, and why others are no workloads."""
+        """The items that rows become, by place; and the reasons why the other rows are no workloads."""
         now = self.setup.clock.wall()
         items: dict[int, NewItem] = {}
         refused: dict[int, str] = {}
@@ -149,8 +149,8 @@ class RelayPump:
         return items, refused
 
     async def _submit(self, items: Mapping[int, NewItem]) -> tuple[list[int], dict[int, str], int]:
-        """The places of rows that the queue has now, those that it never takes with the reason, and how many it did not
-        have before."""
+        """Submits rows. Returns the places of rows that the queue has now, the reasons for rows that it never takes,
+        and the number of rows that it did not have before."""
         refused: dict[int, str] = {}
         queue = self.setup.environment.queue
         stored: list[int] = []
@@ -174,7 +174,7 @@ class RelayPump:
         return stored, refused, fresh
 
     async def _functions(self) -> frozenset[str] | None:
-        """The names that are registered, as of a moment ago; None where there is no registry."""
+        """The names of functions that are registered, as of a moment ago; None where there is no registry."""
         control = self.setup.environment.control
         now = self.setup.clock.monotonic()
         if control is not None and now - self._asked >= FUNCTIONS_EVERY:
@@ -202,7 +202,7 @@ class RelayPump:
             raise
         self._unreachable = ""
 
-    # What people see.
+    # For people.
 
     @property
     def busy(self) -> bool:
@@ -210,7 +210,7 @@ class RelayPump:
         return self._in_hand > 0
 
     def status(self) -> PumpStatus:
-        """How it is now."""
+        """The state and the health of the pump now."""
         waits = sorted(self._waiting)
         unserved = f"no worker runs {', '.join(waits[:3])}" if waits else ""
         waiting = f"rows wait for {', '.join(waits[:3])}: no worker has registered it" if waits else ""
@@ -238,10 +238,10 @@ class RelayPump:
         )
 
     async def expect(self, *functions: str) -> None:
-        """Nothing it reads comes due."""
+        """Does nothing: no row of an outbox comes due."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """None: its rows are audited as items of the queue. Raises InvalidRequest."""
+        """Raises InvalidRequest: its rows are audited as items of the queue."""
         raise InvalidRequest(
             f"the tailer {self.config.name!r} carries an outbox to the queue, which audits what its rows became"
         )

@@ -1,8 +1,8 @@
 """The pump of a shared source: a stream pump for each partition that is this tailer's share, for as long as it is.
 
-Somebody else (a consumer group) says which partitions those are. Each has a row, an epoch, a checkpoint and a session
-of its own, so what is true of one stream is true of each of them, and one that is taken away, or that another owner
-still has, concerns no other. The window is the tailer's: it is divided among the partitions.
+Another party (a consumer group) says which partitions these are. Each has a row, an epoch, a checkpoint and a session
+of its own, so each keeps every law of a single stream, and one that is taken away, or that another owner still has,
+concerns no other. The window is the tailer's: it is divided among the partitions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..counts import TailerCounts
 from ..hurry import Hurry
 from ..pump_status import PumpStatus, worst_of
 from ..resources import Setup
-from ..rules.again import AfterEnd, Again
+from ..rules.pump_restarts import AfterEnd, PumpRestarts
 from ..rules.reconnect import Reconnect
 from .stream_pump import StreamPump
 
@@ -31,13 +31,13 @@ log = Logger("tailrace.tailer")
 
 
 class SharedPump:
-    """The pump of one shared source. `pumps` are those that run now, by partition.
+    """The pump of one shared source. `pumps` are the stream pumps that run now, by partition.
 
     Invariants: a partition has one pump at a time, and a new one begins when the former has left its row, however often
-    the group gives and takes it meanwhile; `_serving` has every task that may have a pump, `_leaving` those that end
-    one, until it is out of its row.
+    the group gives and takes it meanwhile; `_serving` has every task that may have a pump, `_leaving` the tasks that
+    end one, until it is out of its row.
 
-    source_unreachable  why the share cannot be known; empty when it can
+    source_unreachable why the share cannot be known; empty when it can
     """
 
     def __init__(self, setup: Setup, counts: TailerCounts, source: SharedSource) -> None:
@@ -52,12 +52,12 @@ class SharedPump:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._serving: set[asyncio.Task[None]] = set()
-        self._again: dict[str, Again] = {}
+        self._restarts: dict[str, PumpRestarts] = {}
         self._hurry = Hurry()
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Follows the share until cancelled; raises what ends a partition's pump for good."""
+        """Follows the share until cancelled; raises the error that ends a partition's pump for good."""
         self._failed = asyncio.get_running_loop().create_future()
         following = asyncio.create_task(self._follow(), name=f"share-{self.config.name}")
         try:
@@ -68,7 +68,7 @@ class SharedPump:
         finally:
             await end_all([following])
             tasks, self._tasks = [*self._tasks.values()], {}
-            leaving = [*self._leaving.values()]  # nothing that is out is waited for any more
+            leaving = [*self._leaving.values()]  # items that are out are not waited for any more
             for task in (*tasks, *leaving):
                 task.cancel()
             await asyncio.gather(*leaving, return_exceptions=True)
@@ -105,7 +105,7 @@ class SharedPump:
             self._adjust(known)
 
     def _adjust(self, share: frozenset[str]) -> None:
-        """Begins what is new, and leaves what was taken away."""
+        """Begins partitions that are new, and leaves those that were taken away."""
         for name in sorted(self._tasks.keys() - share):
             self._take(name)
         for name in sorted(share - self._tasks.keys()) if not self.draining else ():
@@ -129,15 +129,15 @@ class SharedPump:
             del self._leaving[name]
 
     def _divide(self) -> None:
-        """The tailer's window, in equal parts."""
+        """Divides the tailer's window among the partitions, in equal parts."""
         for pump in self.pumps.values():
             pump.window.items = max(1, self.config.window.items // len(self.pumps))
             pump.window.bytes = max(1, self.config.window.bytes // len(self.pumps))
 
     async def _leave(self, name: str, task: asyncio.Task[None], before: asyncio.Task[None] | None) -> None:
-        """Ends what is out, within a bound, and then the pump, which commits and releases its row. Whatever of it
-        settles later is nobody's: its session is gone. With one `before` that is still at it, there is a pump of that
-        one alone: this one has none yet."""
+        """Waits for items that are out, within a bound, then ends the pump, which commits and releases its row. An
+        outcome that comes later is nobody's: the session is gone. While a leave `before` is still under way, the
+        partition's pump is that one's: this one has none yet."""
         pump = self.pumps.get(name) if before is None else None
         try:
             if pump is not None:
@@ -148,19 +148,23 @@ class SharedPump:
                 await asyncio.wait([before])
 
     async def _drained(self, name: str, pump: StreamPump, task: asyncio.Task[None]) -> None:
-        """Waits for what is out, within the bound; no longer than the pump runs, since nothing is heard of it then."""
+        """Waits for items that are out, within the bound; no longer than the pump runs, since no outcome is heard of
+        after that."""
         drained = asyncio.create_task(pump.drain(self.source.release_within))
         try:
             await asyncio.wait((drained, task), return_when=asyncio.FIRST_COMPLETED)
             if drained.done() and not drained.result():
                 log.warning(
-                    "taken away with items out", tailer=self.config.name, partition=name, in_flight=pump.in_flight
+                    "partition taken away with items out",
+                    tailer=self.config.name,
+                    partition=name,
+                    in_flight=pump.in_flight,
                 )
         finally:
             await cancel(drained)
 
     async def _ended(self, *tasks: asyncio.Task[None]) -> None:
-        """Ends them. One that is on its way out already is not cut short as it leaves its row."""
+        """Ends tasks. One that is on its way out already is not cut short as it leaves its row."""
         for task in tasks:
             if not task.cancelling():
                 task.cancel()
@@ -168,20 +172,20 @@ class SharedPump:
             await asyncio.wait(tasks)
 
     async def _serve(self, name: str, leaving: asyncio.Task[None] | None) -> None:
-        """One pump after another over a partition, until it is taken away or ends for good. First whoever had it here
-        before must be out of its row."""
+        """Runs one pump after another over a partition, until it is taken away or ends for good. The former pump here
+        must be out of its row first."""
         if leaving is not None:
             await asyncio.wait([leaving])  # which goes on when this one ends
-        again, now = self._again.setdefault(name, Again()), self.setup.clock.monotonic
+        restarts, now = self._restarts.setdefault(name, PumpRestarts()), self.setup.clock.monotonic
         while True:
-            again.began(now())
+            restarts.began(now())
             hurry = self._hurry.said
             try:
                 await self._pump(name)
             except Exception as error:
                 if self._tasks.get(name) is not asyncio.current_task():
-                    return  # it was to end, and this is what failed as it did
-                ended = again.ended(error, now())
+                    return  # it was to end, and this error came as it did
+                ended = restarts.ended(error, now())
                 if ended.pause is None:
                     self._fail(error)
                     return
@@ -189,7 +193,7 @@ class SharedPump:
                 await self._hurry.rest(ended.pause, hurry)
 
     async def _pump(self, name: str) -> None:
-        """One pump, to its end."""
+        """Runs one pump to its end."""
         pump = StreamPump(replace(self.setup, row=name), self.counts, self.source.partition(name))
         pump.paused, pump.draining = self._paused, self.draining
         self.pumps[name] = pump
@@ -201,55 +205,57 @@ class SharedPump:
 
     def _say(self, name: str, error: Exception, ended: AfterEnd) -> None:
         if isinstance(error, StaleFence):
-            log.warning("another owner took it; standing by", partition=name, reason=str(error))
+            log.warning("another owner took the partition; standing by", partition=name, reason=str(error))
         elif not ended.by_hand:
             log.error("a partition's pump failed", partition=name, reason=str(error), exc_info=error)
         elif ended.news:
             log.error(
-                "a partition's pump failed, trying again until somebody mended it", partition=name, reason=str(error)
+                "a partition's pump failed; it is tried again until the cause is mended",
+                partition=name,
+                reason=str(error),
             )
 
     def _fail(self, error: Exception) -> None:
         if self._failed is not None and not self._failed.done():
             self._failed.set_exception(error)
 
-    # What people see.
+    # For people.
 
     def pause(self, paused: bool) -> None:
-        """Reads nothing more, or goes on; one that waits to be begun again is begun at once."""
+        """Reads nothing more, or goes on; a pump that waits to be begun again is begun at once."""
         self._paused = paused
         self._hurry.say()
         for pump in self.pumps.values():
             pump.pause(paused)
 
     def status(self) -> PumpStatus:
-        """All partitions together, by the worst of them."""
+        """The state of all partitions together, by the worst of them."""
         partitions = {name: pump.status() for name, pump in self.pumps.items()}
         return worst_of(partitions, self.counts.completed, self._paused, self.source_unreachable)
 
     def may_seek(self) -> None:
         """Raises InvalidRequest: each partition has a checkpoint of its own, here or at another owner."""
         raise InvalidRequest(
-            f"the tailer {self.config.name!r} shares its source ({self.setup.kind.name}) with others, which has no "
-            "single checkpoint"
+            f"the tailer {self.config.name!r} shares its source ({self.setup.kind.name}) with other group members: "
+            "each partition has a checkpoint of its own, and there is no single one to move"
         )
 
     async def expect(self, *functions: str) -> None:
-        """Nothing it reads comes due."""
+        """Does nothing: no item of a shared source comes due."""
 
     @property
     def source_unreachable(self) -> str:
-        """Why the share cannot be known, or its brokers not be reached."""
+        """The reason why the share cannot be known, or its brokers not be reached; empty when they can."""
         return self._reconnect.why(self.setup.clock.monotonic()) or self.source.problem
 
     @property
     def needs_a_hand(self) -> str:
-        """What somebody must mend before some partition goes on; empty when there is nothing."""
+        """The cause that somebody must mend before some partition goes on; empty when there is none."""
         now = self.setup.clock.monotonic()
         return next((f"partition {name}: {why}" for name in sorted(self._tasks) if (why := self._why(name, now))), "")
 
     def _why(self, name: str, now: float) -> str:
-        return self._again[name].why(now) if name in self._again else ""
+        return self._restarts[name].why(now) if name in self._restarts else ""
 
     @property
     def busy(self) -> bool:
@@ -257,7 +263,7 @@ class SharedPump:
         return any(pump.busy for pump in self.pumps.values())
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """What became of every position of each partition of this share, or of a range of one."""
+        """Audits of the partitions of this share: how every position of each, or of a range of one, ended."""
         return [audit for pump in self._sorted() for audit in pump.audits(partition, span)]
 
     def _sorted(self) -> Iterator[StreamPump]:

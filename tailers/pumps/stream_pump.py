@@ -1,7 +1,7 @@
-"""The shell of a stream tailer's core: reads, offers what is held, writes what leaves, and moves the checkpoint.
+"""The shell of a stream tailer's core: reads, offers held items, writes departures, and moves the checkpoint.
 
-Here are the awaits; `stream_core.py` decides. The checkpoint follows what is settled and nothing else: it never waits
-for an item that failed, and never passes one that is neither done nor parked (law 3).
+Here are the awaits; `stream_core.py` decides. The checkpoint follows the settled positions and nothing else: it never
+waits for an item that failed, and never passes one that is neither done nor parked (law 3).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..stream_core import StreamCore
 from ..stream_policy import StreamPolicy
 from ..takeover.epoch import Epoch
 from ..takeover.inherited import InheritedItem
-from ..takeover.left_running import LeftRunning
+from ..takeover.orphan_shell import OrphanShell
 from ..takeover.succession import Succession
 from .pump import Pump
 
@@ -85,7 +85,7 @@ class StreamPump(Pump):
         self._read_wake, self._held_wake = self.new_wake(), self.new_wake()
         self._tick_wake = asyncio.Event()
         reread = self.reread if source.capabilities.rereads else None
-        self._left_running = LeftRunning(self._rows, self._see, self._carry_out, reread)
+        self._orphan_shell = OrphanShell(self._rows, self._see, self._carry_out, reread)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
@@ -102,7 +102,7 @@ class StreamPump(Pump):
     # Events and decisions.
 
     def _see(self) -> StreamCore:
-        """The core, which has been told how the world is now."""
+        """The core, after it was told how the world is now."""
         seen, session = self._core.seen, self.session
         seen.monotonic, seen.wall = self.clock.monotonic(), self.clock.wall()
         seen.credit = session.credit
@@ -112,7 +112,7 @@ class StreamPump(Pump):
         return self._core
 
     def wake(self) -> None:
-        """Something changed: what was decided is carried out, and every loop looks again."""
+        """Carries out the decisions of the core, and has every loop look again."""
         self._core.decided.wake = True
         self._carry_out()
 
@@ -151,11 +151,11 @@ class StreamPump(Pump):
         for name in self._marks:
             await self._add(name)
         await self.connecting(self._open_source, self._reopen)
-        await self._left_running.opened()
+        await self._orphan_shell.opened()
         self._carry_out()
 
     async def _add(self, name: str) -> Partition:
-        """A partition that came into being, or that the checkpoint knows."""
+        """Adds a partition that came into being, or that the checkpoint knows."""
         part = self._core.partition(name, self._marks.get(name, Mark(0)))
         if self._core.copies is not None:  # their rows are their sources', and are read when they start
             self._core.given(part)
@@ -164,7 +164,7 @@ class StreamPump(Pump):
         self._core.given(part)
         if self._epoch.left_behind:
             await mark_suspects(self._rows, self.config.name, part, self._epoch.number)
-        await self._left_running.found(part)
+        await self._orphan_shell.found(part)
         self._carry_out()
         return part
 
@@ -193,7 +193,7 @@ class StreamPump(Pump):
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """The loops beside the one that reads."""
         loops = [self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run()]
-        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._left_running.run()]
+        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._orphan_shell.run()]
 
     # Read.
 
@@ -216,12 +216,12 @@ class StreamPump(Pump):
                 self._took(part, batch)
 
     def _took(self, part: Partition, batch: StreamBatch) -> None:
-        """Items read for the first time in this epoch."""
+        """Takes items read for the first time in this epoch."""
         self._see().read(part, batch)
         self._carry_out()
 
     async def _measure(self) -> None:
-        """Measures how far behind the source's end it is, for ever."""
+        """Measures, for ever, how far the tailer is behind the source's end."""
         while True:
             await asyncio.sleep(self.sizes.heartbeat)
             with contextlib.suppress(TailraceError):
@@ -229,7 +229,8 @@ class StreamPump(Pump):
             self._carry_out()
 
     async def _behind(self) -> int:
-        """How many positions lie between the frontiers and the ends of the source; items, where it counts them."""
+        """Number of positions between the frontiers and the ends of the source; of items, where the source counts
+        them."""
         positions = {name: part.frontier.position for name, part in self._partitions.items()}
         if isinstance(self.source, Counted):
             return await self.source.behind(positions)
@@ -240,7 +241,8 @@ class StreamPump(Pump):
     # Push.
 
     async def _offer(self) -> None:
-        """Offers held items when credit, a gate or their time allows it, and reads those again that are not here."""
+        """Offers held items when credit, a gate or their time allows it, and reads again those that are not in
+        memory."""
         while True:
             self._held_wake.clear()
             with contextlib.suppress(TimeoutError):
@@ -258,28 +260,28 @@ class StreamPump(Pump):
                     self._carry_out()
 
     async def reread(self, part: Partition, positions: list[int]) -> StreamBatch:
-        """Items that were read before, those of them that the source still has."""
+        """Reads items again that were read before; returns those that the source still has."""
         return await self.connecting(partial(self.source.reread, part.name, positions), self._reopen)
 
     def _push(self, items: Items, counts: Counter[Cell], fence: int) -> None:
-        """One hand-out under a new fence."""
+        """Hands items out together, under a new fence."""
         flight = items.flight(self.next_flight(), fence, self._succession.owned(items), self.config.results)
         self.push(flight, items.mapped.cells, counts, items, taken=True)
 
     # Settle.
 
     def outcomes_came(self, outcomes: Outcomes) -> None:
-        """Also of what was adopted."""
+        """Settles outcomes, those of adopted items too."""
         self._see()
         self._succession.came(outcomes)
         super().outcomes_came(outcomes)
 
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
-        """Passed by the frontier."""
+        """Lets the frontier pass items that succeeded."""
         self._core.succeeded(out, indexes)
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
-        """Items that did not plainly succeed."""
+        """Settles items that did not plainly succeed."""
         self._core.ended(out, ends)
 
     def _adopted_ended(self, record: InheritedItem, ended: Ended) -> None:
@@ -294,7 +296,7 @@ class StreamPump(Pump):
         self.wake()
 
     async def _tick(self) -> None:
-        """Looks now and then at what is out, and at once at what has waited its time."""
+        """Looks now and then at items that are out, and at once at items that have waited their time."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._see().detaching.wait()):
@@ -307,40 +309,42 @@ class StreamPump(Pump):
         self._read_wake.set()
         self._rows.moved()
 
-    # What the session asks.
+    # For the session.
 
     @property
     def in_flight(self) -> int:
-        """Also what was adopted, once it was read."""
+        """Number of items that were pushed, or were adopted and read, and have no outcome."""
         return super().in_flight + len(self._core.inherited)
 
     def held_for(self, flight: int) -> float:
         return self._epoch.held_for()
 
     def renewal(self) -> Renewal:
-        """Every flight that has items out."""
+        """The flights that have items out."""
         return Renewal(self.held_for(0), [*self.flights, *self._succession.flights])
 
     def session_opened(self) -> None:
-        """Nothing is pushed to a scheduler before the row names it."""
+        """Has the row name the scheduler: nothing is pushed to one before."""
         self._succession.opened()
 
     def credit_changed(self) -> None:
-        """Limits, gates or functions are new; a function's own priority may give its items another cell."""
+        """Tells the core that limits, gates or functions are new; a function's own priority may give its items another
+        cell."""
         self._see().functions_changed(self.session.functions)
         self.wake()
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
-        """What was out is handed out again when nothing of it can be running any more."""
+        """Keeps the items that were out until nothing of them can be running any more; then they are handed out
+        again."""
         core = self._see()
         self._succession.lost(core.seen.monotonic, wait)
         core.session_lost(wait, unsent)
         self.wake()
 
-    # What people see.
+    # For people.
 
     def may_seek(self) -> None:
-        """A stream's pump has a checkpoint, so it may."""
+        """Does nothing: a stream's pump has a checkpoint that may be moved."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         return self._see().audits(self._core.leaving(iter(self._destinations)), partition, span)

@@ -17,10 +17,10 @@ from ...sdk.source import Rereader, SourceKind
 from ...stores.checkpoints.checkpoints import Mark
 from ..config import TailerConfig
 from ..registry import Environment
-from ..rules.audit import Book
+from ..rules.audit_book import Book
 from ..rules.replay import Chosen, Known, Span, choose, without
 from ..rules.sparse_book import SparseBook
-from ..seek.places import first_from, first_kept
+from ..seek.first_positions import first_from, first_kept
 
 #: Rows of the ledger in one look.
 ROWS = 1000

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...model.replay import Replay
 from ..config import TailerConfig
-from ..pumps.port import TailerPump
+from ..pumps.tailer_pump import TailerPump
 from ..resources import Resources, Setup
 from ..tailer import Tailer
 from .plan import reader_of

@@ -1,4 +1,4 @@
-"""References to items, parted by the flights in which they are."""
+"""References to items, grouped by the flights in which they are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...model.workload import INDEX_BITS
 
 
 def by_flight(refs: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Refs as flight numbers with the indexes in each, by C-speed steps over the batch."""
+    """Yields the number of each flight and the indexes in it of its items, by C-speed steps over the batch."""
     ordered = sorted(set(refs))
     start = 0
     while start < len(ordered):

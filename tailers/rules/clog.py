@@ -1,9 +1,9 @@
-"""Clog: what a tailer does with items of a function that the scheduler found broken (law 7).
+"""Clog, a circuit breaker: how a tailer settles items of a function that the scheduler found broken (law 7).
 
 While a function is clogged, a failure says nothing of the item that failed: it spends no attempt and is not parked. A
 stream's item stays where it is, held by position; a queue's goes back for a while. Both are tried again as probes, one
-at a time. So what an outage copies into the delay service is what failed *before* the scheduler saw it, however long it
-lasts. `on_outage: park` has none of this: that tailer's items run and fail as always.
+at a time. So an outage, however long it lasts, copies into the delay service only items that failed *before* the
+scheduler saw it. `on_outage: park` has none of this: that tailer's items run and fail as always.
 
                        queue               stream, ordered
     retry              return after 30 s   hold
@@ -21,7 +21,7 @@ from ...model.outcome import Outcome
 from ...model.workload import Ended
 from .settlement import Action, Family, History, Settlement
 
-#: A queue's item that failed as the probe gives others their turn for so long, seconds.
+#: Seconds for which a queue's item that failed as the probe lets others have their turn.
 QUEUE_WAIT = 30.0
 #: A clogged tailer reads new items only while fewer than this are held: enough that one poisoned item among them is
 #: never the only probe, few enough to keep nothing in memory.
@@ -36,7 +36,7 @@ class OnOutage(StrEnum):
 
 
 def settle_in_outage(settlement: Settlement, ended: Ended, family: Family, history: History) -> Settlement:
-    """The settlement of an item whose function is clogged, given what it would be otherwise."""
+    """The settlement of an item whose function is clogged, by the `settlement` that it would have otherwise."""
     wait = Action.RETURN if family is Family.QUEUE else Action.HOLD
     delay = QUEUE_WAIT if family is Family.QUEUE else 0.0
     match ended.outcome:
@@ -50,5 +50,5 @@ def settle_in_outage(settlement: Settlement, ended: Ended, family: Family, histo
 
 
 def may_read(held: int) -> bool:
-    """Whether a tailer of one function that is clogged reads on, when so many items are held."""
+    """Whether a tailer of one clogged function reads on while so many items are held."""
     return held < AT_HAND

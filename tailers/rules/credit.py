@@ -1,8 +1,9 @@
-"""Credit of a session, what its scheduler wants now: limits by cell, a total, and closed cells.
+"""Credit of a session (a flow-control window), as its scheduler grants it: limits by cell, a total, and closed cells.
 
-Limits are absolute (how many may be pushed and not yet got back), so a repeated or reordered grant is harmless. A cell
-without a limit gets nothing: its items stay in their source and cost no attempt. Of a function that is clogged one item
-at a time may be out, to see whether it works again.
+A cell is one ⟨function, priority⟩. Limits are absolute (how many items may be pushed and not yet got back), so a
+repeated or reordered grant is harmless. A cell without a limit gets nothing: its items stay in their source and cost no
+attempt. A clogged function (its circuit breaker is open) may have one item at a time out, to see whether it works
+again.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ class Credit:
     """Limits of one session, and the items that are out against them.
 
     Invariants: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative; `clogs` and
-    `closed` have no cell in common; `_probing` counts what is out of a function and was pushed since it is clogged;
-    `_rooms` is what limits leave of every cell that is not in `_stale`; `opened` rises whenever a cell that had no room
-    may have some.
+    `closed` have no cell in common; `_probing` counts the items of a function that are out and were pushed since it is
+    clogged; `_rooms` has the room that limits leave to every cell not in `_stale`; `opened` rises whenever a cell that
+    had no room may have some.
     """
 
     def __init__(self) -> None:
@@ -31,8 +32,8 @@ class Credit:
         self.total = 0
         self.out = 0
         self.closed: frozenset[Closed] = frozenset()
-        self.for_queue: frozenset[Closed] = frozenset()  # the same, with what is dropped inside of it
-        self._named: dict[Address, Closed] = {}  # by what they close: there may be many
+        self.for_queue: frozenset[Closed] = frozenset()  # `closed`, with the cells that are dropped inside of it
+        self._named: dict[Address, Closed] = {}  # by the address that they close: there may be many
         self._dropped: frozenset[Address] = frozenset()
         self.clogs: dict[str, Closed] = {}
         self._probing: dict[str, int] = {}
@@ -43,7 +44,7 @@ class Credit:
         self.opened = 0
 
     def limit(self, cells: Iterable[tuple[Cell, int]], total: int) -> None:
-        """New limits of some cells, and of all together (0: unchanged)."""
+        """Sets the limits of some cells, and of all together (0: unchanged)."""
         for cell, limit in cells:
             self._limits[cell] = limit
             self._stale.add(cell)
@@ -51,8 +52,8 @@ class Credit:
             self.total = total
 
     def close(self, closed: Iterable[Closed]) -> None:
-        """The closed cells, whole. What a gate drops is pushed all the same and comes back dropped, unless something
-        closes it that is not less specific."""
+        """Replaces the closed cells, whole. An item that a gate drops is pushed all the same and comes back dropped,
+        unless a closed cell that is not less specific holds it."""
         closed = list(closed)
         self.closed = frozenset(cell for cell in closed if not cell.drop and not cell.probes)
         dropped = frozenset(cell for cell in closed if cell.drop)
@@ -69,16 +70,16 @@ class Credit:
         self.opened += 1
 
     def reset(self) -> None:
-        """Another session: nothing is granted, nothing is out."""
+        """Starts over for another session: nothing is granted, nothing is out."""
         self.__init__()  # type: ignore[misc]
 
     @property
     def total_room(self) -> int:
-        """How many items more, all cells together; none while less than a sixteenth of the total is free and others
-        are out, since a few items do not pay for their message."""
+        """Number of items that may still be pushed, all cells together; 0 while less than a sixteenth of the total is
+        free and others are out, since a few items do not pay for their message."""
         room = self.total - self.out
         if room <= 0 or (room < self.total >> 4 and self.out) or not self._any_room():
-            return 0  # … or nobody can run anything: what is read could only be held
+            return 0  # … or nobody can run anything: items that were read could only be held
         return room
 
     def _any_room(self) -> bool:
@@ -89,21 +90,23 @@ class Credit:
         return self._roomy is not None
 
     def room(self, cell: Cell) -> int:
-        """How many items more of one cell."""
+        """Number of items of one cell that may still be pushed."""
         room = min(self._limits.get(cell, 0) - self._out.get(cell, 0), self.total - self.out)
         if self.clogs and cell.function in self.clogs:
             room = min(room, self._probes_left(cell.function))
         return max(0, room)
 
     def batch_room(self, cell: Cell) -> int:
-        """The same for reading ahead: none while less than a sixteenth of the limit is free and others are out."""
+        """Number of items of one cell that are worth reading ahead: its `room`, but 0 while less than a sixteenth of
+        the limit is free and others are out."""
         room = self.room(cell)
         if self.clogs and cell.function in self.clogs:
             return room
         return 0 if room < self._limits.get(cell, 0) >> 4 and self._out.get(cell) else room
 
     def rooms(self) -> Mapping[Cell, int]:
-        """Every cell that has room; a view that later calls change. Only cells that changed are computed again."""
+        """The room of every cell that has some; a view that later calls change. Only cells that changed are computed
+        again."""
         limits, out, rooms = self._limits, self._out, self._rooms
         for cell in self._stale:
             room = limits.get(cell, 0) - out.get(cell, 0)
@@ -122,11 +125,11 @@ class Credit:
         return cell in self._limits
 
     def granted(self, function: str) -> bool:
-        """Whether items of a function are wanted at all: some worker runs it."""
+        """Whether any items of a function are wanted: some worker runs it."""
         return any(limit for cell, limit in self._limits.items() if cell.function == function)
 
     def served(self) -> set[str]:
-        """The functions of which items are wanted at all."""
+        """The functions of which any items are wanted."""
         return {cell.function for cell, limit in self._limits.items() if limit}
 
     def fits(self, counts: Mapping[Cell, int]) -> bool:
@@ -142,7 +145,7 @@ class Credit:
         return True
 
     def take(self, counts: Mapping[Cell, int]) -> None:
-        """Items were pushed."""
+        """Notes that items were pushed."""
         out = self._out
         for cell, count in counts.items():
             out[cell] = out.get(cell, 0) + count
@@ -152,8 +155,8 @@ class Credit:
         self.out += sum(counts.values())
 
     def give(self, counts: Mapping[Cell, int], earlier: Mapping[Cell, int] | None = None) -> None:
-        """Items came back. `earlier`: how many of them were pushed before their function was clogged: those were no
-        probes, so their return lets none out."""
+        """Notes that items came back. `earlier`: how many of them were pushed before their function was clogged: those
+        were no probes, so their return lets none out."""
         out = self._out
         for cell, count in counts.items():
             left = out[cell] - count

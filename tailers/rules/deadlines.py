@@ -23,20 +23,20 @@ class Deadlines:
         return len(self._at)
 
     def keep(self, position: int, at: float) -> None:
-        """A position is held that expires at this wall clock second."""
+        """Notes that a held position expires at this wall clock second."""
         if self._at.get(position) != at:
             self._at[position] = at
             heapq.heappush(self._heap, (at, position))
             self._prune()
 
     def forget(self, positions: Iterable[int]) -> None:
-        """Forgets what is held no longer."""
+        """Forgets positions that are held no longer."""
         for position in positions:
             self._at.pop(position, None)
         self._prune()
 
     def over(self, now: float, most: int) -> list[int]:
-        """Up to so many of those whose time has come, in the order of their times; they are forgotten."""
+        """Forgets and returns positions whose time has come, `most` at most, in the order of their times."""
         over: list[int] = []
         while len(over) < most and self._heap and self._heap[0][0] <= now:
             at, position = heapq.heappop(self._heap)
@@ -47,7 +47,7 @@ class Deadlines:
 
     @property
     def next_time(self) -> float | None:
-        """When the next one is over; None: none will be."""
+        """The next time (wall clock seconds) at which a deadline is over; None: none will be."""
         while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

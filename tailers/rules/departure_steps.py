@@ -4,13 +4,13 @@
     park      PARKING(n+1)           the delay service   PARKED, unless it is due soon (L15)
     guard     ·                      the delay service   ·
     detach    PARKING(n+1), NOT_YET  the delay service   ·
-    bury      ·                      the dead letters    DEAD     } of a copy, and of what was detached:
+    bury      ·                      the dead letters    DEAD     } of a copy, and of a detached item:
     store     ·                      the results         DONE     } the row of any other item goes with the checkpoint
     drop      ·                      the drops           DONE     }
-    end       ·                      ·                   DONE, of such an item likewise
-    count     ·                      ·                   what it has behind it: it stays, and runs again
-    release   ·                      ·                   when the guard of what was detached may start it
-    free      ·                      ·                   likewise, of an item that a former owner had detached
+    end       ·                      ·                   DONE, of such an item too
+    count     ·                      ·                   its counts so far: it stays, and runs again
+    release   ·                      ·                   the time from which a detached item's guard may start it
+    free      ·                      ·                   the same, for an item that a former owner had detached
 
 Each step is repeatable alone: a store that was away is asked again for this step, not for those before it. A write that
 finds another row than it knew decides here what follows.
@@ -26,7 +26,7 @@ from .ledger import Next, after_parking, is_soon
 
 
 class Way(Enum):
-    """Ways out. GUARD_SOONER: a guard that was refused, as the bound on delays was lowered."""
+    """Ways of an item out of its tailer. GUARD_SOONER: a guard that was refused, as the bound on delays was lowered."""
 
     PARK = "park"
     GUARD = "guard"
@@ -86,12 +86,14 @@ def begin(way: Way, before: LedgerEntry | None = None, row: LedgerEntry | None =
 
 
 def resume(way: Way, row: LedgerEntry) -> Leg:
-    """The state of one whose row says already that it is to be appended, by whomever that was written (L15, L18)."""
+    """The state of a departure whose row says already that it is to be appended, no matter which process wrote that
+    (L15, L18)."""
     return Leg(way, Step.APPEND, row, row)
 
 
 def follow(leg: Leg, event: DepartureEvent, now: float, found: LedgerEntry | None = None) -> Leg:
-    """The state after an event at `now`, wall clock; `found` is the row as it stands after it was WRITTEN."""
+    """The state of a departure after an event at `now`, wall clock; `found` is the row as it stands after it was
+    WRITTEN."""
     if event is DepartureEvent.WRITTEN:
         return _written(leg, found)
     if event is DepartureEvent.REFUSED:
@@ -107,7 +109,7 @@ def follow(leg: Leg, event: DepartureEvent, now: float, found: LedgerEntry | Non
 
 
 def _written(leg: Leg, found: LedgerEntry | None) -> Leg:
-    """After the row of what is parked or detached was compared and set."""
+    """The state after the row of a parked or detached item was compared and set; `found` is the row as it stands."""
     way, _, before, row = leg
     assert row is not None
     if way is Way.DETACH:
@@ -122,8 +124,9 @@ def _written(leg: Leg, found: LedgerEntry | None) -> Leg:
 
 
 def _refused(leg: Leg) -> Leg:
-    """After the delay service refused it for good: a park is a dead letter, a guard is looked at sooner, and what has
-    no guard is not passed. Raises ValueError for any other."""
+    """The state after the delay service refused an item for good: a park becomes a dead letter, a guard is looked at
+    sooner, and an item that was to be detached has no guard, so it is not passed. Raises ValueError for any other
+    way."""
     way, _, _, row = leg
     match way:
         case Way.PARK:
@@ -133,4 +136,4 @@ def _refused(leg: Leg) -> Leg:
         case Way.DETACH:
             return Leg(way, Step.REFUSED, row, row)
         case _:
-            raise ValueError(f"what goes the way {way.value!r} cannot be refused")
+            raise ValueError(f"a departure {way.value!r} appends nothing to the delay service, so it cannot be refused")

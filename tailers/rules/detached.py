@@ -1,9 +1,9 @@
-"""Detaching of items that run long, and the times of their guards (a push that lasts holds up nobody).
+"""Detaching of items that run long, so that they hold up no others, and the times of their guards.
 
-An item that is out holds its stream's frontier. One that is out for longer than `window.detach_after`, while something
-behind it is done, gets a row and a copy in the delay service; then the frontier passes it, and it runs on. The copy,
-its guard, is looked at now and then: while the item runs it is appended again for later, so its payload never depends
-on what the source keeps.
+An item that is out holds its stream's frontier (its low-water mark). One that is out for longer than
+`window.detach_after`, while something behind it is done, gets a row and a copy in the delay service; then the frontier
+passes it, and it runs on. The copy, its guard, is looked at now and then: while the item runs it is appended again for
+later, so its payload never depends on what the source keeps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-#: Seconds between two looks at what is out: a quarter of the time after which it is detached, and at most so many.
+#: Seconds at most between two looks at the items that are out, which are a quarter of the time until they are detached.
 LONGEST_LOOK = 5.0
 #: Seconds until a guard is looked at: a quarter of the time for which its item has run, within these. If its owner dies
 #: and the source has forgotten the record, the item runs again when its guard is looked at, so the wait is small
@@ -20,12 +20,13 @@ FIRST_LOOK, LAST_LOOK = 60.0, 300.0
 
 
 def look_every(after: float) -> float:
-    """Seconds between two looks at what is out, where it is detached `after` so many."""
+    """Seconds between two looks at the items that are out, where they are detached `after` so many."""
     return min(LONGEST_LOOK, after / 4)
 
 
 def guard_due(now: float, first_seen: float) -> float:
-    """When a guard is to be looked at, of an item that was first handed out then; both wall clock."""
+    """The time at which the guard of an item is to be looked at that was first handed out at `first_seen`; both wall
+    clock."""
     return now + min(LAST_LOOK, max(FIRST_LOOK, (now - first_seen) / 4))
 
 
@@ -42,8 +43,9 @@ class Ages:
         self._seen: deque[tuple[float, int]] = deque()
 
     def look(self, now: float, newest: int) -> int:
-        """Of the flights that are out, those up to this number were handed out at least `after` seconds ago (0: none
-        was). `newest` is the highest number of those that are out, 0 where none is; `now` is monotonic."""
+        """Notes the newest flight that is out, and returns the newest flight number that is old: flights up to it that
+        are out were handed out at least `after` seconds ago (0: none was). `newest` is the highest number of a flight
+        that is out, 0 where none is; `now` is monotonic."""
         seen = self._seen
         seen.append((now, newest))
         while len(seen) > 1 and seen[1][0] <= now - self._after:

@@ -1,4 +1,4 @@
-"""Expiry of an item, after which it may not start: so long after its record's own time, or when the record says.
+"""Expiry of an item, after which it may not start: some time after its record's own, or a moment that the record names.
 
 A value is a moment (Unix seconds, or milliseconds as most brokers count; ISO 8601 with its zone) or, written with its
 unit ("90s"), a time after the record's own.
@@ -27,7 +27,7 @@ class Expiry(NamedTuple):
 
 
 def expiry_of(value: Any) -> Expiry | None:
-    """What a header or a field says; None when that is no moment and no time."""
+    """The expiry that a header or a field states; None when it states no moment and no duration."""
     if isinstance(value, str):
         text = value.strip()
         try:
@@ -42,7 +42,7 @@ def expiry_of(value: Any) -> Expiry | None:
 
 
 def expires_at(expiry: Expiry, time: float) -> float:
-    """The wall clock second from which an item may not start, of a record of that time; 0: it always may, since nobody
+    """The wall clock second from which an item of a record of that `time` may not start; 0: it always may, since nobody
     knows from when to count."""
     if expiry.at:
         return expiry.at

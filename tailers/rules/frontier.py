@@ -2,8 +2,8 @@
 form of uForwarder's ack tracking queue).
 
 One byte per position between the frontier and the last position read, so that a batch settles with a few operations
-at C speed. What is settled above the frontier travels with the checkpoint as a bitmap, so a restart repeats only what
-was really unsettled.
+at C speed. The settled positions above the frontier travel with the checkpoint as a bitmap, so a restart repeats only
+items that were really unsettled.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ class Frontier:
 
     @property
     def span(self) -> int:
-        """How many positions lie between the frontier and the last one read."""
+        """Number of positions between the frontier and the last one read."""
         return self.end - self.position
 
     @property
     def known(self) -> int:
-        """Behind the last position of which anything is known."""
+        """The position behind the last one of which anything is known."""
         return self.end + len(self._tail)
 
     @property
     def unsettled(self) -> int:
-        """How many of the positions read are not settled."""
+        """Number of positions read that are not settled."""
         return self._bits.count(0)
 
     def read(self, positions: Sequence[int], absent: Sequence[int] = ()) -> list[int] | None:
-        """Takes note of positions just read, rising. Gaps and `absent` ones count as settled. Returns the indexes
-        that are to be run, None for all: those settled by an earlier run and those read before are not among them."""
+        """Takes note of positions just read, rising. Gaps and `absent` ones count as settled. Returns the indexes of
+        the positions to be run, None for all: positions settled by an earlier run and positions read before are not
+        among them."""
         count = len(positions)
         if not absent and not self._tail and count and positions[0] == self.end == positions[-1] - count + 1:
             self._bits.extend(bytes(count))
@@ -91,7 +92,7 @@ class Frontier:
         return found
 
     def skip(self, last: int) -> None:
-        """Everything up to `last`, as far as it was never read, counts as settled."""
+        """Counts everything up to `last`, as far as it was never read, as settled."""
         fresh = last + 1 - self.end
         if fresh <= 0:
             return
@@ -104,20 +105,20 @@ class Frontier:
             self.position = self.end  # however far that is, it takes no memory
 
     def settle(self, positions: Iterable[int]) -> None:
-        """Passes positions that are done or durably elsewhere. Repeats and positions never read are ignored."""
+        """Settles positions that are done or durably elsewhere. Repeats and positions never read are ignored."""
         bits, base, size = self._bits, self.position, len(self._bits)
         for position in positions:
             if 0 <= position - base < size:
                 bits[position - base] = 1
 
     def settle_range(self, first: int, last: int) -> None:
-        """Everything from `first` to `last`, both included."""
+        """Settles everything from `first` to `last`, both included."""
         start, stop = max(0, first - self.position), min(len(self._bits), last + 1 - self.position)
         if stop > start:
             self._bits[start:stop] = b"\x01" * (stop - start)
 
     def advance(self) -> bool:
-        """Moves the frontier over what is settled; returns whether it moved."""
+        """Moves the frontier over settled positions; returns whether it moved."""
         bits = self._bits
         done = bits.find(0)
         if done < 0:
@@ -133,7 +134,8 @@ class Frontier:
         return self.position + self._bits.rfind(1)
 
     def unsettled_below(self, end: int, most: int) -> list[int]:
-        """Up to `most` positions below `end` that were not settled when this one was made, and not read since."""
+        """Positions below `end`, `most` at most, that were not settled when this frontier was made, and were not read
+        since."""
         tail = self._tail
         found: list[int] = []
         place = 0
@@ -147,8 +149,8 @@ class Frontier:
         return found
 
     def encode(self) -> bytes:
-        """What is settled above `position`; empty when nothing is. `Frontier(position, encode())` is as settled as
-        this one, with everything to be read again."""
+        """The settled positions above `position` as bytes; empty when there are none. `Frontier(position, encode())` is
+        as settled as this one, with everything to be read again."""
         return encode(bytes(self._bits) + self._tail)
 
 
@@ -166,7 +168,10 @@ def decode(ahead: bytes) -> bytes:
     if not ahead:
         return b""
     if ahead[:1] != _FORMAT:
-        raise ValueError(f"a checkpoint's settled positions are in format {ahead[0]}, which this version does not know")
+        raise ValueError(
+            f"a checkpoint's settled positions are in format {ahead[0]}, but format {_FORMAT[0]} is expected here: "
+            "run the version that wrote the checkpoint"
+        )
     try:
         number = int.from_bytes(zlib.decompress(ahead[1:]), "little")
     except zlib.error as error:

@@ -1,10 +1,11 @@
 """Offsets that a member may commit to its consumer group, so that the group's never go back.
 
-A group takes an offset from any of its members, whoever has the partition. So a member tells only what was settled in
-its present tenure of a partition: from when it opened the partition, with the row and the checkpoint that it has then,
-until the group takes the partition away, for however short a time. Whatever an owner tells is durable in our checkpoint
-before, and the next owner begins at that checkpoint or above; so within a tenure nothing lies below what any tenure
-before told. What is not told at the end of a tenure the next one tells, since each begins by telling its checkpoint.
+A group takes an offset from any of its members, no matter which has the partition. So a member commits only what was
+settled in its present tenure of a partition: from when it opened the partition, with the row and the checkpoint that it
+has then, until the group takes the partition away, for however short a time. An offset that an owner commits is durable
+in our checkpoint before, and the next owner begins at that checkpoint or above; so within a tenure nothing lies below
+an offset committed in any tenure before. An offset left over at the end of a tenure is committed in the next one, since
+each begins by committing its checkpoint.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class Settled(NamedTuple):
 
 
 def to_tell(settled: Mapping[P, Settled], tenures: Mapping[P, int], told: Mapping[P, int]) -> dict[P, int]:
-    """The offsets that the group is to hear. `tenures` has the partitions that are open here and the group's to us;
-    `told` what the group took in them."""
+    """The offsets that the group is to hear. `tenures` has the partitions that are open here and that the group gave to
+    us; `told` has the offsets that the group took of them."""
     return {
         place: at
         for place, (at, tenure) in settled.items()

@@ -1,11 +1,12 @@
-"""Hand-backs: what comes back unstarted goes out again at once, but time and again only after a pause that doubles.
+"""Hand-backs: an item that comes back unstarted goes out again at once, but time and again only after longer pauses.
 
-Once is nothing: its worker drains, or its lease was over on arrival. Again and again is something of which neither
-credit nor a gate knows (a clock that is wrong, a worker that cannot start it), and without a pause one item goes round
-some hundred times a second. It costs no attempt, whatever the number: nothing is charged here, and nothing ends.
+One hand-back is normal: the worker drains, or the lease was over on arrival. Several in a row have a cause of which
+neither credit nor a gate knows (a clock that is wrong, a worker that cannot start the item), and without a pause one
+item goes round some hundred times a second. A hand-back costs no attempt, however many there are: nothing is charged
+here, and nothing ends.
 
     in a row   1    2        3        4        …   8 and more
-    pause      0    100 ms   200 ms   400 ms   …   5 s: what was mended is seen within a heartbeat
+    pause      0    100 ms   200 ms   400 ms   …   5 s: a cause that was mended is seen within a heartbeat
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from ...model.outcome import Outcome
 from ...model.workload import Ended, Kind
 from .credit import Credit
 
-#: Items remembered; who came back first goes first.
+#: Items remembered; beyond that, the one that came back first is forgotten.
 REMEMBERED = 100_000
 
 K = TypeVar("K", bound=Hashable)
 
 
 def pause_after(times: int, out_for: float) -> float:
-    """Seconds until what came back so often in a row goes out again; it was out for `out_for` of its pause."""
+    """Seconds until an item that came back `times` times in a row goes out again; it was out for `out_for` of its
+    pause."""
     if times < 2:
         return 0.0
     return max(0.0, doubled(*HAND_BACK, times - 2) - max(0.0, out_for))
@@ -46,7 +48,7 @@ class HandBacks(dict[K, tuple[int, float]]):
         self.reason = ""
 
     def came(self, item: K, reason: str, out_for: float, now: float) -> tuple[int, float]:
-        """An item came back at `now`, monotonic. Returns how often in a row, and the pause."""
+        """Notes that an item came back at `now`, monotonic. Returns how often in a row it did, and its pause."""
         times = self.pop(item, (0, 0.0))[0] + 1
         pause = pause_after(times, out_for)
         if len(self) >= REMEMBERED:
@@ -63,18 +65,19 @@ class HandBacks(dict[K, tuple[int, float]]):
                 self.pop(item, None)
 
     def waiting(self, now: float) -> int:
-        """How many wait for the end of their pause."""
+        """Number of items that wait for the end of their pause."""
         return sum([until > now for _, until in self.values()])
 
     @property
     def why(self) -> str:
-        """Why those wait, for people."""
-        return f"handed back unstarted time and again, the last time because: {self.reason or 'nobody said'}"
+        """The reason why items wait, for people."""
+        return f"handed back unstarted time and again; the last reason: {self.reason or 'none given'}"
 
 
 def spaced(backs: HandBacks[K], item: K, kind: Kind, ended: Ended, credit: Credit, out_for: float, now: float) -> Ended:
-    """How an item ended, with the pause before it goes out again where it was handed back time and again. What a closed
-    cell explains, or that nobody runs the function any more, needs none: it goes when that is over."""
+    """The end of an item, with the pause before it goes out again where it was handed back time and again. No pause is
+    needed where a closed cell explains the end, or the fact that no worker runs the function any more: the item goes
+    when that is over."""
     if ended.outcome != Outcome.HELD:
         if backs:
             backs.over((item,))

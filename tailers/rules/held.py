@@ -1,8 +1,8 @@
 """Items that were read and may not run now: gated, without credit, throttled, unknown to any worker.
 
 They are kept by position only (40 bytes each), in order within their kind, until their cell opens or their not-before
-time passes. Being held costs no attempt. The bound is the window's: no position is held beyond `window.positions`.
-Of those that may leave another way (they expire, or their key becomes more urgent) it is also known where they are.
+time passes. Being held costs no attempt. The bound is the window's: no position is held beyond `window.positions`. The
+place of an item is known too where it may leave another way (it expires, or its key becomes more urgent).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ...model.demand import Cell
 from ...model.workload import Kind
 
-#: From so many places that count no longer on, they are looked for and let go.
+#: Entries that count no longer are looked for and removed once there are at least so many.
 _TIDY_FROM = 64
 
 
@@ -42,12 +42,12 @@ class HeldPositions:
 
     @property
     def later(self) -> int:
-        """How many wait for their time."""
+        """Number of positions that wait for their time."""
         return len(self._later)
 
     @property
     def next_time(self) -> float | None:
-        """When the next not-before time passes."""
+        """The next not-before time; None: no position waits for one."""
         while self._times and not self._is_due(*self._times[0]):
             heapq.heappop(self._times)
         return self._times[0][0] if self._times else None
@@ -82,7 +82,7 @@ class HeldPositions:
             self._count += len(positions)
 
     def ripen(self, now: float) -> int:
-        """Moves those whose time has passed to the others; returns how many."""
+        """Moves positions whose time has passed to the ready ones; returns how many."""
         moved = 0
         while self._times and self._times[0][0] <= now:
             time, position = heapq.heappop(self._times)
@@ -93,16 +93,16 @@ class HeldPositions:
         return moved
 
     def cells(self) -> Iterator[Cell]:
-        """The cells that something waits for; may be taken from while iterating."""
+        """Iterates over the cells that something waits for; positions may be taken meanwhile."""
         return iter(list(self._ready))
 
     def ready(self, cell: Cell, is_closed: Callable[[Kind], bool]) -> int:
-        """How many positions of a cell may be taken."""
+        """Number of positions of a cell that may be taken."""
         kinds = self._ready.get(cell, {})
         return sum(self._size(kind, waiting) for kind, waiting in kinds.items() if not is_closed(kind))
 
     def take(self, cell: Cell, count: int, is_closed: Callable[[Kind], bool]) -> list[int]:
-        """Up to `count` positions of a cell, kinds in turns, none of a closed kind; they are no longer held."""
+        """Takes up to `count` positions of a cell, kinds in turns, none of a closed kind; they are no longer held."""
         kinds = self._ready.get(cell)
         taken: list[int] = []
         if not kinds:
@@ -123,7 +123,7 @@ class HeldPositions:
         return taken
 
     def move(self, position: int, new_kind: Callable[[Kind], Kind]) -> None:
-        """A movable position, if it is held, waits as the last of what `new_kind` makes of its kind."""
+        """Moves a movable position, if it is held, to the end of the kind that `new_kind` makes of its own."""
         if position in self._later:
             time, kind, first = self._later[position]
             self._later[position] = (time, new_kind(kind), first)
@@ -134,7 +134,7 @@ class HeldPositions:
                 self._enter(new, position, first=False, movable=True)
 
     def withdraw(self, positions: Iterable[int]) -> list[int]:
-        """Movable positions are held no longer; returns those of them that were."""
+        """Holds movable positions no longer; returns the ones that were held."""
         gone = []
         for position in positions:
             if self._later.pop(position, None) is not None:
@@ -149,7 +149,8 @@ class HeldPositions:
         return gone
 
     def rename(self, new_kind: Callable[[Kind], Kind]) -> None:
-        """Files everything under what `new_kind` makes of its kind: a function's own priority became known."""
+        """Files every position under the kind that `new_kind` makes of its own: a function's own priority became
+        known."""
         former = [(kind, self._positions(kind, waiting)) for kind, waiting in self._all()]
         self._ready, self._gone = {}, {}
         for kind, positions in former:
@@ -158,13 +159,13 @@ class HeldPositions:
         self._later = {position: (time, new_kind(kind), first) for position, (time, kind, first) in self._later.items()}
 
     def positions(self) -> Iterator[int]:
-        """All of them, in no order."""
+        """Yields all held positions, in no order."""
         for kind, waiting in self._all():
             yield from self._positions(kind, waiting)
         yield from self._later
 
     def counts(self) -> dict[Kind, int]:
-        """How many wait of each kind, for people."""
+        """Number of positions that wait of each kind, for people."""
         counts = {kind: self._size(kind, waiting) for kind, waiting in self._all()}
         for _, kind, _ in self._later.values():
             counts[kind] = counts.get(kind, 0) + 1

@@ -1,7 +1,7 @@
 """Moves of the rows of failed stream items in the ledger (L14 to L20), pure.
 
     an item fails at its source       PARKING(n+1) → append to the delay service → PARKED(n+1) → settled;
-                                      what is due soon stays PARKING(n+1)
+                                      a row due soon stays PARKING(n+1)
     … or is throttled there           SUSPECT, which bars nothing but its time
     … or is out for long there        PARKING(1), due NOT_YET → append a guard → settled, while it runs: detached
     a detached item ends              DONE, DEAD, or PARKING(n+1) → append; or PARKING(n), due: its guard starts
@@ -13,7 +13,7 @@
     a copy is throttled               PARKED, its own n, until its new time: it is still in the due stream
     a copy ends                       DONE, DEAD, or PARKING(n+1) → append → PARKED(n+1); then settled in its due stream
 
-Every write compares the row as it was read, whole (L16), so whoever lost a race learns the row as it stands and asks
+Every write compares the row as it was read, whole (L16), so the loser of a race learns the row as it stands and asks
 here again. Nothing here removes rows: the store does, when they are terminal and passed (L20).
 """
 
@@ -28,8 +28,8 @@ from ...model.tries import Try
 from .settlement import History, Settlement
 
 #: A row that is due within so many seconds is not written once more to say that it was appended: its copy starts from
-#: PARKING as well (L16), and does so soon. Whoever takes over meanwhile cannot know it, and appends again (L15, L18): a
-#: copy more of what failed in the moments before.
+#: PARKING as well (L16), and does so soon. An owner that takes over meanwhile cannot know it, and appends again (L15,
+#: L18): one more copy of each item that failed in the moments before.
 SOON = 10.0
 
 
@@ -40,11 +40,11 @@ class Find(Enum):
     ALONE = "alone"  # suspected: runs from the source, with nothing beside it (L14)
     APPEND = "append"  # append it to the delay service again, then it is settled (L15)
     OUT = "out"  # detached: append its guard again, then it is settled, while it runs
-    SKIP = "skip"  # it is elsewhere: settled
+    SKIP = "skip"  # it is elsewhere or over: settled
 
 
 def found(row: LedgerEntry | None) -> Find:
-    """What an owner does with an item of its source."""
+    """The action of an owner on an item of its source, by the item's row."""
     if row is None:
         return Find.RUN
     if row.place is LedgerPlace.SUSPECT:
@@ -68,7 +68,7 @@ class CopyVerdict(Enum):
 
 
 def copy_finds(row: LedgerEntry | None, n: int, epoch: int, known: LedgerEntry | None = None) -> CopyVerdict:
-    """What the n-th copy does, read by the owner of its due stream in `epoch`, with the row as it stands; `known` is
+    """The action on the n-th copy, read by the owner of its due stream in `epoch`, by the row as it stands; `known` is
     the row that this owner wrote itself when it started this very copy before.
 
     A copy whose n is above the row's can only be met when the ledger was restored from a backup; it starts, since the
@@ -101,8 +101,8 @@ def may_start_unread(row: LedgerEntry, n: int, epoch: int, now: float) -> bool:
 
 
 class Due(NamedTuple):
-    """A copy that wants to start: its item's position, its n, the row its owner wrote for it before, and what happened
-    to it since then (None: nothing)."""
+    """A copy that wants to start: its item's position, its n, the row its owner wrote for it before, and its counts
+    since then (None: none)."""
 
     position: int
     n: int
@@ -112,8 +112,8 @@ class Due(NamedTuple):
 
 class Starts(NamedTuple):
     """Verdicts on the copies of one batch, by their index: `start` with the row before and after; `append` with the row
-    to append again; `guard` likewise, of what is detached; `wait` with the time (wall clock) before which they may not
-    start; `over` are settled; `stale` says that this owner is over."""
+    to append again; `guard` with the row of a detached item, whose guard is appended again; `wait` with the time (wall
+    clock) before which they may not start; `over` are settled; `stale` says that this owner is over."""
 
     start: dict[int, tuple[LedgerEntry, LedgerEntry]]
     append: dict[int, LedgerEntry]
@@ -200,7 +200,7 @@ def detached(
     tries: tuple[Try, ...] = (),
 ) -> LedgerEntry:
     """The row of an item that has been out for long under `fence`, and that the frontier is about to pass while it
-    runs. `history` is what happened to it before that."""
+    runs. `history` has its counts before that."""
     return LedgerEntry(
         position,
         LedgerPlace.PARKING,
@@ -231,7 +231,7 @@ def suspect(
 ) -> LedgerEntry:
     """The mark of an item that ran when something died: its tailer (`epoch` is that of the owner who marks it), or its
     process, or that failed or was throttled and is tried again from its source (0), not before `due` (None: as it was).
-    What a former mark counted stays."""
+    The counts of a former mark stay."""
     row = before if before is not None else LedgerEntry(position, LedgerPlace.SUSPECT)
     return row._replace(
         crashes=max(row.crashes, history.crashes),
@@ -250,7 +250,7 @@ def throttled(row: LedgerEntry, history: History, due: float) -> LedgerEntry:
 
 
 class Next(Enum):
-    """After the write of a PARKING row."""
+    """Next steps after the write of a PARKING row."""
 
     APPEND = "append"  # the row says it is to be appended, by whomever it was written
     OVER = "over"  # somebody is further, or the checkpoint has passed: settled
@@ -258,8 +258,8 @@ class Next(Enum):
 
 
 def after_parking(wanted: LedgerEntry, row: LedgerEntry | None) -> Next:
-    """What follows a compare-and-set to `wanted` after which the row is `row`. A repeated write finds its own row, or
-    one further on."""
+    """The next step after a compare-and-set to `wanted` that left the row as `row`. A repeated write finds its own row,
+    or one further on."""
     if row is None:
         return Next.OVER  # L13: below the checkpoint no row is created
     if row.place is LedgerPlace.SUSPECT:
@@ -268,7 +268,7 @@ def after_parking(wanted: LedgerEntry, row: LedgerEntry | None) -> Next:
 
 
 def is_soon(row: LedgerEntry, now: float) -> bool:
-    """Whether a row that was appended stays as it is, PARKING, at `now`, wall clock."""
+    """Whether an appended row, at `now` (wall clock), is due so soon that it stays PARKING."""
     return row.due - now <= SOON
 
 
@@ -278,5 +278,5 @@ def is_marked(row: LedgerEntry) -> bool:
 
 
 def history(row: LedgerEntry, late: float = 0.0) -> History:
-    """What happened to the item before its next hand-out."""
+    """The past of the item before its next hand-out, by its row."""
     return History(row.attempts + 1, row.crashes, row.throttles, late)

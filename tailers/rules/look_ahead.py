@@ -1,6 +1,6 @@
-"""Urgent items first, of those that wait in a bounded part of a stream: whose turn it is, and whether to read on.
+"""Turns of the items that wait in a bounded part of a stream, urgent ones first; and whether to read on.
 
-What has no credit waits by position (held.py) while the stream is read on; when there is credit again, the most urgent
+Items without credit wait by position (held.py) while the stream is read on; when there is credit again, the most urgent
 levels go first, cells of one level in equal parts, and the lowest level that waits has a small share, so that it never
 starves. The frontier has no part in this: it stays behind the oldest item that is not over.
 """
@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 
 from ...model.demand import Cell
 
-#: Of what may go, the lowest level that waits gets this share when not all may: as the scheduler's.
+#: Share of the lowest level that waits in the items that go, when not all may; the scheduler's is the same.
 LOW_SHARE = 0.05
-#: What the lowest level may be owed at most, in items: a share is a pace, not a debt to be collected at once.
+#: Items that the lowest level may be owed at most: a share is a pace, not a debt to be collected at once.
 MOST_OWED = 16.0
 
 Room = Callable[[Cell], int]
@@ -23,7 +23,7 @@ class LookAhead:
     """Turns of the items that wait, and the bound on reading ahead of them. `most`: so many may wait for their turn
     while the stream is read on; 0: as many as may be held.
 
-    Invariant: `_owed` is what the lowest level that waits is owed, at least 0 and at most MOST_OWED.
+    Invariant: `_owed`, the items that the lowest level that waits is owed, is at least 0 and at most MOST_OWED.
     """
 
     __slots__ = ("_owed", "most")
@@ -33,7 +33,7 @@ class LookAhead:
         self._owed = 0.0
 
     def room(self, waiting: int) -> int | None:
-        """How many items may be read while so many wait for their turn; None: this is no bound. None are read while
+        """Number of items that may be read while `waiting` of them wait for their turn; None: this is no bound. 0 while
         less than a sixteenth is free: a few items do not pay for a read."""
         if not self.most:
             return None
@@ -41,13 +41,14 @@ class LookAhead:
         return left if left > self.most >> 4 or (left > 0 and not waiting) else 0
 
     def turns(self, waiting: Mapping[Cell, int], room: Room, total: int) -> dict[Cell, int]:
-        """How many of each cell go now, most urgent first, when `total` may go together. What they get, they take."""
+        """Number of items of each cell that go now, most urgent first, when `total` may go together. The caller takes
+        all of them."""
         turns, self._owed = _turns(waiting, room, total, self._owed)
         return turns
 
     def left_for(self, new: Mapping[Cell, int], waiting: Mapping[Cell, int], room: Room, total: int) -> dict[Cell, int]:
-        """How many of each cell of `new` may go before the `waiting` ones had their turn: none in whose place one could
-        go that waits in the same cell or is more urgent."""
+        """Number of items of each cell of `new` that may go before the `waiting` ones had their turn: none in whose
+        place an item could go that waits in the same cell or is more urgent."""
         both = {cell: new.get(cell, 0) + waiting.get(cell, 0) for cell in [*waiting, *new]}
         turns, _ = _turns(both, room, total, self._owed)
         return {cell: max(0, turns.get(cell, 0) - waiting.get(cell, 0)) for cell in new}
@@ -80,7 +81,7 @@ def _urgency(cell: Cell) -> tuple[int, str]:
 
 
 def _in_parts(able: Mapping[Cell, int], count: int) -> dict[Cell, int]:
-    """`count` divided among cells as evenly as what they are able to take allows; those that get none are left out."""
+    """Divides `count` among cells as evenly as they are able to take it; leaves out cells that get none."""
     given: dict[Cell, int] = {}
     left = len(able)
     for cell in sorted(able, key=able.__getitem__):

@@ -5,7 +5,7 @@ The first unsettled item of a key is its head: it alone may be anywhere (in flig
 into a store). The others wait in the key's line, whatever becomes of the head: one that failed stays the head until it
 is done or dead. Other keys pass. With `order: partition` a partition has one key.
 
-What a former owner handed out may still run (it was adopted, or is being waited for). Until all of that has been read
+Items that a former owner handed out may still run (adopted, or being waited for). Until all of them have been read
 nobody knows of which keys it is, so the lines are shut: heads wait too. Then such an item is its key's head and goes
 on, or it stands behind one that is not known to be done and has to run again after it: a stray. The heads of keys with
 strays wait until these have stopped.
@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ...model.workload import Kind
-from .ranks import KeyRanks
+from .priority_inheritance import KeyRanks
 
-#: A head that is out for so many seconds is slow: what waits behind it no longer keeps the tailer from reading on.
+#: A head that is out for so many seconds is slow: items behind it no longer keep the tailer from reading on.
 PATIENCE = 1.0
 
 
@@ -33,11 +33,11 @@ class WaitingForKey(NamedTuple):
 
 
 class Order:
-    """The lines of one partition.
+    """The lines (queues of keys) of one partition.
 
     shut     no head may be handed out yet
     waiting  how many items wait in lines, or as heads that are barred
-    moving   those of them whose head is not stuck: they may be wanted any moment
+    moving   how many of these have a head that is not stuck: they may be wanted any moment
     ranks    how urgent each key is; None: all are alike
 
     Invariants: a key has a line exactly while it has a head; positions in a line rise, the head's first; `_stuck` names
@@ -74,12 +74,12 @@ class Order:
 
     @property
     def moving(self) -> int:
-        """How many wait behind heads that are not stuck. Nothing moves before the lines are open."""
+        """Number of items that wait behind heads that are not stuck; 0 before the lines are open."""
         return 0 if self.shut else self.waiting - self._stuck_waiting - len(self._barred)
 
     def enter(self, key: str, position: int, kind: Kind, expires_at: float = 0.0) -> bool:
-        """An item in memory, of a rising position when it comes for the first time. True: it is its key's head and may
-        be handed out. False: it waits in its line, or for its key's strays."""
+        """Lets an item in memory stand in the line of its key; its position rises when it comes for the first time.
+        True: it is its key's head and may be handed out. False: it waits in its line, or for its key's strays."""
         if not self._stand(key, position, kind, expires_at):
             return False
         if not self.shut and key not in self._strays:
@@ -91,7 +91,8 @@ class Order:
         return False
 
     def adopt(self, key: str, position: int, kind: Kind) -> bool:
-        """The same of an item that runs already. False: it is a stray."""
+        """Lets an item that runs already stand in the line of its key. True: it is its key's head. False: it is a
+        stray."""
         if self._stand(key, position, kind):
             return True
         self._strays.setdefault(key, set()).add(position)
@@ -99,7 +100,7 @@ class Order:
         return False
 
     def stopped(self, position: int) -> WaitingForKey | None:
-        """A stray does not run any more: returns the head that waited for the last one of its key."""
+        """Notes that a stray does not run any more; returns the head that waited for the last one of its key."""
         key = self._stray_keys.pop(position)
         strays = self._strays[key]
         strays.discard(position)
@@ -109,7 +110,7 @@ class Order:
         return self._release(key)
 
     def open(self) -> list[WaitingForKey]:
-        """The lines are not shut any more: returns the heads that may be handed out now."""
+        """Opens the lines, which were shut; returns the heads that may be handed out now."""
         self.shut = False
         free = [self._release(key) for key in list(self._barred) if key not in self._strays]
         return [head for head in free if head is not None]
@@ -120,7 +121,7 @@ class Order:
         return head
 
     def _stand(self, key: str, position: int, kind: Kind, expires_at: float = 0.0) -> bool:
-        """Whether it is its key's head; else it waits in its line from now on."""
+        """Whether an item is its key's head; else it waits in its line from now on."""
         if position in self._heads:
             return True
         if key not in self._lines:
@@ -149,7 +150,8 @@ class Order:
         return position in self._heads
 
     def over(self, positions: Iterable[int]) -> list[WaitingForKey]:
-        """Items are settled: those that follow them in their lines are the new heads, and may be handed out."""
+        """Notes that items are settled; returns the items that follow them in their lines, the new heads, which may be
+        handed out."""
         free = []
         for position in positions:
             key = self._heads.pop(position, None)
@@ -197,13 +199,14 @@ class Order:
         """Notes positions that are in flight from `now` on, a time that never goes back."""
         self._out.append((now, positions))
 
-    def grow_patient(self, now: float) -> None:
-        """Whatever has been out for `PATIENCE` counts as stuck."""
+    def note_slow(self, now: float) -> None:
+        """Counts every head that has been out for `PATIENCE` seconds as stuck."""
         while self._out and self._out[0][0] <= now - PATIENCE:
             self.stuck(self._out.popleft()[1])
 
     def rename(self, new_kind: Callable[[Kind], Kind]) -> None:
-        """Files everything under what `new_kind` makes of its kind: a function's own priority became known."""
+        """Files every item that waits under the kind that `new_kind` makes of its own: a function's own priority became
+        known."""
         self._barred = {key: each._replace(kind=new_kind(each.kind)) for key, each in self._barred.items()}
         for line in self._lines.values():
             for index in range(len(line or ())):
@@ -211,7 +214,7 @@ class Order:
                 line[index] = line[index]._replace(kind=new_kind(line[index].kind))
 
     def positions(self) -> Iterator[int]:
-        """The positions of all that wait."""
+        """Yields the positions of all items that wait."""
         for barred in self._barred.values():
             yield barred.position
         for line in self._lines.values():

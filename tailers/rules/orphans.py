@@ -7,8 +7,8 @@
     it does not run, and was passed        RELEASE   written as it was to be: COPY, from the source's record; then CARED
     … and was not passed                   RELEASE   CARED: its record is read with all others
 
-What was passed is below the frontier, which its owner never reads by itself. A row that was RELEASEd says that its item
-may run again: as the COPY of its record, and where the source has it no more, when its guard is looked at.
+An item that was passed is below the frontier, where its owner never reads by itself. A row that was RELEASEd says that
+its item may run again: as the COPY of its record, and where the source has it no more, when its guard is looked at.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class OrphanStep(Enum):
 
 
 class Orphan(NamedTuple):
-    """The state of one: its row as it was last read or written, the step that is next, whether it was passed, and until
-    when it may run elsewhere (monotonic)."""
+    """The state of an orphan: its row as it was last read or written, the step that is next, whether it was passed, and
+    until when it may run elsewhere (monotonic)."""
 
     row: LedgerEntry
     step: OrphanStep
@@ -40,7 +40,7 @@ class Orphan(NamedTuple):
 
 
 def found(row: LedgerEntry, *, passed: bool, adopted: bool, until: float | None) -> Orphan:
-    """The state of one whose row was found; `until` when it may run elsewhere, None: it does not."""
+    """The state of an orphan whose row was found; `until` when it may run elsewhere, None: it does not."""
     if until is not None:
         return Orphan(row, OrphanStep.WAIT, passed, until)
     if not adopted:
@@ -49,8 +49,8 @@ def found(row: LedgerEntry, *, passed: bool, adopted: bool, until: float | None)
 
 
 def written(orphan: Orphan, wanted: LedgerEntry, stands: LedgerEntry | None) -> Orphan:
-    """The state after its row was compared and set to `wanted`, and `stands` as it does. Another write of it is that of
-    somebody who cares for it."""
+    """The state of an orphan after its row was compared and set to `wanted`, and is `stands` now. Where another write
+    of the row came first, its writer cares for the item."""
     if stands == wanted and orphan.passed:
         return Orphan(wanted, OrphanStep.COPY, passed=True)
     return Orphan(orphan.row if stands is None else stands, OrphanStep.CARED, orphan.passed)

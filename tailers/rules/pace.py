@@ -1,4 +1,4 @@
-"""Pace of a replay: so many items a second, and after a pause no more at once than after a moment."""
+"""Pace of a replay: so many items a second, and even after a pause no more at once than those of a moment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Pace:
         self._at = now
 
     def ready(self, now: float, limit: int) -> int:
-        """How many may be read now, `limit` at most."""
+        """Number of items that may be read now, `limit` at most."""
         if not self._rate:
             return limit
         self._room = min(self._most, self._room + max(0.0, now - self._at) * self._rate)
@@ -27,11 +27,11 @@ class Pace:
         return min(limit, int(self._room + 1e-9))
 
     def took(self, items: int) -> None:
-        """So many were read."""
+        """Notes that so many items were read."""
         if self._rate:
             self._room = max(0.0, self._room - items)
 
     @property
     def wait(self) -> float:
-        """Seconds until one may be read."""
+        """Seconds until an item may be read."""
         return max(0.0, 1.0 - self._room) / self._rate if self._rate else 0.0

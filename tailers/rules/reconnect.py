@@ -1,5 +1,5 @@
-"""A source that is not connected: after which pause it is tried again, for how long its reason is shown, and which
-reasons are news for the log.
+"""Reconnection of a source: after which pause it is tried again, for how long its reason is shown, and which reasons
+are news for the log.
 
 A connection is not well because it came about: a record that cannot be decompressed, or a right that is missing, breaks
 each new one at once. So the pauses begin anew only after one that held, and the reason stays meanwhile.
@@ -29,7 +29,8 @@ class Lost(NamedTuple):
 
 class Reconnect:
     """The connection of one source, with `now` in monotonic seconds, tried again after `pauses`. Invariants: `_since`
-    is when it came about, None while there is none; `_said` has what was said since it last was steady."""
+    is the time at which it came about, None while there is none; `_said` has the reasons that were said since it last
+    was steady."""
 
     def __init__(self, pauses: Pauses = SOURCE) -> None:
         self._since: float | None = None
@@ -39,7 +40,7 @@ class Reconnect:
         self._said: set[str] = set()
 
     def lost(self, reason: str, now: float) -> Lost:
-        """Notes that it is not connected, or not any more."""
+        """Notes that the source is not connected, or not any more."""
         if self._is_steady(now):
             self._backoff.reset()
             self._flaps = False
@@ -55,12 +56,13 @@ class Reconnect:
         return Lost(self._backoff.pause(), news)
 
     def reached(self, now: float) -> bool:
-        """Notes that it is connected. Whether that is news: something was said of it, and it does not come and go."""
+        """Notes that the source is connected. True when that is news: something was said of it, and it does not come
+        and go."""
         fresh, self._since = self._since is None, now if self._since is None else self._since
         return fresh and bool(self._said) and not self._flaps
 
     def why(self, now: float) -> str:
-        """Why it is not connected, or broke just now; empty otherwise."""
+        """The reason why the source is not connected, or broke just now; empty otherwise."""
         if self._since is None or (self._flaps and now - self._since < SHOWN):
             return self._reason
         return ""

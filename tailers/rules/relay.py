@@ -1,6 +1,7 @@
-"""Rows of an outbox that go on now, and those that wait for their function to be registered.
+"""Rows of an outbox: which go on now, and which wait for their function to be registered.
 
-Only a function that somebody runs is submitted, and what waits holds up no other row but the later ones of its key.
+Only a row whose function some worker runs is submitted, and a row that waits holds up no others but the later ones of
+its key.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ class RelayStep(NamedTuple):
 
 
 def step(functions: Sequence[str], keys: Sequence[str], registered: Collection[str] | None) -> RelayStep:
-    """Of rows in their order, with each one's function and key (empty: none). `registered` None: nobody can say, and
-    all go."""
+    """The step of these rows in their order, by each one's function and key (empty: none). `registered` None: nobody
+    can say, and all go."""
     if registered is None:
         return RelayStep(list(range(len(functions))), set())
     go: list[int] = []
@@ -35,5 +36,5 @@ def step(functions: Sequence[str], keys: Sequence[str], registered: Collection[s
 
 
 def still_waiting(waiting: Collection[str], registered: Collection[str] | None) -> set[str]:
-    """Of the functions that rows waited for, those that are still not there."""
+    """The functions in `waiting`, for which rows waited, that are still not registered."""
     return set() if registered is None else {name for name in waiting if name not in registered}

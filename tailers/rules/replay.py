@@ -1,4 +1,5 @@
-"""Positions of a stream's past that are run again. What nobody knows exactly any more is said, never guessed."""
+"""Positions of a stream's past that are run again. Positions that nobody knows exactly any more are named, never
+guessed."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from typing import NamedTuple
 from ...model.audit import Ending, Fate
 from ...model.drop import Cause, Drop
 from ...model.replay import Only
-from .runs import runs
+from .position_ranges import ranges
 
 #: A range of positions, both ends included.
 Span = tuple[int, int]
-#: Of the positions that were passed: those whose cause is an operator's word, and those that had nothing to run.
+#: Fates of passed positions by the cause of their drop: an operator's word; or nothing there that could run.
 _DROPPED = {Cause.GATE: Fate.DROPPED, Cause.SEEK: Fate.DROPPED}
 _UNSEEN = {Cause.RETENTION: Fate.LOST, Cause.ABSENT: Fate.ABSENT}
 
@@ -20,9 +21,9 @@ _UNSEEN = {Cause.RETENTION: Fate.LOST, Cause.ABSENT: Fate.ABSENT}
 class Known(NamedTuple):
     """Knowledge of the positions of a range.
 
-    began    where the tailer's book begins: it never saw what is below
-    told     from there on `endings` say what did not succeed
-    endings  that have positions in the range; drops likewise
+    began    where the tailer's book begins: it never saw the positions below
+    told     from there on `endings` have the positions that did not succeed
+    endings  the endings with positions in the range; `drops` has the drops with such
     died     positions that became dead letters; None: some of them are not known one by one any more
     """
 
@@ -34,14 +35,15 @@ class Known(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A choice. `spans` rise and neither overlap nor touch. `unknown`, for people: what nobody can tell apart now."""
+    """A choice. `spans` rise and neither overlap nor touch. `unknown`, for people: positions that nobody can tell apart
+    now."""
 
     spans: list[Span]
     unknown: list[str]
 
 
 def choose(only: Only, first: int, end: int, known: Known) -> Chosen:
-    """The positions from `first` to before `end` that are meant."""
+    """Chooses the positions that are meant, from `first` to before `end`."""
     if only is Only.ALL:
         return Chosen([(first, end - 1)] if first < end else [], [])
     if only is Only.FAILED:
@@ -49,7 +51,7 @@ def choose(only: Only, first: int, end: int, known: Known) -> Chosen:
             return Chosen(
                 [], [f"dead letters of positions {first} to {end - 1} went so long ago that not each is known"]
             )
-        return Chosen(_within(runs(sorted({*known.died})), first, end), [])
+        return Chosen(_within(ranges(sorted({*known.died})), first, end), [])
     causes = _DROPPED if only is Only.DROPPED else _UNSEEN
     exact: list[Span] = [(first, known.began - 1)] if only is Only.UNSEEN else []
     unknown: list[str] = []
@@ -66,7 +68,7 @@ def choose(only: Only, first: int, end: int, known: Known) -> Chosen:
 
 
 def _told(drop: Drop, fate: Fate, known: Known) -> list[Span] | None:
-    """Which positions of a range that is known in part ended so, by the endings; None: these do not know either."""
+    """Spans of the positions of a partly known drop that ended so, by the endings; None: these do not know either."""
     if drop.first < known.told:
         return None
     inside = [
@@ -96,7 +98,7 @@ def without(spans: Iterable[Span], left_out: Sequence[int]) -> list[Span]:
 
 
 def _within(spans: Iterable[Span], first: int, end: int) -> list[Span]:
-    """As much of the spans as is in a range; those that overlap or touch as one, rising."""
+    """The parts of the spans that are in a range, rising; spans that overlap or touch become one."""
     found: list[Span] = []
     for begin, last in sorted(spans):
         begin, last = max(begin, first), min(last, end - 1)
@@ -110,7 +112,7 @@ def _within(spans: Iterable[Span], first: int, end: int) -> list[Span]:
 
 
 class Course:
-    """The place of a run over spans: from a position on, what comes next.
+    """The progress of a run over spans: the positions that come next, from a position on.
 
     Invariant: `_place` is the first span that has a position from `at` on.
     """
@@ -134,7 +136,7 @@ class Course:
 
     @property
     def rest(self) -> Span:
-        """What is left of the span that comes next."""
+        """The remaining part of the span that comes next."""
         return self.at, self._spans[self._place][1]
 
     def next(self, limit: int, near: int) -> list[int]:
@@ -148,6 +150,6 @@ class Course:
         return found
 
     def passed(self, position: int) -> None:
-        """Everything below `position` was read."""
+        """Notes that everything below `position` was read."""
         self.at = max(self.at, position)
         self._skip()

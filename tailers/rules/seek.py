@@ -1,4 +1,4 @@
-"""Positions that a checkpoint moved by hand passes: dropped, but for those that ended or left for the delay service."""
+"""Positions that a checkpoint moved by hand passes: dropped, unless they ended or left for the delay service."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ class Passing(NamedTuple):
 
     @property
     def items(self) -> int:
-        """How many positions are dropped."""
+        """Number of positions that are dropped."""
         return sum(last - first + 1 for first, last in self.dropped)
 
 
 def passing(frontier: Frontier, rows: Mapping[int, LedgerEntry], to: int, where: str) -> Passing:
-    """What a move of this frontier, of which nothing was read yet, passes. Raises InvalidRequest for one that goes back
-    (L13), and past an item of which nobody knows whether it is in the delay service (L15)."""
+    """The positions that a move of this frontier passes, when nothing of it was read yet. Raises InvalidRequest for a
+    move that goes back (L13), and for one past an item of which nobody knows whether it is in the delay service
+    (L15)."""
     if to < frontier.position:
         raise InvalidRequest(
             f"{where}: the checkpoint is at {frontier.position} and would go back to {to}. A checkpoint never goes "

@@ -1,7 +1,7 @@
-"""Positions ↔ places in objects: what was cut from objects gets the next positions, and a position is found again.
+"""Positions ↔ places in objects: each item cut from an object gets the next position, and a position is found again.
 
-Positions are dense over all objects of a source, in the order in which they were read: frontier, checkpoint, ledger
-and audit count in them and know nothing of objects.
+Positions are dense over all objects of a source, in the order in which they were read: frontier, checkpoint, ledger and
+audit count in them and know nothing of objects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Cut(NamedTuple):
 
 
 class NextPlace(NamedTuple):
-    """The place to read on from: the object at `ordinal`; within it (`version` says of what) from `offset` on."""
+    """The place to read on from: the object at `ordinal`; within it from `offset` on, in the content of `version`."""
 
     position: int = 0
     ordinal: int = 0
@@ -45,7 +45,7 @@ def placed(position: int, cuts: Sequence[Cut]) -> list[Segment]:
 
 
 def following(last: Segment | None) -> NextPlace:
-    """Where reading goes on after the last segment there is."""
+    """The place to read on from, after the last segment there is."""
     if last is None:
         return NextPlace()
     if last.end:
@@ -54,6 +54,6 @@ def following(last: Segment | None) -> NextPlace:
 
 
 def within(segment: Segment, positions: Sequence[int]) -> list[int]:
-    """The indexes in a segment of those of the positions (rising) that it holds."""
+    """The indexes in a segment of the positions (rising) that it holds."""
     start, end = bisect_left(positions, segment.first), bisect_left(positions, segment.after)
     return [position - segment.first for position in positions[start:end]]

@@ -1,4 +1,4 @@
-"""Outcome by family → settlement: what a tailer tells its source of one item that did not plainly succeed.
+"""Outcome by family → settlement: how a tailer settles one item that did not plainly succeed.
 
                  queue                         stream                              ordered (a stream's)
     success      done                          done                                done
@@ -32,7 +32,7 @@ FIRST_THROTTLE = 1.0
 LAST_THROTTLE = 300.0
 #: A throttled stream item that must wait longer than this leaves memory for the delay service.
 LONG_WAIT = 30.0
-#: What a downstream keeps waiting that is closed at most so long rests in its source: a stream is not copied (law 7).
+#: An item that waits at most so long for a closed downstream rests in its source: a stream is not copied (law 7).
 CLOSED_WAIT = 300.0
 
 
@@ -56,9 +56,9 @@ class Action(Enum):
     HOLD = "hold"  # held by position, not before `delay` has passed
 
 
-#: By their numbers: an outcome comes as the number that it has on the wire.
+#: Outcomes by the numbers that they have on the wire, which is how they come.
 _OUTCOMES = {int(outcome): outcome for outcome in Outcome}
-#: An item that was lost goes before others this many times in a row; whoever is lost again may be why.
+#: An item that was lost goes before others this many times in a row; one that is lost again may be the cause.
 FIRST_AGAIN = 5
 
 
@@ -87,7 +87,7 @@ class Settlement(NamedTuple):
 def settle(  # noqa: PLR0911 - one return per row of the table above
     ended: Ended, family: Family, policy: Retry, history: History, random: Callable[[], float] | None = None
 ) -> Settlement:
-    """How an item is settled that ended so."""
+    """The settlement of an item that ended this way."""
     queue = family is Family.QUEUE
     failed, crashes, throttles = history.attempt - 1, history.crashes, history.throttles
     match _OUTCOMES[ended.outcome]:

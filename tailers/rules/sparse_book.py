@@ -1,5 +1,5 @@
-"""The book of a source whose positions are far apart: what `audit.py` does with a byte for each position, with the
-items that were read alone. It counts items, not positions: what lies between two of them never held anything.
+"""The audit book of a source whose positions are far apart: like `audit_book.py`, with an entry for each item read
+instead of a byte for each position. It counts items, not positions: there never was anything between two of them.
 
 A part of such a stream cannot be summed up below the frontier, since nobody knows how many items it had; the whole can.
 """
@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from ...model.audit import NAMED, Fate
-from .audit import Book
+from .audit_book import Book
 
 _NONE = 0
 
@@ -21,9 +21,9 @@ class SparseBook(Book):
     """A Book, by its words, with items for positions.
 
     items     how many were read or lost since `start`
-    Invariant: `sum(tally) + missing_count`, what is in `_order` and what is in `_lost` add up to `items`. `_fates_of`
-    has those in `_order` (known and not passed, rising): 0 or a Fate. `_before` has those from `end` on that ended in
-    an earlier life. `_lost` has what was skipped and not passed: the position after it, how many, how it ended.
+    Invariant: `sum(tally) + missing_count`, the items in `_order` and those in `_lost` add up to `items`. `_fates_of`
+    has those in `_order` (known and not passed, rising): 0 or a Fate. `_before` has the items from `end` on that ended
+    in an earlier life. `_lost` has skipped stretches that were not passed: the position after, the items, their fate.
     """
 
     __slots__ = ("_before", "_fates_of", "_lost", "_order", "items")
@@ -43,7 +43,7 @@ class SparseBook(Book):
             self._know(fresh, max(fresh) + 1)
 
     def _know(self, fresh: dict[int, int], stop: int) -> None:
-        """Everything below `stop` is in `fresh`, ended in an earlier life, or never was."""
+        """Files everything below `stop`: it is in `fresh`, ended in an earlier life, or never was."""
         before = self._before
         rising = sorted(fresh)
         if before:
@@ -56,8 +56,8 @@ class SparseBook(Book):
         self._end = stop
 
     def skip(self, last: int, fate: Fate, items: int = 1) -> None:
-        """Everything up to `last` that was never read, and had not ended in an earlier life, ended so: `items` of
-        them, as far as anybody knows."""
+        """Counts everything up to `last` that was never read, and had not ended in an earlier life, as ended with
+        `fate`: `items` of them, as far as anybody knows."""
         stop = last + 1
         if stop > self._end:
             self._know({}, stop)

@@ -1,8 +1,9 @@
-"""The frontier of a source whose positions are far apart (ids that hold a time, say): what `frontier.py` does with a
-byte for each position, with the positions that were read alone.
+"""The frontier of a source whose positions are far apart (ids that hold a time, say): like `frontier.py`, with an entry
+for each item read instead of a byte for each position.
 
-What lies between two of them never held anything, and takes no memory. A checkpoint carries, beside what is settled
-above it, the first of what is not: elsewhere these follow from the numbers, here nobody else knows which there were.
+There never was anything between two of them, so that takes no memory. A checkpoint carries, beside the settled
+positions above it, the first unsettled ones: elsewhere these follow from the numbers, here nobody else knows which
+there were.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class SparseFrontier(Frontier):
     """A Frontier, by its words.
 
     Invariants: `_order` has, rising, every position in [position, end) that was read here and not passed, and begins
-    with one of `_open` (after `advance`); `_open` are those that are not settled. `_before` has the positions from
+    with one of `_open` (after `advance`); `_open` has the unsettled ones. `_before` has the positions from
     `end` on that an earlier run knew, and whether they were settled.
     """
 
@@ -77,7 +78,7 @@ class SparseFrontier(Frontier):
         self.advance()
 
     def _forget(self, stop: int) -> None:
-        """Everything below `stop` was read or never will be."""
+        """Forgets the positions of an earlier run below `stop`: everything there was read or never will be."""
         if stop > self.end:
             self.end = stop
             if self._before:
@@ -131,7 +132,10 @@ def _decode(position: int, ahead: bytes) -> dict[int, bool]:
     if not ahead:
         return {}
     if ahead[:1] != _FORMAT:
-        raise ValueError(f"a checkpoint's settled positions are in format {ahead[0]}, which a sparse source has not")
+        raise ValueError(
+            f"a checkpoint's settled positions are in format {ahead[0]}, but this sparse source (its positions "
+            f"are far apart) has format {_FORMAT[0]}: run the version that wrote the checkpoint"
+        )
     try:
         data = zlib.decompress(ahead[1:])
     except zlib.error as error:

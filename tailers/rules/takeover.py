@@ -1,9 +1,9 @@
 """Takeover of a stream from its owner: when it is allowed (L1, L10, L11), by this host's monotonic clock.
 
-The owner counts its lease from when it *sent* a renewal; the one that waits counts from when the *answer* to its read
-arrived. The write lies between the two, so the wait, stretched by the drift, always ends after the lease. Every write
-of the row raises its version: a row that is renewed starts the wait anew, and one that changes between the last look
-and the compare-and-set is not taken.
+The owner counts its lease from when it *sent* a renewal; a successor that waits counts from when the *answer* to its
+read arrived. The write lies between the two, so the wait, stretched by the drift, always ends after the lease. Every
+write of the row raises its version: a row that is renewed starts the wait anew, and one that changes between the last
+look and the compare-and-set is not taken.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-#: Schedulers that are asked to adopt; a row that names more is waited out. One names those that its owner changed
-#: between within one lease.
+#: Schedulers that are asked to adopt; a row that names more is waited out. A row names the schedulers between which its
+#: owner changed within one lease.
 ASKED = 8
 
 
@@ -33,8 +33,9 @@ def observe(former: SeenRow | None, version: int, holder: str, lease: float, now
 
 
 def free_at(seen: SeenRow, drift: float, *, adopted: bool = False) -> float:
-    """From when the row may be taken: at once when there is none, when it was released empty, or when every scheduler
-    it lists confirmed that it adopted what runs (`adopted`); else after its lease, stretched by `drift` (D of L1)."""
+    """The time from which the row may be taken: at once when there is none, when it was released empty, or when every
+    scheduler it lists confirmed that it adopted what runs (`adopted`); else after its lease, stretched by `drift` (D of
+    L1)."""
     if not seen.version or not seen.holder or adopted:
         return seen.since
     return seen.since + drift * seen.lease

@@ -1,8 +1,8 @@
-"""Objects that are given up as unreadable: those that cannot be read, tried again after another one showed that the
-store answers. Before that nobody knows whether it is the object or the store.
+"""Objects that are given up as unreadable: each is tried again after another one showed that the store answers. Before
+that nobody knows whether the object is to blame or the store.
 
-A refusal of that object (its own key, an archive, another account's) is one then. Anything else, such as an error of
-the store's own, may pass: it has to last.
+After that an object that is refused (its own key, an archive, another account's) is unreadable. Any other error, such
+as one of the store's own, may pass: it has to last.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Unreadable:
         self.read_last = ""
 
     def answered(self, key: str) -> None:
-        """Notes that it was read."""
+        """Notes that an object was read."""
         self._turn += 1
         self._answered, self.read_last = self._turn, key
         self._failing.pop(key, None)
 
     def failed(self, key: str, refused: bool, now: float) -> ReadVerdict:
-        """Notes that it could not be read at `now`, in monotonic seconds."""
+        """Notes that an object could not be read at `now`, in monotonic seconds, and says what follows."""
         self._turn += 1
         before = self._failing.pop(key, None) or _Failing(now, self._turn)
         proven = before.first < self._answered

@@ -10,7 +10,7 @@ from ...model.priority import Priority
 
 
 class Condition(NamedTuple):
-    """A header, or else a field by its path, and what its value must be; `allowed` are values as text, None: any.
+    """A header, or else a field by its path, and the value that it must have; `allowed` are values as text, None: any.
     Bounds are inclusive, and met by numbers only."""
 
     header: str
@@ -22,7 +22,8 @@ class Condition(NamedTuple):
 
 
 def rank_of(conditions: Iterable[Condition], headers: Mapping[str, str], fields: Any) -> int | None:
-    """The rank that the first condition gives which is met; None: none is. `fields`: the payload, None: it is none."""
+    """The rank of the first condition that is met; None: none is. `fields`: the payload as fields, None: it has
+    none."""
     for condition in conditions:
         value = headers.get(condition.header) if condition.header else value_at(fields, condition.field)
         if value is not None and _meets(condition, value):
@@ -41,7 +42,7 @@ def level_of(value: Any) -> int | None:
 
 
 def value_at(fields: Any, path: Iterable[str]) -> Any:
-    """What lies at a path of names; None when nothing does."""
+    """The value at a path of names; None when there is none."""
     for name in path:
         if not isinstance(fields, dict):
             return None
@@ -50,8 +51,8 @@ def value_at(fields: Any, path: Iterable[str]) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """A value as rules compare it: 7, 7.0 and "7" are the same, and so are true and "true". None for what is no single
-    value."""
+    """A value as rules compare it: 7, 7.0 and "7" are the same, and so are true and "true". None for anything but a
+    single value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():

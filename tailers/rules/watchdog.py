@@ -1,8 +1,9 @@
-"""Progress: a tailer with work before it that gets nothing done for too long is unhealthy, whatever its parts say.
+"""Watchdog of progress: a tailer with work before it that gets nothing done for too long is unhealthy, whatever its
+parts say.
 
-It looks at what everything comes down to: how many items got on (done, parked, dead, or an attempt that counted). Held,
-thrown back and clogged ones did not. The cause is a guess: the first that fits, on the way from the source to the
-worker.
+It looks at the one number to which everything comes down: how many items got on (done, parked, dead, or an attempt that
+counted). Held, thrown back and clogged ones did not. The cause is a guess: the first that fits, on the way from the
+source to the worker.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import NamedTuple
 
 
 class StallCause(StrEnum):
-    """Likely causes of nothing getting on. Codes never change meaning."""
+    """Likely causes of a stall: nothing gets on. Codes never change meaning."""
 
     NONE = ""
     FAILED = "failed"  # the tailer ended for a reason that trying again cannot mend
     BY_HAND = "by_hand"  # somebody must mend something; it is tried again until then
     SOURCE = "source"  # the source cannot be reached
-    STORE = "store"  # a store or the delay service refuses what must be written
+    STORE = "store"  # a store or the delay service refuses a write
     SCHEDULER = "scheduler"  # no scheduler can be reached
     STARTING = "starting"  # the stream's former owner may still be at work
     PAUSED = "paused"  # an operator paused this tailer
@@ -26,7 +27,7 @@ class StallCause(StrEnum):
     GATE = "gate"  # an operator's gate is closed
     NO_WORKER = "no_worker"  # nobody runs the function
     SLOW = "slow"  # items are out and none ends
-    HELD = "held"  # what was read is held
+    HELD = "held"  # items that were read are held
     NO_CREDIT = "no_credit"  # the scheduler wants nothing
 
 
@@ -63,8 +64,8 @@ class WatchdogVerdict(NamedTuple):
 
 
 class Watchdog:
-    """The watchdog of one tailer. `bound`: seconds. Invariant: `_since` is when something last got on, or when there
-    last was nothing to do."""
+    """The watchdog of one tailer. `bound`: seconds. Invariant: `_since` is the time at which something last got on, or
+    at which there last was nothing to do."""
 
     def __init__(self, bound: float) -> None:
         self._bound = bound
@@ -72,8 +73,8 @@ class Watchdog:
         self._since = 0.0
 
     def look(self, facts: WatchdogFacts, now: float) -> WatchdogVerdict:
-        """How it is at `now` (monotonic seconds). A tailer that failed for good, or waits for somebody's hand, is
-        unhealthy at once."""
+        """The health of the tailer at `now` (monotonic seconds). A tailer that failed for good, or waits for somebody's
+        hand, is unhealthy at once."""
         if facts.failed:
             return WatchdogVerdict(False, 0.0, StallCause.FAILED, facts.failed)
         if facts.by_hand:

@@ -1,8 +1,8 @@
-"""Back-pressure: may a tailer read more, and how much (after uForwarder's inflight limiter).
+"""Back-pressure: whether a tailer may read more, and how much (after uForwarder's inflight limiter).
 
-Three bounds, each for another danger: `items` and `bytes` are what is in memory, from reading until settled (so there
-is always room for the outcome of whatever was pushed); `positions` is how far reading may run ahead of the oldest
-position that is not settled, which bounds held items and what a restart reads again.
+Three bounds, each for another danger: `items` and `bytes` count what is in memory, from reading until settled (so there
+is always room for the outcome of everything that was pushed); `positions` is how far reading may run ahead of the
+oldest position that is not settled, which bounds held items and the part that a restart reads again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FULL = ReadRoom(0, 0)
 
 @dataclass(slots=True)
 class Window:
-    """Limits on what is in memory and on reading ahead, and how much of them is used.
+    """Limits on items in memory and on reading ahead, and how much of them is used.
 
     Invariants: `used_items` and `used_bytes` are never negative; they may pass their limits by one read, since a
     source returns at least one item however large.
@@ -39,7 +39,7 @@ class Window:
     used_bytes: int = 0
 
     def room(self, span: int = 0) -> ReadRoom:
-        """What may be read now, when reading is `span` positions ahead of the oldest unsettled one."""
+        """The room for a read now, when reading is `span` positions ahead of the oldest unsettled one."""
         items = min(self.items - self.used_items, self.positions - span)
         left = self.bytes - self.used_bytes
         if items <= 0 or left <= 0:
@@ -49,12 +49,12 @@ class Window:
         return ReadRoom(items, left)
 
     def take(self, items: int, size: int) -> None:
-        """Items were read into memory."""
+        """Notes that items were read into memory."""
         self.used_items += items
         self.used_bytes += size
 
     def give(self, items: int, size: int) -> None:
-        """Items were settled, or their payloads released."""
+        """Notes that items were settled, or their payloads released."""
         self.used_items -= items
         self.used_bytes -= size
         assert self.used_items >= 0 and self.used_bytes >= 0, "more was given back than taken"

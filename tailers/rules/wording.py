@@ -1,4 +1,5 @@
-"""Reasons that say the same: those that differ in numbers only, such as how long something waited, are told once."""
+"""Wording of reasons: two that differ in numbers only, such as how long something waited, say the same and are told
+once."""
 
 from __future__ import annotations
 

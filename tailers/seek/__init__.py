@@ -1,1 +1,1 @@
-"""Places in a stream where something begins, and moving a checkpoint there by hand."""
+"""Seeks: positions of a stream where something begins, and moving a checkpoint there by hand."""

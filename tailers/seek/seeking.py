@@ -1,7 +1,7 @@
-"""Moves the checkpoint of a stream by hand, between two pumps of its tailer: its own owner for that moment.
+"""Moves of a stream's checkpoint by hand, between two pumps of its tailer: each owns the source for that moment.
 
-In the order that keeps the laws: take the row, so that nobody else writes; note durably what is passed and by whose
-word; then move the checkpoint (it never goes back, L13), tell the ledger, and leave the row empty.
+In the order that keeps the laws: take the row, so that nobody else writes; note durably which positions are passed and
+by whose word; then move the checkpoint (it never goes back, L13), tell the ledger, and leave the row empty.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ..partition import Partition
 from ..resources import Setup
 from ..rules.seek import Passing, passing
 from ..takeover.epoch import Epoch
-from .places import first_from, first_kept
+from .first_positions import first_from, first_kept
 
 #: Rows of the ledger in one look.
 ROWS = 1000
 
 
 class Seeking:
-    """One move, while no pump of the tailer runs. `source` was not opened; it is closed when it is over."""
+    """One move, while no pump of the tailer runs. `source` was not opened; it is closed when the move is over."""
 
     def __init__(self, setup: Setup, counts: TailerCounts, source: StreamSource) -> None:
         self._setup = setup
@@ -42,13 +42,14 @@ class Seeking:
         self._name = setup.config.name
 
     async def move(self, seek: Seek) -> list[Move]:
-        """Moves every partition that is meant, or only says so. Raises InvalidRequest, with nothing changed, and what
-        the source and the stores raise."""
+        """Moves every partition that is meant; with `dry_run` it only says what would move. Raises InvalidRequest, with
+        nothing changed, and every error of the source and the stores."""
         stores = self._setup.environment
         if self._setup.kind.capabilities.sparse:
             raise InvalidRequest(
-                f"the positions of the tailer {self._name!r} are far apart, and nobody knows how many items lie "
-                "between two: its checkpoint is not moved by hand. Pause it, and drop by a gate what is not to run"
+                f"the tailer {self._name!r}: the positions of its source are far apart, and nobody knows how many "
+                "items lie between two, so its checkpoint cannot be moved by hand. Pause the tailer, or set a gate "
+                "that drops the items that are not to run"
             )
         try:
             if seek.dry_run:
@@ -114,14 +115,14 @@ class Seeking:
     async def _plan(
         self, seek: Seek, parts: Mapping[str, Partition], ends: Mapping[str, int]
     ) -> list[tuple[Move, Passing]]:
-        """What each partition that is meant would do. Nothing is changed before all of it is known to be right."""
+        """The move of each partition that is meant. Nothing is changed before all of it is known to be right."""
         names = sorted(parts) if seek.partition is None else [seek.partition]
         if seek.partition is not None and seek.partition not in parts:
             there = ", ".join(map(repr, sorted(parts))) or "none"
             raise InvalidRequest(f"the tailer {self._name!r} has no partition {seek.partition!r}; there are: {there}")
         if seek.position is not None and len(names) > 1:
             raise InvalidRequest(
-                f"the tailer {self._name!r} has {len(names)} partitions: say whose position with --partition"
+                f"the tailer {self._name!r} has {len(names)} partitions: name the one of the position with --partition"
             )
         plan = []
         for name in names:
@@ -130,7 +131,9 @@ class Seeking:
             end = max(part.checkpoint, ends.get(name, part.checkpoint))
             to = await self._target(seek, part, end)
             if to > end:
-                raise InvalidRequest(f"{where}: its source ends at {end}, so there is no {to}. Nothing was changed")
+                raise InvalidRequest(
+                    f"{where}: its source ends at {end}, so there is no position {to}. Nothing was changed"
+                )
             passed = passing(part.frontier, part.rows, to, where)
             plan.append((Move(name, part.checkpoint, to, passed.items), passed))
         return plan

@@ -15,8 +15,8 @@ from ...foundation.objects import Gone, ObjectFacts, ObjectStore, Replaced, Unre
 from ...model.reference import REFERENCE, Reference
 from ...model.segment import Segment
 from ...model.workload import Headers
-from ..rules.lines import Lines, LineSpan, lines_of
 from ..rules.segments import Cut, NextPlace
+from ..rules.text_lines import Lines, LineSpan, lines_of
 
 #: Objects up to this size are read as soon as they are looked at.
 SMALL = 256 << 10

@@ -16,7 +16,7 @@ from ...model.errors import InvalidRequest
 from ...model.workload import Headers
 from ...sdk.source import StreamBatch
 from ...stores.redis.server import RedisOptions
-from ..rules.overtaken import StreamFacts
+from ..rules.retention_loss import StreamFacts
 
 SEQUENCE_BITS = 20
 _SEQUENCES = 1 << SEQUENCE_BITS

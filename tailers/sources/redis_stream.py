@@ -17,7 +17,7 @@ from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.redis.server import RedisServer
 from ..registry import Environment
-from ..rules.overtaken import Had, StreamFacts, at_end, made_anew, opened, overtaken, still
+from ..rules.retention_loss import Had, StreamFacts, at_end, made_anew, opened, still, taken_by_retention
 from .redis_entries import SEQUENCE_BITS, EntryMapping, RedisStreamOptions, facts_of, id_of, position_of
 from .wait_or_closed import wait_or_closed
 
@@ -164,7 +164,7 @@ class RedisStreamSource:
                 stream.know(Had(0, facts.removed if first else -1, bool(first)))
             else:
                 stream.know(still(had, facts))
-                taken = overtaken(stream.had, facts)
+                taken = taken_by_retention(stream.had, facts)
                 rows = [] if taken is None and not rows else rows[:asked]
         stream.ready = len(rows) >= asked
         if not rows and taken is None:

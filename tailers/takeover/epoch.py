@@ -1,7 +1,7 @@
-"""A stream tailer's hold on its source: taking its row, keeping it, and the fences from it (L10 to L12).
+"""Ownership of a source by a stream tailer: taking its row, keeping it, and the fences from it (L10 to L12).
 
-What it holds counts from when it sent the last renewal that was answered (L4). The row names every scheduler before
-anything is pushed to it, and each time a session opens its version rises, so that whoever takes over asks the right
+The lease of the row counts from when the last renewal that was answered was sent (L4). The row names every scheduler
+before anything is pushed to it, and each time a session opens its version rises, so that the next owner asks the right
 ones and learns when one of them was joined again. A source is owned whole (one row, of the partition ""), or by
 partitions, each with a row, an epoch and a checkpoint of its own.
 """
@@ -23,8 +23,8 @@ from ...model.lease import LeaseSizes
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.ownership.ownership import Owner, Ownership
 from ..departures.durable import T, until_available
-from ..rules.belonging import PATIENCE
-from ..rules.sides import OWN
+from ..rules.fleet_placement import PATIENCE
+from ..rules.flight_numbers import OWN
 from ..rules.takeover import SeenRow, free_at, lapsed, observe
 
 FENCE_BITS = 32
@@ -44,11 +44,11 @@ class Epoch:
     version      of the row as this owner wrote it last
     row          the partition that is owned; WHOLE: all of them
     listed       called when the row was renewed because a session opened; the succession sets it
-    adopted      what the former owner had running is this one's
-    left_behind  the former owner may have left something running, so what it handed out is suspect
-    waiting_for  why nothing may be pushed yet; empty when it may
+    adopted      the items that the former owner had running are this one's
+    left_behind  the former owner may have left something running, so the items that it handed out are suspect
+    waiting_for  the reason why nothing may be pushed yet; empty when it may
     standing_by  another process has the row and keeps it, or is to have it: it is waited for as long as that is so
-    failing      why the store cannot be reached; empty when it can
+    failing      the reason why the store cannot be reached; empty when it can
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class Epoch:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         self._fence = 0
         self._held_until = 0.0
-        self._schedulers: dict[str, float] = {}  # until when what was granted there in sessions that are gone may run
-        self._in_use: set[tuple[str, int]] = set()  # those of them with which there is a session, and which one
+        self._schedulers: dict[str, float] = {}  # until when items of sessions there that are gone may run
+        self._in_use: set[tuple[str, int]] = set()  # schedulers with which there is a session, and which one
         self._listed: tuple[str, ...] = ()
         self._quiet_at = 0.0  # nothing that anybody handed out before can be running after this
 
     async def take(self, adopt: Callable[[Owner], Awaitable[bool]] | None = None) -> dict[str, Mark]:
-        """Takes the source under a new epoch: after its owner's lease, when it is free, or when `adopt` says that all
-        that runs under the row as it was read is adopted. Returns the marks."""
+        """Takes the source under a new epoch: after its owner's lease, when it is free, or when `adopt` says that
+        everything that runs under the row as it was read is adopted. Returns the marks."""
         seen: SeenRow | None = None
         asked, first = 0.0, -1
         while True:
@@ -108,7 +108,7 @@ class Epoch:
             self.standing_by = bool(better or (seen.holder and seen.version != first))
             if better:
                 self.adopted = False
-                self.waiting_for = f"left to {better}, to which it belongs"
+                self.waiting_for = f"left to {better}, the fleet member that is to run this tailer"
                 await self._pause(self._sizes.heartbeat / LOOKS)
                 continue
             if wait > 0:
@@ -141,7 +141,7 @@ class Epoch:
             self._wake.set()  # they are to be named once the row is taken
 
     async def _take(self, version: int) -> Owner | None:
-        """What was adopted runs at schedulers that the row names from the start, or the next owner would not know whom
+        """Takes the row. It names the schedulers of adopted items from the start, or the next owner would not know whom
         to ask."""
         names = tuple(sorted(self._schedulers))
         return await self._ownership.take(self._source, self.row, self._holder, self._sizes.source, version, names)
@@ -151,13 +151,13 @@ class Epoch:
         await self.guarded(lambda: self._checkpoints.commit(self._marked, self.number, marks))
 
     async def begin(self, partition: str, position: int) -> dict[str, Mark]:
-        """A partition without a checkpoint begins there: that is durable before anything of it is read."""
+        """Begins a partition without a checkpoint at a position, durably, before anything of it is read."""
         marks = {partition: Mark(position)}
         await self.commit(marks)
         return marks
 
     async def guarded(self, write: Callable[[], Awaitable[T]]) -> T:
-        """A write under this epoch, tried until the store is reached; one that it refuses as stale is counted."""
+        """Writes under this epoch, trying until the store is reached; a write that is refused as stale is counted."""
         try:
             return await self._asked(write)
         except StaleFence:
@@ -177,7 +177,9 @@ class Epoch:
             nonlocal sent
             sent = self._clock.monotonic()
             if lapsed(self._held_until, sent):
-                raise TailraceError(f"{self._marked} was not renewed for a whole lease; starting a new epoch")
+                raise TailraceError(
+                    f"the source {self._marked!r} was not renewed for a whole lease: a new epoch is begun"
+                )
             return await self._ownership.renew(self._source, self.row, self.number, names, self.version)
 
         while (row := await self.guarded(ask)) is None:  # another renewal came first, whose answer was lost
@@ -199,13 +201,14 @@ class Epoch:
                 self.listed()
 
     def joined(self, scheduler: str, side: int = OWN) -> None:
-        """A session with this scheduler opened, perhaps again: it is about to be listed."""
+        """Notes that a session with this scheduler opened, perhaps again: it is about to be listed."""
         self._schedulers.setdefault(scheduler, 0.0)
         self._in_use.add((scheduler, side))
         self._wake.set()
 
     def left(self, scheduler: str, until: float, side: int = OWN) -> None:
-        """A session with this scheduler is gone for good; what it was granted may be running until then."""
+        """Notes that a session with this scheduler is gone for good; items that were granted there may run until
+        then."""
         if (scheduler, side) in self._in_use:
             self._in_use.discard((scheduler, side))
             self.remains(scheduler, self._clock.monotonic() + 1e-3)
@@ -213,23 +216,24 @@ class Epoch:
         self.quiet_after(until)
 
     def remains(self, scheduler: str, until: float) -> None:
-        """What was granted there, by this owner or one before it, may be running until then: the row names it, so that
-        the next owner asks it too, whatever sessions there are meanwhile."""
+        """Notes that items granted there, by this owner or one before it, may run until then: the row names the
+        scheduler, so that the next owner asks it too, whatever sessions there are meanwhile."""
         self._schedulers[scheduler] = max(until, self._schedulers.get(scheduler, 0.0))
         self.quiet_after(until)
 
     def may_push_to(self, scheduler: str) -> bool:
-        """Whether the row names it."""
+        """Whether the row names the scheduler."""
         return scheduler in self._listed
 
     async def release(self, busy_for: float) -> None:
-        """Leaves the row empty when nothing of this epoch can be running any more: unless something is for so many
-        seconds more, or was left behind that is not over."""
+        """Leaves the row empty when nothing of this epoch can be running any more: not if items out may run for
+        `busy_for` seconds more, nor before the leases of those left behind are over."""
         if self.number and not busy_for and self._clock.monotonic() >= self._quiet_at:
             await self._ownership.release(self._source, self.row, self.number)
 
     def next_fence(self, above: int = 0) -> int:
-        """Higher than every fence before it, whoever gave it, and than `above` (what a parked item had, L19)."""
+        """A fence higher than every one before it, those of former owners too, and than `above` (the fence of a parked
+        item, L19)."""
         self._fence = max(self._fence, above, self.number << FENCE_BITS) + 1
         return self._fence
 
@@ -238,7 +242,7 @@ class Epoch:
         return max(0.0, self._held_until - self._clock.monotonic())
 
     def quiet_after(self, time: float) -> None:
-        """Something may be running until then although nothing is out."""
+        """Notes that something may be running until then although nothing is out."""
         self._quiet_at = max(self._quiet_at, time)
 
     def quiet(self) -> bool:
@@ -246,7 +250,7 @@ class Epoch:
         return self._clock.monotonic() >= self._quiet_at
 
     async def _asked(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The store's answer, however often it must be asked."""
+        """Asks a store, as often as it takes, and returns its answer."""
         return await until_available(call, self._fails, self._pauses)
 
     def _fails(self, why: str) -> None:
@@ -254,7 +258,8 @@ class Epoch:
 
 
 def _why(wait: float, seen: SeenRow, renewed: bool) -> str:
-    """Why a source is not taken yet, for people; `renewed`: its owner renewed the row since it was first read."""
+    """The reason why a source is not taken yet, for people; `renewed`: its owner renewed the row since it was first
+    read."""
     if renewed:
         process = seen.holder.rpartition(":")[0] or seen.holder
         return f"standing by for {process}, which has the source"

@@ -1,8 +1,8 @@
 """Items that a former owner of the source handed out and that still run: adopted, not run again (L12).
 
 Their scheduler names them by position, and their outcomes come to the session with it, the tailer's own or a side
-(rules/sides.py has the numbers). Their records are read with all others, since what failed is settled with its payload;
-whichever comes first, record or outcome, waits for the other.
+(rules/flight_numbers.py has the numbers). Their records are read with all others, since an item that failed is settled
+with its payload; whichever comes first, record or outcome, waits for the other.
 
 In a stream with order such an item may stand behind one of its key that is not known to be done: the former owner had
 settled it, and died before that was durable. Then both are to run again, in their order: the adopted one is stopped,
@@ -20,7 +20,7 @@ from ...model.item_key import ItemKey
 from ...model.workload import INDEX_BITS, Ended, Outcomes, ref
 from ..items import Items
 from ..partition import Partition
-from ..rules.sides import OWN, side_of
+from ..rules.flight_numbers import OWN, side_of
 from ..session import Inheritance
 
 
@@ -34,9 +34,9 @@ class InheritedItem(NamedTuple):
 class InheritedTurns(Protocol):
     """Turns of items in a stream with order (ordering.py); without order, each item's own.
 
-    shut     whether some of what runs has not been read: until then nothing in order is handed out
+    shut     whether some items that run have not been read: until then nothing in order is handed out
     runs     an item that may run was read. False: it is to run again, after others
-    stopped  one of which that was said does not run any more, or not after that time
+    stopped  an item that was to run again does not run any more, or not after that time
     """
 
     def shut(self, part: Partition, *, shut: bool) -> None: ...
@@ -52,8 +52,8 @@ class Inherited:
     Invariant: an adopted item has no outcome (it is in `running`), or no record yet, or is settled, or runs again.
 
     `settle` is called when both are there; `again` with a record whose attempt was lost with its session, and the
-    monotonic time before which it may not be handed out; `cancel` with what is to be stopped: the succession
-    sets it, which has the sessions that are told.
+    monotonic time before which it may not be handed out; `cancel` with the items to be stopped: the succession sets it,
+    which has the sessions that are told.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class Inherited:
         self._shut: dict[str, Partition] = {}
 
     def accept(self, flights: Iterable[Inheritance], elsewhere: Mapping[ItemKey, float] = MappingProxyType({})) -> None:
-        """Exactly these are adopted. Those `elsewhere` run where nobody hears how they end: they are handed out again,
-        not before that time (monotonic)."""
+        """Adopts exactly these flights. Items `elsewhere` run where nobody hears how they end: they are handed out
+        again, not before that time (monotonic)."""
         self.clear()
         self.add(flights)
         self._lost.update({key: until for key, until in elsewhere.items() if key not in self._unread})
 
     def add(self, flights: Iterable[Inheritance]) -> None:
-        """Adds items that are adopted as well, by the numbers that they have here, before anything is read. How those
-        end that ran elsewhere will be heard."""
+        """Adopts these flights as well, by the numbers that they have here, before anything is read. Their items are
+        `elsewhere` no more: their ends will be heard."""
         for number, fence, part, positions in flights:
             self._fences[number] = fence
             for index, position in positions.items():
@@ -93,31 +93,31 @@ class Inherited:
                 self.running.add(item)
 
     def clear(self) -> None:
-        """Nothing is adopted."""
+        """Forgets everything that was adopted."""
         for each in (self.running, self._unread, self._fences, self._records, self._ends, self._lost, self._strays):
             each.clear()
 
     def __len__(self) -> int:
-        """How many items were read and have no outcome."""
+        """Number of items that were read and have no outcome."""
         return len(self._records)
 
     @property
     def pending(self) -> bool:
-        """Whether something that was adopted is not settled yet."""
+        """Whether an adopted item is not settled yet."""
         return bool(self.running or self._unread or self._records or self._ends or self._lost)
 
     @property
     def awaits_some(self) -> bool:
-        """Whether something of it is still to be read, or was and has something else wait for it."""
+        """Whether an adopted item is still to be read, or was and keeps others waiting."""
         return bool(self._unread or self._lost or self._shut)
 
     def positions(self, part: Partition) -> list[int]:
-        """The positions of those, in one partition."""
+        """Positions, in one partition, of the items that were read and have no outcome."""
         mine = [record.items for record in self._records.values() if record.items.partition is part]
         return [item.position(0) for item in mine]
 
     def positions_of(self, name: str) -> set[int]:
-        """Where in a partition that was not read yet something was adopted, or runs elsewhere."""
+        """Positions, in a partition that was not read yet, of items that were adopted or run elsewhere."""
         return {position for part, position in chain(self._unread, self._lost) if part == name}
 
     def runs(self, key: ItemKey) -> bool:
@@ -125,18 +125,18 @@ class Inherited:
         return key in self._unread
 
     def elsewhere(self, key: ItemKey) -> float | None:
-        """Until when an item may run of whose end nobody hears; it is somebody else's affair from now on. None: it does
-        not."""
+        """The time until which an item may run of whose end nobody hears; from now on the caller cares for it. None: it
+        does not run there."""
         return self._lost.pop(key, None)
 
     def records(self) -> Iterable[InheritedItem]:
-        """Items that were read and have no outcome."""
+        """The items that were read and have no outcome."""
         return self._records.values()
 
     # Records.
 
     def took(self, items: Items) -> Items:
-        """Items read for the first time; returns those that are to be pushed. Where there is an order, one item."""
+        """Takes items read for the first time; returns the ones to be pushed. In a stream with order it is one item."""
         part = items.partition
         if not self._awaits(part.name):
             return items
@@ -154,7 +154,7 @@ class Inherited:
         return items.chosen(going)
 
     def _read(self, item: Items, number: int | None, not_before: float | None) -> None:
-        """The record of an item that runs or has ended (`number`), or was lost and may run until `not_before`."""
+        """Takes the record of an item that runs or has ended (`number`), or was lost and may run until `not_before`."""
         part, position = item.partition, item.position(0)
         ended = None if number is None else self._ends.pop(number, None)
         if not self._turns.runs(item):
@@ -173,7 +173,8 @@ class Inherited:
                 self._settle(record, ended)
 
     def passed(self, part: Partition) -> None:
-        """Everything below the end of what was read has been read: what did not come is settled already, or gone."""
+        """Forgets adopted items below the end of what was read, all of which has come: these are settled already, or
+        gone."""
         if not (self._unread or self._lost or self._shut):
             return
         for key in self._awaited(part.name):
@@ -182,8 +183,8 @@ class Inherited:
         self._open()
 
     def ends_at(self, ends: Mapping[str, int]) -> None:
-        """Partitions end there. What was adopted at its end or beyond was read before the stream went back (its store
-        was restored), and is read never more: it is forgotten once nothing of it runs."""
+        """Forgets items adopted at a partition's end or beyond, once nothing of them runs: they were read before the
+        stream went back (its store was restored), and are never read again."""
         if self._unread or self._lost:
             for key in [*self._unread, *self._lost]:
                 if key[1] >= ends.get(key[0], key[1] + 1) and self._unread.get(key) not in self.running:
@@ -191,8 +192,8 @@ class Inherited:
             self._open()
 
     def give_up(self, now: float) -> None:
-        """Nothing can be read before something is handed out, which waits for what was not read: where nothing of that
-        runs any more, it is to run again."""
+        """Forgets adopted items that were not read and of which nothing runs any more, so that they run again: nothing
+        can be read before something is handed out, and that waits for them."""
         for name in list(self._shut):
             keys = self._awaited(name)
             if all(self._unread.get(key) not in self.running and self._lost.get(key, now) <= now for key in keys):
@@ -220,7 +221,7 @@ class Inherited:
     # Outcomes.
 
     def came(self, outcomes: Outcomes) -> None:
-        """Outcomes by the numbers that they have here; those of other items are not looked at."""
+        """Takes outcomes by the numbers that they have here; those of other items are not looked at."""
         if not self.running:
             return
         mine = [(number, Ended(1)) for number in outcomes.succeeded if number in self.running]
@@ -236,7 +237,7 @@ class Inherited:
                 self._settle(record, ended)
 
     def lost(self, not_before: float, side: int = OWN) -> None:
-        """A session is gone for good: what of it has no outcome is handed out anew, not before then."""
+        """Notes that a session is gone for good: its items without an outcome are handed out anew, not before then."""
         keys = {number: key for key, number in self._unread.items()}
         for number in [number for number in self.running if side_of(number) == side]:
             self.running.discard(number)

@@ -1,8 +1,8 @@
 """Orphans of one stream tailer: items that a former owner had detached (departures/detaching.py), their rows, their
-guards, and perhaps their runs. Pure: `rules/orphans.py` has the steps, `left_running.py` reads, writes and tells.
+guards, and perhaps their runs. Pure: `rules/orphans.py` has the steps, `orphan_shell.py` reads, writes and tells.
 
-What still runs and was adopted is this owner's: its record is read again, so that it can be settled like any other, and
-when the source has it no more, its guard stands in for it.
+An orphan that still runs and was adopted is this owner's: its record is read again, so that it can be settled like any
+other, and when the source has it no more, its guard stands in for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .inherited import Inherited
 AT_ONCE = FLIGHT_ITEMS
 
 
-class Some(NamedTuple):
+class OrphanBatch(NamedTuple):
     """Some orphans of a partition that take the same step, and the writes of their rows where that is the step."""
 
     part: Partition
@@ -40,7 +40,7 @@ class Some(NamedTuple):
 class Orphans:
     """The orphans of one tailer, for as long as one opening of its source lasts. `source` is the tailer's name.
 
-    Invariant: an orphan is in `_by_step` until it is taken for its step; whoever takes it tells what came of it.
+    Invariant: an orphan is in `_by_step` until it is taken for its step; the taker tells what came of it.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Orphans:
     # Rows.
 
     def unknown(self, part: Partition) -> list[RowHome]:
-        """A partition was taken, and nothing of it was read: rows to be read, of what was adopted."""
+        """Places of rows to be read, of adopted items, when a partition was taken and nothing of it was read."""
         adopted = self._inherited.positions_of(part.name)
         return [RowHome(self._source, part.name, position) for position in adopted if position not in part.rows]
 
     def found(self, part: Partition, others: Iterable[LedgerEntry]) -> None:
-        """What is known of its rows, with those `others` that were not."""
+        """Finds the orphans of a partition among its known rows and `others`, which were read besides."""
         rows = {row.position: row for row in (*part.rows.values(), *others) if row.is_detached}
         adopted, end = self._inherited.positions_of(part.name), part.frontier.position
         if end:
@@ -80,24 +80,25 @@ class Orphans:
             self._goes_on(part, found(row, passed=passed, adopted=position in adopted, until=until))
 
     def take_below(self) -> tuple[Partition, int, frozenset[int]] | None:
-        """A partition whose rows below a position are to be looked at, but for those at these positions."""
+        """A partition whose rows below a position are to be looked at, except at these positions; None: there is
+        none."""
         return self._below.pop(0) if self._below else None
 
     def passed(self, part: Partition, rows: Iterable[LedgerEntry], known: frozenset[int]) -> None:
-        """Rows of what was passed before this owner came; those not `known` do not run."""
+        """Takes rows of items that were passed before this owner came; those not `known` do not run."""
         for row in rows:
             if row.is_detached and row.position not in known:
                 self._goes_on(part, found(row, passed=True, adopted=False, until=None))
 
-    def released(self, some: Some, answers: Sequence[LedgerEntry | None]) -> None:
-        """The rows as they stand after they were written."""
+    def released(self, some: OrphanBatch, answers: Sequence[LedgerEntry | None]) -> None:
+        """Takes the rows as they stand after they were written."""
         for orphan, change, row in zip(some.orphans, some.changes, answers, strict=True):
             self._goes_on(some.part, written(orphan, change.after, row))
 
     # Records.
 
-    def recorded(self, some: Some, there: StreamBatch) -> None:
-        """What the source has of the records of those that run below this owner."""
+    def recorded(self, some: OrphanBatch, there: StreamBatch) -> None:
+        """Takes the records, as far as the source has them, of orphans that run below this owner."""
         part, rows = some.part, {each.row.position: each.row for each in some.orphans}
         there = _whole(there)
         gone = sorted(rows.keys() - set(there.positions))
@@ -107,8 +108,9 @@ class Orphans:
             part.detached |= {position: rows[position] for position in batch.positions}
             self._inherited.took(items)
 
-    def copied(self, some: Some, there: StreamBatch) -> None:
-        """What the source has of the records of those that are to run does so at once."""
+    def copied(self, some: OrphanBatch, there: StreamBatch) -> None:
+        """Takes the records, as far as the source has them, of orphans that are to run: each does so at once, as a
+        copy."""
         part, rows = some.part, {each.row.position: each.row for each in some.orphans}
         items = self._items(part, _whole(there))
         for index, position in items.places():
@@ -128,8 +130,8 @@ class Orphans:
         elif orphan.step is not OrphanStep.CARED:
             self._by_step[orphan.step].setdefault(part, []).append(orphan)
 
-    def take(self, step: OrphanStep) -> Some | None:
-        """Some whose next step is this one, by rising position; None: there are none."""
+    def take(self, step: OrphanStep) -> OrphanBatch | None:
+        """Some orphans whose next step is this one, by rising position; None: there are none."""
         waiting = self._by_step[step]
         if not waiting:
             return None
@@ -140,14 +142,14 @@ class Orphans:
         else:
             del waiting[part]
         if step is not OrphanStep.RELEASE:
-            return Some(part, some)
+            return OrphanBatch(part, some)
         rows = [(each.row, released(each.row, self._seen.wall)) for each in some]
         homes = [RowHome(self._source, part.name, row.position) for row, _ in rows]
-        return Some(part, some, [RowChange(home, *row) for home, row in zip(homes, rows, strict=True)])
+        return OrphanBatch(part, some, [RowChange(home, *row) for home, row in zip(homes, rows, strict=True)])
 
 
 def _whole(batch: StreamBatch) -> StreamBatch:
-    """Records but for those that the source cannot read."""
+    """The records without those that the source cannot read."""
     return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
 
 

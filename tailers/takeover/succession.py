@@ -1,9 +1,10 @@
-"""Succession to the owner of a stream: its row, the schedulers that it names, and what is taken over running.
+"""Succession to the owner of a stream: its row, the schedulers that it names, and the running items that are taken
+over.
 
-A row whose owner died is taken without waiting for its lease when every scheduler that it names confirms that what the
-owner had running is adopted (L11, L12): the one that this tailer is with, by the session; each other one by a
-call (`asking.py`), and once the row is taken in a session beside the first one (`sides.py`). When one does not confirm,
-as one that was restarted since, the wait is what makes it safe.
+A row whose owner died is taken without waiting for its lease when every scheduler that it names confirms that
+everything the owner had running is adopted (L11, L12): the one that this tailer is with, by the session; each other one
+by a call (`adoption_calls.py`), and once the row is taken in a session beside the first one (`side_sessions.py`). When
+one does not confirm, as one that was restarted since, the wait is what makes it safe.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from ...model.workload import Outcomes, Owned
 from ...stores.checkpoints.checkpoints import Mark
 from ...stores.ownership.ownership import Owner
 from ..items import Items
-from ..rules.sides import OWN, flights_of, newest, refs_of
+from ..rules.flight_numbers import OWN, flights_of, newest, refs_of
 from ..rules.takeover import adopted_by_all, may_ask
 from ..session import Adopted, SchedulerSession
-from .asking import Asking, Elsewhere
+from .adoption_calls import AdoptionCalls, Elsewhere
 from .epoch import LOOKS, Epoch
 from .inherited import Inherited
-from .sides import Heir, Sides, of_newest
+from .side_sessions import Heir, Sides, of_newest
 
 
 class Succession:
-    """The succession to one row. Invariant: what was adopted is of the epoch that was taken, else it is forgotten.
-    `wake` is called when the row names the scheduler of the session, and when what was adopted went to somebody
-    else. It hears what the `epoch` lists and what is to be cancelled of what is `inherited`: it sets `listed` and
-    `cancel` of these."""
+    """The succession to one row. Invariant: adopted items are of the epoch that was taken, else they are forgotten.
+    `wake` is called when the row names the scheduler of the session, and when adopted items went to somebody else. It
+    sets `listed` of the `epoch` and `cancel` of `inherited`, by which it hears that the row was renewed, and which
+    adopted items are to be stopped."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Succession:
         self._session = session
         self._sizes = sizes
         self._wake = wake
-        self._asking = Asking(source, epoch.row, sizes, clock)
+        self._adoption_calls = AdoptionCalls(source, epoch.row, sizes, clock)
         self._sides = Sides(source, Heir(epoch, inherited, wake), sizes, clock)
         # As the row was that was adopted.
         self._elsewhere: tuple[Owner, list[Elsewhere], dict[ItemKey, int]] | None = None
@@ -59,7 +60,8 @@ class Succession:
         self.inherited = inherited
 
     async def take(self) -> dict[str, Mark]:
-        """Takes the source; see Epoch.take. What runs at other schedulers is heard of from then on, where it can be."""
+        """Takes the source; see Epoch.take. The ends of items that run at other schedulers are heard of from then on,
+        where they can be."""
         marks = await self._epoch.take(self._adopt)
         if not self._epoch.adopted:
             self.inherited.clear()
@@ -80,13 +82,13 @@ class Succession:
             return False
         seconds, losses = self._sizes.heartbeat / LOOKS, self._losses
         own, elsewhere = await asyncio.gather(
-            self._adopt_here(row, seconds), self._asking.ask(row, session.scheduler, seconds)
+            self._adopt_here(row, seconds), self._adoption_calls.ask(row, session.scheduler, seconds)
         )
         confirmed = {each.scheduler for each in elsewhere}
         if own is not None:
             confirmed.add(session.scheduler)
         if not adopted_by_all(row.schedulers, confirmed) or losses != self._losses:
-            return False  # what a session confirmed that is gone by now is nobody's
+            return False  # a confirmation by a session that is gone by now is worth nothing
         flights = own.flights if own is not None else ()
         mine = [((each.part, position), each.fence) for each in flights for position in each.positions.values()]
         fences = newest(chain(mine, *[each.fences.items() for each in elsewhere]))
@@ -99,15 +101,15 @@ class Succession:
         return True
 
     def _give_up(self) -> None:
-        """What was adopted before is somebody else's, who took the row first: this tailer will not hear how it ends, so
-        that whoever drains it is not to wait for that."""
+        """Forgets items that were adopted before and are somebody else's, who took the row first: this tailer will not
+        hear how they end, so a drain is not to wait for that."""
         self._elsewhere = None
         if self.inherited.running:
             self.inherited.clear()
             self._wake()
 
     async def _adopt_here(self, row: Owner, seconds: float) -> Adopted | None:
-        """Whether the scheduler of the session confirms, if it is listed."""
+        """The answer of the session's scheduler; None when it is not listed or does not confirm."""
         session = self._session
         if session.scheduler not in row.schedulers:
             return None
@@ -118,33 +120,34 @@ class Succession:
             return None  # the answer may come yet: it is asked for again
         return None if answer.refused else answer
 
-    # What the session and the epoch say.
+    # Events of the session and the epoch.
 
     def opened(self) -> None:
-        """A connection is up: the row is renewed and shown, also to one that asks because somebody else wants it."""
+        """Has the row renewed and shown, since a connection is up; a scheduler that is asked by somebody else who wants
+        it is shown it too."""
         self._epoch.joined(self._session.scheduler)
 
     def _listed(self) -> None:
-        """The row was renewed for that: it names the scheduler now."""
+        """Shows the row, which was renewed for that and names the scheduler now."""
         self._session.show(self._source, self._epoch.row, self._epoch.number, self._epoch.version)
         self._sides.show()
         self._wake()
 
     def lost(self, now: float, wait: float) -> None:
-        """The session is gone for good; what it granted or adopted may run for `wait` seconds more."""
+        """Notes that the session is gone for good; items that it granted or adopted may run for `wait` seconds more."""
         self._losses += 1
         self._epoch.left(self._session.scheduler, now + wait)
         self.inherited.lost(now + wait)
 
     def came(self, outcomes: Outcomes) -> None:
-        """Outcomes of the tailer's own session, perhaps of what was adopted."""
+        """Takes outcomes of the tailer's own session, perhaps of adopted items."""
         self.inherited.came(outcomes)
 
-    # What the pump asks.
+    # For the pump.
 
     @property
     def flights(self) -> list[int]:
-        """What was adopted and is renewed in the tailer's own session."""
+        """The adopted flights that are renewed in the tailer's own session."""
         return flights_of(OWN, self.inherited.running)
 
     def _cancel(self, refs: Sequence[int]) -> None:
@@ -159,7 +162,7 @@ class Succession:
         return self._epoch.may_push_to(self._session.scheduler)
 
     def owned(self, items: Items) -> Owned:
-        """Under what these are handed out."""
+        """The ownership under which these items are handed out."""
         row, positions = (self._source, self._epoch.row, self._epoch.number), items.batch.positions
         if items.parts is None:
             return Owned(*row, items.partition.name, positions)
@@ -171,7 +174,7 @@ class Succession:
         await self._sides.close()
 
     async def leave(self, out: Sequence[int] | Mapping[int, object]) -> None:
-        """Leaves the row empty, unless something may be running: the flights `out`, or what was adopted."""
+        """Leaves the row empty, unless something may be running: the flights `out`, or adopted items."""
         running = out or self.inherited.running
         wait = max(self._session.wait_before_again(), self._sides.wait())
         await self._epoch.release(wait if running else 0.0)

@@ -23,7 +23,7 @@ from tailrace.tailers.replay.plan import reader_of
 from tailrace.tailers.replay.replaying import Replaying
 from tailrace.tailers.replay.source import ReplaySource
 from tailrace.tailers.resources import Resources
-from tailrace.tailers.rules.audit import Book
+from tailrace.tailers.rules.audit_book import Book
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.crash_points import explore
 

@@ -55,8 +55,8 @@ class PostgresIdentity:
             if self._moved != here or went_back:
                 self.quiet_until = self._clock.monotonic() + self._wait
                 _LOG.warning(
-                    "%s: this server did not grant the current leases: it crashed, was promoted, or was put back from a "
-                    "copy; nothing is handed out for %.0f s (the lease of a source)",
+                    "%s: this server did not grant the current leases: it crashed, was promoted, or was put back from "
+                    "a copy; nothing is handed out for %.0f s (the lease of a source)",
                     self._server,
                     self._wait,
                 )

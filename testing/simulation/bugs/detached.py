@@ -8,11 +8,11 @@ from typing import Any
 
 from ....model.audit import Fate
 from ....tailers.departures.detaching import Detaching
-from ....tailers.pumps import starting as starting_
+from ....tailers.pumps import copy_starter as copy_starter_
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.ledger import CopyVerdict
 from ....tailers.takeover.inherited import Inherited
-from ....tailers.takeover.left_running import LeftRunning
+from ....tailers.takeover.orphan_shell import OrphanShell
 from ..planting import Bug, breaks, bug, instead
 
 
@@ -48,16 +48,16 @@ def _a_guard_starts_whatever_its_row_says() -> Bug:
 
     stack = contextlib.ExitStack()
     stack.enter_context(instead(rules, "copy_finds", finds))
-    stack.enter_context(instead(starting_, "starts", starts))
+    stack.enter_context(instead(copy_starter_, "starts", starts))
     return stack
 
 
 @bug
 def _what_a_dead_owner_had_detached_is_forgotten() -> Bug:
-    async def run(self: LeftRunning) -> None:
+    async def run(self: OrphanShell) -> None:
         """Looks at nothing."""
 
-    return instead(LeftRunning, "run", run)
+    return instead(OrphanShell, "run", run)
 
 
 @bug

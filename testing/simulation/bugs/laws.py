@@ -94,14 +94,14 @@ def _the_checkpoint_takes_what_an_older_epoch_writes() -> Bug:
 
 @breaks("L14", by="beside others")
 def _what_was_out_when_its_owner_died_runs_beside_others() -> Bug:
-    real = suspicion.remember
+    real = suspicion.add_counts
 
-    def remember(items: Any) -> None:
+    def add_counts(items: Any) -> None:
         real(items)
         for extra in items.mapped.extras.values():
             extra.alone = False
 
-    return instead(stream_core_, "remember", remember)
+    return instead(stream_core_, "add_counts", add_counts)
 
 
 @breaks("L16", by="two at once")

@@ -8,7 +8,7 @@ from typing import Any
 from ....model.ledger import LedgerPlace
 from ....tailers.departures import departures as departures_
 from ....tailers.ledger.rows import Rows
-from ....tailers.pumps import starting as starting_
+from ....tailers.pumps import copy_starter as copy_starter_
 from ....tailers.rules import departure_steps
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.departure_steps import Way, resume
@@ -29,7 +29,7 @@ def _n_of_a_copy_is_ignored() -> Bug:
 
     stack = contextlib.ExitStack()
     stack.enter_context(instead(rules, "copy_finds", finds))
-    stack.enter_context(instead(starting_, "starts", starts))
+    stack.enter_context(instead(copy_starter_, "starts", starts))
     return stack
 
 

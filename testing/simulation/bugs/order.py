@@ -16,8 +16,8 @@ from ....tailers.departures.departure import copy_of
 from ....tailers.departures.expiring import Expiring
 from ....tailers.holding import Holding
 from ....tailers.ordering import Ordering
+from ....tailers.pumps import copy_starter as copy_starter_
 from ....tailers.pumps import pump as pump_
-from ....tailers.pumps import starting as starting_
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.held import HeldPositions
 from ....tailers.rules.order import Order
@@ -123,7 +123,7 @@ def _adoption_without_refusing_the_old_epoch() -> Bug:
 
 @bug
 def _a_restart_forgets_when_a_throttled_item_is_due() -> Bug:
-    return instead(stream_core_, "wait_out", lambda items: None)
+    return instead(stream_core_, "set_not_before", lambda items: None)
 
 
 @bug
@@ -133,7 +133,7 @@ def _a_restart_forgets_when_a_throttled_copy_is_due() -> Bug:
     def starts(rows: Any, copies: Any, epoch: int, fence: int, now: float) -> Any:
         return real(rows, copies, epoch, fence, float("inf"))
 
-    return instead(starting_, "starts", starts)
+    return instead(copy_starter_, "starts", starts)
 
 
 @bug

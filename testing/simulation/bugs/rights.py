@@ -15,7 +15,7 @@ from ....stores.ledger import sqlite as ledger_
 from ....stores.ledger.sqlite import SqliteLedger
 from ....stores.queue.sqlite import settle as sqlite_settle
 from ....tailers import session as session_
-from ....tailers.pumps import starting as starting_
+from ....tailers.pumps import copy_starter as copy_starter_
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.credit import Credit
 from ....tailers.takeover import epoch as epoch_
@@ -121,7 +121,7 @@ def _a_running_row_names_no_epoch() -> Bug:
         plan = real(*args)
         return plan._replace(start={at: (was, row._replace(epoch=0)) for at, (was, row) in plan.start.items()})
 
-    return instead(starting_, "starts", starts)
+    return instead(copy_starter_, "starts", starts)
 
 
 @bug

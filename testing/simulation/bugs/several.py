@@ -12,14 +12,14 @@ from ....gateway import submission as submission_
 from ....model.workload import ref
 from ....scheduler.server import SchedulerServer
 from ....stores.state import sqlite_restored as restored_
-from ....tailers.rules.sides import OWN, flights_of
+from ....tailers.rules.flight_numbers import OWN, flights_of
 from ....tailers.session import SchedulerSession
-from ....tailers.takeover import sides as sides_
+from ....tailers.takeover import side_sessions as side_sessions_
 from ....tailers.takeover import succession as succession_
-from ....tailers.takeover.asking import Asking
+from ....tailers.takeover.adoption_calls import AdoptionCalls
 from ....tailers.takeover.epoch import Epoch
 from ....tailers.takeover.inherited import Inherited
-from ....tailers.takeover.sides import Side, Sides
+from ....tailers.takeover.side_sessions import Side, Sides
 from ....wire.session import Dialer
 from ..host import here
 from ..planting import Bug, breaks, bug, instead
@@ -65,12 +65,12 @@ def _without_sides(mistake: Bug) -> Bug:
 
 @bug
 def _what_runs_at_another_scheduler_is_handed_out_at_once() -> Bug:
-    real = Asking.ask
+    real = AdoptionCalls.ask
 
-    async def ask(self: Asking, row: Any, but: str, seconds: float) -> Any:
+    async def ask(self: AdoptionCalls, row: Any, but: str, seconds: float) -> Any:
         return [each._replace(until=0.0) for each in await real(self, row, but, seconds)]
 
-    return _without_sides(instead(Asking, "ask", ask))
+    return _without_sides(instead(AdoptionCalls, "ask", ask))
 
 
 @breaks("L12", by="two at once")
@@ -81,9 +81,9 @@ def _the_next_row_does_not_name_who_was_asked() -> Bug:
 @bug
 def _a_side_speaks_of_what_is_not_its_own() -> Bug:
     stack = contextlib.ExitStack()
-    stack.enter_context(instead(sides_, "flight_here", lambda side, flight: flight))
-    stack.enter_context(instead(sides_, "ref_here", lambda side, ref: ref))
-    stack.enter_context(instead(sides_, "flights_of", lambda side, refs: flights_of(OWN, refs)))
+    stack.enter_context(instead(side_sessions_, "flight_here", lambda side, flight: flight))
+    stack.enter_context(instead(side_sessions_, "ref_here", lambda side, ref: ref))
+    stack.enter_context(instead(side_sessions_, "flights_of", lambda side, refs: flights_of(OWN, refs)))
     return stack
 
 

@@ -13,7 +13,7 @@ from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended
 from tailrace.stores.ownership.ownership import Owner
-from tailrace.tailers.takeover.asking import Asking
+from tailrace.tailers.takeover.adoption_calls import AdoptionCalls
 
 sys.path.insert(0, str(Path(__file__).parent))
 from held_worker import LONG, SHORT, Begin, HeldWorker, fill
@@ -168,7 +168,7 @@ async def test_whoever_comes_after_a_tailer_with_a_side_adopts_at_both(
 async def test_a_scheduler_that_listens_where_another_did_does_not_confirm_for_it(begin: Begin, stores: Any) -> None:
     place = await begin(LONG)
     former = Owner(1, 1, "somebody", LONG.source, (f"former@{place.address}", "nowhere"))
-    asking = Asking("t", "", LONG, SYSTEM_CLOCK)
+    asking = AdoptionCalls("t", "", LONG, SYSTEM_CLOCK)
     assert await asking.ask(former, "", 10.0) == []
     here = former._replace(schedulers=(place.scheduler.id,))
     assert [each.scheduler for each in await asking.ask(here, "", 10.0)] == [place.scheduler.id]

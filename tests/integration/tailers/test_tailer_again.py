@@ -51,7 +51,7 @@ async def test_a_schema_that_was_missing_for_a_moment_ends_no_tailer(stores, sch
 
 async def test_resume_tries_again_at_once_and_a_drain_does_not_wait(stores, scheduler, start, eventually, monkeypatch):
     # Given a tailer that waits for somebody's hand, for long by now
-    monkeypatch.setattr("tailrace.tailers.rules.again.MENDED", Pauses(3600.0, 3600.0))
+    monkeypatch.setattr("tailrace.tailers.rules.pump_restarts.MENDED", Pauses(3600.0, 3600.0))
     asked, mend = without_tables(monkeypatch, stores.checkpoints, "open")
     scheduler.allow("f")
     await stores.log.append("s", 0, [Record(b"x")])
@@ -75,7 +75,7 @@ async def test_resume_tries_again_at_once_and_a_drain_does_not_wait(stores, sche
 
 async def test_a_resume_while_it_tries_is_for_the_next_try(stores, scheduler, start, eventually, monkeypatch):
     # Given a tailer that waits for somebody's hand for long, and tries just now, too early
-    monkeypatch.setattr("tailrace.tailers.rules.again.MENDED", Pauses(3600.0, 3600.0))
+    monkeypatch.setattr("tailrace.tailers.rules.pump_restarts.MENDED", Pauses(3600.0, 3600.0))
     tries, mended, there = asyncio.Queue(), asyncio.Event(), stores.checkpoints.open
 
     async def opens(*given, **named):

@@ -14,7 +14,7 @@ from tailrace.model.redrive import past_of
 from tailrace.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.rules.audit import Book
+from tailrace.tailers.rules.audit_book import Book
 from tailrace.tailers.rules.frontier import Frontier
 from tailrace.tailers.supervisor import Tailers
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tailrace.model.audit import NAMED, Fate, ranges
-from tailrace.tailers.rules.audit import Book
+from tailrace.tailers.rules.audit_book import Book
 from tailrace.tailers.rules.frontier import Frontier
 
 

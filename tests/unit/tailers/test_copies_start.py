@@ -18,12 +18,12 @@ from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.copy_starts import Starting, StartStep
 from tailrace.tailers.items import Items
-from tailrace.tailers.ledger import remembered
-from tailrace.tailers.ledger.remembered import Remembered
+from tailrace.tailers.ledger import row_cache
+from tailrace.tailers.ledger.row_cache import RowCache
 from tailrace.tailers.ledger.rows import RowChange, RowHome
 from tailrace.tailers.mapping.mapping import ParkedMapping
 from tailrace.tailers.partition import Partition
-from tailrace.tailers.pumps.starting import Starter
+from tailrace.tailers.pumps.copy_starter import CopyStarter
 from tailrace.tailers.rules.credit import Credit
 from tailrace.tailers.rules.ledger import CopyVerdict, copy_finds, may_start_unread
 
@@ -80,14 +80,14 @@ def starting(*copies: tuple[int, int]) -> Starting:
     return Starting(Items(Partition("f", Mark(0)), batch, mapped), Counter(mapped.cells), Credit())
 
 
-async def started(ledger: Ledger, known: Remembered, *copies: tuple[int, int]) -> StartStep:
-    starter = Starter("due", cast(Any, ledger), cast(Any, Epoch()), known, SYSTEM_CLOCK)
+async def started(ledger: Ledger, known: RowCache, *copies: tuple[int, int]) -> StartStep:
+    starter = CopyStarter("due", cast(Any, ledger), cast(Any, Epoch()), known, SYSTEM_CLOCK)
     [step] = await starter.ask([starting(*copies)], may_be_adopted=False)
     return step
 
 
-def knowing(*rows: LedgerEntry) -> Remembered:
-    known = Remembered()
+def knowing(*rows: LedgerEntry) -> RowCache:
+    known = RowCache()
     known.keep([(home(row.position), row) for row in rows])
     return known
 
@@ -158,7 +158,7 @@ def test_what_may_start_unread_would_start_when_read(row: LedgerEntry, n: int) -
 
 
 def test_few_rows_are_remembered_and_each_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "MOST", 3)
+    monkeypatch.setattr(row_cache, "MOST", 3)
     known = knowing(*(parking(at) for at in range(5)))
     assert len(known) == 3
     assert known.take(home(1)) is None

@@ -24,7 +24,7 @@ from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.departures import destinations
 from tailrace.tailers.departures.departure import Departure
 from tailrace.tailers.departures.destinations import Destinations
-from tailrace.tailers.ledger.remembered import Remembered
+from tailrace.tailers.ledger.row_cache import RowCache
 from tailrace.tailers.ledger.rows import RowChange, RowHome
 from tailrace.tailers.partition import Partition
 from tailrace.tailers.rules.departure_steps import Step, Way, begin
@@ -76,7 +76,7 @@ class World:
         setup: Any = SimpleNamespace(
             config=config,
             environment=environment,
-            remembered=Remembered(),
+            row_cache=RowCache(),
             parking=stores,
             clock=SYSTEM_CLOCK,
             sizes=LeaseSizes(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tailrace.tailers.departures.durable import BATCH_ITEMS, DurableWriter
-from tailrace.tailers.rules.departures_gather import LONGER, LONGEST, MANY
+from tailrace.tailers.rules.departure_linger import LONGER, LONGEST, MANY
 
 
 async def test_a_lone_item_goes_at_once_and_those_behind_it_gather() -> None:

@@ -14,7 +14,7 @@ from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.items import Items
 from tailrace.tailers.mapping.mapping import Mapped
 from tailrace.tailers.partition import Partition
-from tailrace.tailers.rules.sides import OWN, flight_here, flights_of, ref_here
+from tailrace.tailers.rules.flight_numbers import OWN, flight_here, flights_of, ref_here
 from tailrace.tailers.session import Inheritance
 from tailrace.tailers.takeover.inherited import Inherited, InheritedItem
 

@@ -7,7 +7,7 @@ from collections import Counter
 from tailrace.model.dead_letter import JOB_ITEM
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended, Extra, Flight, Kind
-from tailrace.tailers.departures.letters import letter_of_queued
+from tailrace.tailers.departures.dead_letters import letter_of_queued
 from tailrace.tailers.hand_out import HandOut
 from tailrace.tailers.pumps.queue_pump import Claim
 from tailrace.tailers.rules.settlement import Action, Settlement

@@ -79,9 +79,9 @@ def test_what_waits_behind_a_failed_or_slow_head_does_not_keep_others_from_being
     order.stuck((10,))
     assert order.moving == 2
     order.handed_out([0], 5.0)
-    order.grow_patient(5.0 + PATIENCE / 2)
+    order.note_slow(5.0 + PATIENCE / 2)
     assert order.moving == 2
-    order.grow_patient(5.0 + PATIENCE)
+    order.note_slow(5.0 + PATIENCE)
     assert order.moving == 0
     order.enter("slow", 20, KIND)
     assert (order.moving, order.waiting) == (0, 5)

@@ -17,7 +17,7 @@ from tailrace.tailers.rules.settlement import settle
 from tailrace.tailers.session import Inheritance
 from tailrace.tailers.stream_core import StreamCore
 from tailrace.tailers.stream_policy import StreamPolicy
-from tailrace.tailers.takeover.orphans import AT_ONCE, Orphans, Some
+from tailrace.tailers.takeover.orphans import AT_ONCE, OrphanBatch, Orphans
 
 NOW = 1000.0
 
@@ -59,7 +59,7 @@ class Successor:
     def adopt(self, *positions: int) -> None:
         self.core.inherited.add([Inheritance(1, 77, "0", dict(enumerate(positions)))])
 
-    def take(self, step: OrphanStep) -> Some:
+    def take(self, step: OrphanStep) -> OrphanBatch:
         some = self.orphans.take(step)
         assert some is not None and self.orphans.take(step) is None
         return some

@@ -194,7 +194,7 @@ async def test_a_partition_that_needs_a_hand_holds_up_no_other_and_goes_on_by_it
     monkeypatch: pytest.MonkeyPatch, stays: bool
 ) -> None:
     # Given a share of two partitions, of which something of the first must be mended
-    monkeypatch.setattr("tailrace.tailers.rules.again.MENDED", Pauses(3600.0, 3600.0))
+    monkeypatch.setattr("tailrace.tailers.rules.pump_restarts.MENDED", Pauses(3600.0, 3600.0))
     trouble = PositionsGone("3 to 5 are gone") if stays else ConfigError("no such schema")
     tried, mended = [], False
 

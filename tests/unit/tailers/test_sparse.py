@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tailrace.model.audit import Fate
 from tailrace.model.errors import InvalidRequest
+from tailrace.tailers.rules.audit_sum import audit_of
 from tailrace.tailers.rules.sparse_book import SparseBook
 from tailrace.tailers.rules.sparse_frontier import MOST_OPEN, SparseFrontier, settled_ahead
-from tailrace.tailers.rules.stock import take_stock
 
 FAR = 1 << 40
 STEPS = st.lists(
@@ -107,7 +107,7 @@ def test_what_is_passed_without_an_end_is_missing_and_what_ends_twice_is_doubled
     book.settle([500], Fate.DEAD)
     book.passed(50_001)
     assert (book.missing, book.doubled) == ([50_000], [500])
-    audit = take_stock("t", "p", book, {})
+    audit = audit_of("t", "p", book, {})
     assert (audit.sum, audit.length, audit.good) == (2, 3, False)
 
 
@@ -116,11 +116,11 @@ def test_the_whole_sums_up_and_a_part_is_refused():
     book.read([5, 500, 50_000], absent=[600])
     book.settle([500], Fate.DEAD)
     book.skip(60_000, Fate.LOST, 7)
-    audit = take_stock("t", "p", book, {"in flight": [5], "held": [50_000]})
+    audit = audit_of("t", "p", book, {"in flight": [5], "held": [50_000]})
     assert audit.good and audit.length == 11
     assert audit.counts == {"dead": 1, "absent": 1, "lost to retention": 7, "in flight": 1, "held": 1}
     with pytest.raises(InvalidRequest, match="as a whole"):
-        take_stock("t", "p", book, {}, (0, 500))
+        audit_of("t", "p", book, {}, (0, 500))
 
 
 def test_a_dense_checkpoint_is_not_taken_for_a_sparse_one():

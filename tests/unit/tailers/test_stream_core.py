@@ -244,7 +244,7 @@ CORE = (
     "accounts",
     "surroundings",
 )
-DEPARTING = ("departure", "departures", "detaching", "expiring", "settlements", "letters")
+DEPARTING = ("departure", "departures", "detaching", "expiring", "settlements", "dead_letters")
 
 
 TAKEN_OVER = ("takeover/inherited", "takeover/orphans")

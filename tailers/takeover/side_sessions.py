@@ -1,9 +1,9 @@
 """A side: a tailer's second session, with a scheduler where something runs that it took over (L12).
 
-It pushes nothing and has no use for credit. It asks that scheduler once more for what is set aside there, in the
-session this time, and shows the row that the tailer has taken since; from then on it renews what runs there and hears
-how it ends, until nothing of that is left. Where it is refused or lost, what runs there is handed out again when the
-leases that it has are over.
+It pushes nothing and has no use for credit. It asks that scheduler once more for the items that are set aside there, in
+the session this time, and shows the row that the tailer has taken since; from then on it renews the items that run
+there and hears how they end, until none are left. Where it is refused or lost, they are handed out again when the
+leases that they have are over.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from ...model.item_key import ItemKey
 from ...model.lease import LeaseSizes
 from ...model.workload import Outcomes
 from ...stores.ownership.ownership import Owner
-from ..rules.sides import flight_here, flights_of, ref_here, refs_of
+from ..rules.flight_numbers import flight_here, flights_of, ref_here, refs_of
 from ..session import Inheritance, Renewal, SchedulerSession
-from .asking import Elsewhere
+from .adoption_calls import Elsewhere
 from .epoch import Epoch
 from .inherited import Inherited
 
-#: Heartbeats without anything that runs there, after which a side ends: its scheduler has heard of that in the first.
+#: Heartbeats without anything that runs there, after which a side ends: its scheduler heard of that in the first one.
 IDLE = 2
 
 
 class Heir(NamedTuple):
-    """The heir, as all sides of a tailer know it: its row, what it took over, and what is called when that ends."""
+    """The tailer that took over, as all its sides know it: its row, the items that it took over, and the call to make
+    when one of them ends."""
 
     epoch: Epoch
     inherited: Inherited
@@ -55,8 +56,8 @@ class Side:
         self._session = SchedulerSession(at.address, source, self, sizes, clock)
 
     async def join(self, row: Owner) -> Sequence[Inheritance]:
-        """Adopts what the former owner, of this row, has there; by the numbers that it has here. Empty when that was
-        refused, or did not come about within a heartbeat."""
+        """Adopts the items that the former owner, of this row, has there; by the numbers that they have here. Empty
+        when that was refused, or did not come about within a heartbeat."""
         self._session.drain()
         self._session.start()
         with contextlib.suppress(TimeoutError):
@@ -72,7 +73,7 @@ class Side:
         return ()
 
     def begin(self) -> None:
-        """What it adopted is this tailer's: the row names it, and is shown."""
+        """Begins, since the adopted items are this tailer's: the row names the scheduler, and is shown."""
         self._epoch.joined(self.scheduler, self.number)
         self.show()
 
@@ -82,12 +83,12 @@ class Side:
             self._session.show(self._source, self._epoch.row, self._epoch.number, self._epoch.version)
 
     def cancel(self, refs: Iterable[int]) -> None:
-        """Asks that items be stopped, of these its own."""
+        """Asks that items be stopped: those of them that are this side's."""
         if mine := refs_of(self.number, refs):
             self._session.cancel(mine)
 
     async def run(self) -> None:
-        """Until it is over, or nothing has been left there for a while."""
+        """Renews and hears until the side is over, or nothing has been left there for a while."""
         idle = 0
         while idle < IDLE and not self.over:
             with contextlib.suppress(TimeoutError):
@@ -102,11 +103,11 @@ class Side:
         await self.close()
 
     async def close(self) -> None:
-        """Ends the session. What runs there is adopted by the next owner, or ends with its leases."""
+        """Ends the session. Items that run there are adopted by the next owner, or end with their leases."""
         await self._session.close()
 
     def wait(self) -> float:
-        """Seconds until nothing that it granted can be running."""
+        """Seconds until nothing granted there can be running."""
         return self._session.wait_before_again()
 
     def _flights(self) -> list[int]:
@@ -120,18 +121,18 @@ class Side:
             self._wake()
         self.over = True
 
-    # What the session asks and says.
+    # For the session.
 
     def held_for(self, flight: int) -> float:
-        """As long as the source is."""
+        """Seconds that a flight is held: as long as the source is."""
         return self._epoch.held_for()
 
     def renewal(self) -> Renewal:
-        """What of its own has no outcome."""
+        """The side's flights that have items without an outcome."""
         return Renewal(self._epoch.held_for(), self._flights())
 
     def outcomes_came(self, outcomes: Outcomes) -> None:
-        """How some of it ended."""
+        """Takes outcomes of the side's own items."""
         here = [ref_here(self.number, each) for each in outcomes.succeeded]
         ended = {ref_here(self.number, each): how for each, how in outcomes.ended.items()}
         if not self.over:
@@ -139,7 +140,7 @@ class Side:
             self._wake()
 
     def session_opened(self) -> None:
-        """A connection is up, or the row is to be shown anew."""
+        """Hears that a connection is up, or that the row is to be shown anew."""
         self._opened.set()
         if self._joined and not self.over:
             self._epoch.joined(self.scheduler, self.number)
@@ -148,7 +149,7 @@ class Side:
         """Does nothing: a side has no use for credit."""
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
-        """What runs there may run for so many seconds more."""
+        """Hears that the session is lost: items there may run for so many seconds more."""
         self._lose(wait)
 
 
@@ -164,8 +165,8 @@ class Sides:
         self._sides: list[Side] = []
 
     async def open(self, row: Owner, found: Iterable[Elsewhere], fences: Mapping[ItemKey, int]) -> None:
-        """Opens one to each scheduler where something runs that was taken over with this row, all at once and within a
-        heartbeat, before anything is read. `fences`: the newest hand-out of each position; older ones are over."""
+        """Opens a side to each scheduler where something runs that was taken over with this row, all at once and within
+        a heartbeat, before anything is read. `fences`: the newest hand-out of each position; older ones are over."""
         sides = [
             Side(next(self._numbers), each, self._source, self._heir, self._sizes, self._clock)
             for each in found
@@ -182,7 +183,7 @@ class Sides:
             side.begin()
 
     def show(self) -> None:
-        """The row was written anew."""
+        """Shows the row, which was written anew."""
         for side in self._sides:
             side.show()
 
@@ -192,20 +193,20 @@ class Sides:
             side.cancel(refs)
 
     def wait(self) -> float:
-        """Seconds until nothing that they granted can be running."""
+        """Seconds until nothing that their schedulers granted can be running."""
         return max((side.wait() for side in self._sides), default=0.0)
 
     async def run(self) -> None:
-        """Until all of them have ended."""
+        """Runs all sides until they have ended."""
         await together(*(side.run() for side in self._sides))
 
     async def close(self) -> None:
-        """Ends all of them."""
+        """Ends all sides."""
         await asyncio.gather(*[side.close() for side in self._sides])
 
 
 def of_newest(flights: Iterable[Inheritance], fences: Mapping[ItemKey, int]) -> list[Inheritance]:
-    """What of these flights is the newest hand-out of its position."""
+    """The parts of these flights that are the newest hand-out of their position."""
     kept = []
     for each in flights:
         positions = {

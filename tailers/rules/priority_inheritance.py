@@ -1,5 +1,5 @@
 """Priority inheritance of keys, as schedulers know it from locks: a key is as urgent as the most urgent item that waits
-in its line, so that this one is not kept waiting by less urgent ones before it, which must run first."""
+in its line, so that less urgent items before it, which must run first, do not keep it waiting."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class KeyRanks:
         self._risen: set[str] = set()
 
     def stands(self, key: str, position: int) -> None:
-        """A position is the first of its key."""
+        """Notes the position that is the first of its key."""
         self._heads[key] = position
 
     def follows(self, key: str, kind: Kind) -> None:
-        """An item is the last in its key's line now."""
+        """Notes that an item is the last in its key's line now."""
         before = self.of(key)
         counts = self._counts.setdefault(key, [0] * _LEVELS)
         counts[min(kind.priority, _LEVELS - 1)] += 1
@@ -36,7 +36,7 @@ class KeyRanks:
             self._risen.add(key)
 
     def leads(self, key: str, position: int, kind: Kind) -> None:
-        """The first that waited in the line has become the head."""
+        """Notes that the first item that waited in the line has become the head."""
         self._heads[key] = position
         counts = self._counts[key]
         counts[min(kind.priority, _LEVELS - 1)] -= 1
@@ -44,7 +44,7 @@ class KeyRanks:
             del self._counts[key]
 
     def over(self, key: str) -> None:
-        """A key has no line any more."""
+        """Notes that a key has no line any more."""
         del self._heads[key]
 
     def of(self, key: str) -> int:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.model.workload import INDEX_BITS, ref
-from tailrace.tailers.rules.sides import OWN, flight_here, flights_of, newest, ref_here, refs_of, side_of
+from tailrace.tailers.rules.flight_numbers import OWN, flight_here, flights_of, newest, ref_here, refs_of, side_of
 from tailrace.tailers.session import Inheritance
-from tailrace.tailers.takeover.sides import of_newest
+from tailrace.tailers.takeover.side_sessions import of_newest
 
 SIDES = st.integers(0, 9)
 FLIGHTS = st.integers(1, (1 << 48) + (1 << 20))

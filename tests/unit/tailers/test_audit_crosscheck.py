@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.model.audit import AFTER_DELAY, Audit
-from tailrace.tailers.rules.witnesses import PartitionFacts, confront
+from tailrace.tailers.rules.audit_crosscheck import PartitionFacts, cross_check
 
 
 def audit_of(**counts: int) -> Audit:
@@ -12,7 +12,7 @@ def audit_of(**counts: int) -> Audit:
 
 
 def confronted(audit: Audit, before: PartitionFacts, after: PartitionFacts | None = None) -> Audit:
-    confront(audit, before, after or before)
+    cross_check(audit, before, after or before)
     return audit
 
 
@@ -30,20 +30,20 @@ def test_a_delayed_item_that_is_nowhere_is_found() -> None:
 
 def test_a_position_that_was_delayed_and_ended_otherwise_too_is_found() -> None:
     audit = confronted(audit_of(succeeded=6, delayed=2), PartitionFacts(3, 0, 0, 0))
-    assert "1 ended otherwise too" in audit.verdict()[0]
+    assert "1 ended in another way too" in audit.verdict()[0]
 
 
 def test_a_dead_letter_that_vanished_is_found() -> None:
     assert confronted(audit_of(dead=2), PartitionFacts(letters=2)).good
     audit = confronted(audit_of(dead=2), PartitionFacts(letters=1))
-    assert "2 died, but 1" in audit.verdict()[0]
+    assert "2 positions died, but only 1" in audit.verdict()[0]
     assert not confronted(audit_of(dead=1, delayed=1), PartitionFacts(0, 0, 1, 1)).good
 
 
 def test_a_position_that_was_passed_without_a_word_is_found() -> None:
     assert confronted(audit_of(dropped=2, lost_to_retention=3), PartitionFacts(dropped=2, forgotten=3)).good
     audit = confronted(audit_of(dropped=2), PartitionFacts(dropped=1))
-    assert "2 dropped, but 1 of them are noted" in audit.verdict()[0]
+    assert "2 positions dropped, but only 1 are noted" in audit.verdict()[0]
     assert not confronted(audit_of(lost_to_retention=3), PartitionFacts(dropped=3)).good
 
 

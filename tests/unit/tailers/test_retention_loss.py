@@ -3,7 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.overtaken import Had, StreamFacts, Taken, at_end, made_anew, opened, overtaken, still
+from tailrace.tailers.rules.retention_loss import (
+    Had,
+    StreamFacts,
+    Taken,
+    at_end,
+    made_anew,
+    opened,
+    still,
+    taken_by_retention,
+)
 
 STEPS = st.lists(st.tuples(st.sampled_from(["add", "trim", "read", "restart"]), st.integers(1, 9)), max_size=40)
 
@@ -27,7 +36,7 @@ def test_what_is_trimmed_before_it_was_read_is_told_and_nothing_else(steps, note
             lost = [position for position in wanted if position not in there]
             if not had.next:
                 had, lost = Had(0, facts.removed), []
-            taken = overtaken(had, facts)
+            taken = taken_by_retention(had, facts)
             if lost:
                 assert taken is not None and taken.first <= lost[0] and lost[-1] <= taken.last
                 assert taken.items in (len(lost), 0)
@@ -46,22 +55,22 @@ def test_what_is_trimmed_before_it_was_read_is_told_and_nothing_else(steps, note
 def test_an_old_note_cannot_tell_so_what_may_be_lost_counts_as_lost():
     had = opened(100, Had(50, 5), StreamFacts(3, 200, 300, 20))
     assert had == Had(100, 5, False)
-    assert overtaken(had, StreamFacts(3, 200, 300, 20)) == Taken(100, 199, 0)
-    assert overtaken(had, StreamFacts(15, 200, 300, 20)) is None, "no more are gone than were surely had"
+    assert taken_by_retention(had, StreamFacts(3, 200, 300, 20)) == Taken(100, 199, 0)
+    assert taken_by_retention(had, StreamFacts(15, 200, 300, 20)) is None, "no more are gone than were surely had"
 
 
 def test_a_server_that_does_not_count_is_believed_only_while_the_entry_read_last_is_there():
-    assert overtaken(Had(100, -1, False), StreamFacts(5, 90, 300)) is None
-    assert overtaken(Had(100, -1, False), StreamFacts(5, 110, 300)) == Taken(100, 109, 0)
+    assert taken_by_retention(Had(100, -1, False), StreamFacts(5, 90, 300)) is None
+    assert taken_by_retention(Had(100, -1, False), StreamFacts(5, 110, 300)) == Taken(100, 109, 0)
 
 
 def test_a_stream_that_never_forgot_anything_lost_nothing():
-    assert overtaken(Had(100, -1, False), StreamFacts(5, 110, 300, 5)) is None
+    assert taken_by_retention(Had(100, -1, False), StreamFacts(5, 110, 300, 5)) is None
 
 
 def test_deletions_ahead_of_the_reader_make_the_count_unsure():
-    assert overtaken(Had(100, 10), StreamFacts(5, 130, 300, 18, deleted=120)) == Taken(100, 129, 0)
-    assert overtaken(Had(100, 10), StreamFacts(5, 130, 300, 18, deleted=90)) == Taken(100, 129, 3)
+    assert taken_by_retention(Had(100, 10), StreamFacts(5, 130, 300, 18, deleted=120)) == Taken(100, 129, 0)
+    assert taken_by_retention(Had(100, 10), StreamFacts(5, 130, 300, 18, deleted=90)) == Taken(100, 129, 3)
 
 
 def test_a_stream_made_anew_begins_anew():

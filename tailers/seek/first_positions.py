@@ -1,4 +1,4 @@
-"""Places in a stream where something begins: what its source still has, and what came into being from a time on.
+"""First positions in a stream: of everything that its source still has, and of the items from a time on.
 
 Found by halving, with a read of a few items by position each time.
 """

@@ -1,6 +1,8 @@
-"""Shell of what a former owner of a stream had detached (orphans.py): reads its rows and records, and writes its rows.
+"""Shell of a stream's orphans, items that a former owner had detached (orphans.py): reads their rows and records, and
+writes their rows.
 
-Here are the awaits. A partition's rows are looked at before it is read; what was passed, beside what is read.
+Here are the awaits. A partition's rows are looked at before it is read; those of items that were passed, beside
+reading.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from ..ledger.rows import Rows
 from ..partition import Partition
 from ..rules.orphans import OrphanStep
 from ..stream_core import StreamCore
-from .orphans import Some, without_payload
+from .orphans import OrphanBatch, without_payload
 
 
-class LeftRunning:
-    """The reads and writes of one stream tailer's orphans. `see` returns its core, told how the world is now, and
-    `carry_out` does what that has decided; `reread` reads records again, None: its source cannot."""
+class OrphanShell:
+    """Reads and writes for the orphans of one stream tailer. `see` returns its core, told how the world is now, and
+    `carry_out` carries out the core's decisions; `reread` reads records again, None: its source cannot."""
 
     def __init__(
         self,
@@ -32,19 +34,21 @@ class LeftRunning:
         self._reread = reread
 
     async def found(self, part: Partition) -> None:
-        """A partition was taken, and nothing of it was read: what is known of its rows, and of what was adopted."""
+        """Tells the core the rows of a partition that was taken and of which nothing was read, those of adopted items
+        too; then releases orphans that do not run."""
         others = await self._rows.read(self._see().orphans.unknown(part))
         self._see().orphans.found(part, others.values())
         await self._release()
 
     async def opened(self) -> None:
-        """The source can be read: what was adopted and had been passed gets its record, before anything else is."""
+        """Gives adopted items that had been passed their records, when the source can be read, before anything else
+        is."""
         while some := self._see().orphans.take(OrphanStep.RECORD):
             there = await self._records(some)
             self._see().orphans.recorded(some, there)
 
     async def run(self) -> None:
-        """Looks for rows of what was passed, and does not run."""
+        """Looks for rows of items that were passed and do not run."""
         await self._copy()
         while below := self._see().orphans.take_below():
             part, end, known = below
@@ -64,8 +68,8 @@ class LeftRunning:
             self._see().orphans.copied(some, there)
             self._carry_out()
 
-    async def _records(self, some: Some) -> StreamBatch:
-        """The records that the source has still."""
+    async def _records(self, some: OrphanBatch) -> StreamBatch:
+        """The records that the source still has."""
         if self._reread is None:
             return without_payload(some.part, [])
         return await self._reread(some.part, [each.row.position for each in some.orphans])

@@ -1,7 +1,7 @@
-"""Group commit of what leaves a stream: THE rule of how long it gathers behind a write.
+"""Group commit of departures from a stream: THE rule of how long they gather behind a write.
 
-A write of one costs a store nearly what one of fifty does: a commit, with its sync of the disk. Nobody waits for what
-leaves a stream, but what is parked is due again: it is written by half of its delay, so that it is never later for
+A write of one costs a store nearly what one of fifty does: a commit, with its sync of the disk. Nobody waits for a
+departure, but a parked item is due again: it is written before half of its delay is over, so that it is never late for
 having gathered.
 """
 
@@ -19,5 +19,6 @@ LONGEST = Linger(0.5)
 
 
 def gathers(written: int, soonest: float) -> Linger:
-    """The linger behind a write of so many items, where the first of those that gather is due in `soonest` seconds."""
+    """The linger behind a write of so many items, where the first of the items that gather is due in `soonest`
+    seconds."""
     return SHORT if written < MANY else max(LONGER, min(LONGEST, Linger(soonest / 2)))

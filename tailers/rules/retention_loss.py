@@ -1,10 +1,11 @@
 """Entries that a stream's retention took before they were read. For streams that forget from their head, whose
 positions are far apart.
 
-The entry read last says nothing when it is gone: it was read. Whether entries between it and the first one that is left
-are gone too, only counting tells: of all that were ever added, `added - length` are no longer there; when that is no
-more than what the reader has had, nothing was taken from it. A deletion in the middle looks like one from the head, so
-where somebody deletes ahead of the reader, or nobody counted, what may have been lost counts as lost: never silently.
+The last entry read says nothing when it is gone: it was read. Whether entries between it and the first one that is left
+are gone too, only counting tells: of all entries that were ever added, `added - length` are no longer there; when the
+reader has had at least as many, nothing was taken from it. A deletion in the middle looks like one from the head, so
+where somebody deletes ahead of the reader, or nobody counted, entries that may have been lost count as lost: never
+silently.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ class StreamFacts(NamedTuple):
 
     @property
     def removed(self) -> int:
-        """How many entries are no longer there; -1: unknown."""
+        """Number of entries that are no longer there; -1: unknown."""
         return self.added - self.length if self.added >= 0 else -1
 
 
 class Had(NamedTuple):
-    """Entries that a reader has had: all below `next`, which were `entries` of all that were ever added (-1: unknown).
-    `exact`: not fewer than it has had; else it may have had more."""
+    """Entries that a reader has had: all below `next`, the first `entries` of all that were ever added (-1: unknown).
+    `exact`: they are not fewer than it has had; else it may have had more."""
 
     next: int
     entries: int = -1
@@ -38,15 +39,16 @@ class Had(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Positions from `first` to `last` that held what is gone; `items`: how many those were (0: nobody knows)."""
+    """Positions from `first` to `last` that held entries which are gone; `items`: the number of these (0: nobody
+    knows)."""
 
     first: int
     last: int
     items: int = 0
 
 
-def overtaken(had: Had, facts: StreamFacts) -> Taken | None:
-    """What retention took before the reader had it; None: nothing."""
+def taken_by_retention(had: Had, facts: StreamFacts) -> Taken | None:
+    """The positions that retention took before the reader had them; None: there are none."""
     stop = facts.last + 1 if facts.first is None else facts.first
     if stop <= had.next or not facts.removed:
         return None
@@ -59,19 +61,22 @@ def overtaken(had: Had, facts: StreamFacts) -> Taken | None:
 
 
 def opened(next_position: int, noted: Had | None, facts: StreamFacts) -> Had:
-    """What a reader that goes on at a position has had; `noted` is what was noted of it last, at or before there."""
+    """The entries that a reader has had which goes on at a position; `noted` is the last note of it, made there or
+    before."""
     if noted is None or noted.next > next_position:
         return Had(next_position, -1, False)
     return still(Had(next_position, noted.entries, noted.next == next_position), facts)
 
 
 def still(had: Had, facts: StreamFacts) -> Had:
-    """The same, of a stream that may have been deleted and made again: then all that is gone of it was not ours."""
+    """The entries that a reader has had, where the stream may have been deleted and made again: then everything that is
+    gone of the new stream counts as had."""
     return had._replace(entries=facts.removed, exact=True) if 0 <= facts.added < had.entries else had
 
 
 def at_end(had: Had, facts: StreamFacts) -> Had:
-    """The same, where the reader has had everything: then it has had as many as were ever added."""
+    """The entries that a reader has had, where it may have had everything: then it has had as many as were ever
+    added."""
     return had._replace(entries=facts.added, exact=True) if facts.last < had.next and facts.added >= 0 else had
 
 

@@ -1,11 +1,11 @@
-"""Rising positions as ranges: what settles in long runs is settled range by range, not one by one."""
+"""Rising positions as ranges: long runs are settled range by range, not one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 
-def runs(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
+def ranges(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Rising positions as ranges, both ends included. The end of each run is found by halving, so that a flight of
     which a few items failed takes about as many steps as a whole one."""
     start, count = 0, len(positions)

@@ -1,8 +1,8 @@
-"""Rows that this process wrote last of items that are due again soon: their copies start without a read of the ledger.
+"""Cache of ledger rows that this process wrote last, of items due again soon: their copies start without a read.
 
 A row that is remembered may have been written since, by another process. So nothing may rest on it but the write that
-starts a copy, which compares the row, whole, with what is in the ledger (L16): where it is another one by now,
-nothing is written, and the row is read.
+starts a copy, which compares the row, whole, with the one in the ledger (L16): where it is another one by now, nothing
+is written, and the row is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .rows import RowHome
 MOST = 16_384
 
 
-class Remembered:
+class RowCache:
     """Rows of all tailers of a process. Bounded: MOST of them."""
 
     def __init__(self) -> None:
@@ -27,12 +27,12 @@ class Remembered:
         return len(self._rows)
 
     def keep(self, rows: Iterable[tuple[RowHome, LedgerEntry]]) -> None:
-        """Rows as they were written just now."""
+        """Remembers rows as they were written just now."""
         known = self._rows
         known.update(rows)
         for home in [*islice(known, max(0, len(known) - MOST))]:
             del known[home]
 
     def take(self, home: RowHome) -> LedgerEntry | None:
-        """The row, if it is known; it is forgotten, since whoever asks is about to write it."""
+        """Forgets and returns the row, if it is known: the caller is about to write it."""
         return self._rows.pop(home, None)

@@ -1,7 +1,7 @@
 """Content, piece by piece → its lines, the same wherever the pieces' borders are.
 
 Lines are bytes between newlines, handed on as they are; one that is empty, or only a carriage return, is no item. Only
-what may be a line is kept: one that is longer than allowed is passed, and told by its place.
+a part that may be a line is kept: a line longer than allowed is passed over, and reported by its place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LineSpan(NamedTuple):
 class Lines:
     """A cutter of one content into lines. `longest` is in bytes.
 
-    Invariant: everything before `offset` was told in a run, or was an empty line.
+    Invariant: everything before `offset` was returned in a span, or was an empty line.
     """
 
     def __init__(self, longest: int, offset: int = 0) -> None:
@@ -35,7 +35,7 @@ class Lines:
         self._passing = False
 
     def feed(self, piece: bytes) -> list[LineSpan]:
-        """What the next piece completes."""
+        """The lines that the next piece completes."""
         runs: list[LineSpan] = []
         if self._passing:
             end = piece.find(b"\n")
@@ -56,7 +56,7 @@ class Lines:
         return runs
 
     def finish(self) -> list[LineSpan]:
-        """What is left when nothing comes any more: a last line without a newline."""
+        """The lines left when nothing comes any more: a last one without a newline."""
         if self._passing:
             return [self._passed(0, 0)]
         rest, self._rest, self._size = b"".join(self._rest), [], 0
@@ -108,5 +108,5 @@ def items(lines: list[bytes]) -> list[bytes]:
 
 
 def lines_of(content: bytes) -> list[bytes]:
-    """The lines of a run, from its bytes."""
+    """The lines of a span that are items, from its bytes."""
     return items(content.split(b"\n"))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tailrace.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, UNREAD, Audit, Ending, Fate
 from tailrace.model.errors import InvalidRequest
-from tailrace.tailers.rules.audit import Book
-from tailrace.tailers.rules.stock import take_stock, tell_apart
-from tailrace.tailers.rules.witnesses import after_delay
+from tailrace.tailers.rules.audit_book import Book
+from tailrace.tailers.rules.audit_crosscheck import after_delay
+from tailrace.tailers.rules.audit_sum import audit_of, tell_apart
 
 
 def book_of(end: int = 20, passed: int = 10) -> Book:
@@ -28,20 +28,20 @@ PLACES = {IN_FLIGHT: [10, 11, 12], HELD: [13, 14, 16, 17, 18, 19]}
 
 
 def test_the_whole_sums_up() -> None:
-    audit = take_stock("t", "0", book_of(), PLACES)
+    audit = audit_of("t", "0", book_of(), PLACES)
     assert audit.counts == {"succeeded": 9, "dead": 1, "dropped": 1, IN_FLIGHT: 3, HELD: 6}
     assert (audit.first, audit.end, audit.sum, audit.good, audit.verdict()) == (0, 20, 20, True, [])
 
 
 def test_a_range_sums_up_and_is_told_apart_by_what_is_kept() -> None:
     # Given a range that begins below the frontier, and nothing that is durable yet
-    audit = take_stock("t", "0", book_of(), PLACES, (2, 25))
+    audit = audit_of("t", "0", book_of(), PLACES, (2, 25))
     assert audit.counts == {SETTLED: 8, "dropped": 1, IN_FLIGHT: 3, HELD: 6, UNREAD: 5}
     tell_apart(audit, [])
     told = {"succeeded": 7, "dead": 1, "dropped": 1, IN_FLIGHT: 3, HELD: 6, UNREAD: 5}
     assert (audit.counts, audit.good) == (told, True)
     # When the store has it by now, and the frontier has moved since stock was taken
-    later = take_stock("t", "0", book_of(), PLACES, (2, 25))
+    later = audit_of("t", "0", book_of(), PLACES, (2, 25))
     tell_apart(later, [Ending(3, 3, {Fate.DEAD: 1}), Ending(10, 12, {Fate.EXPIRED: 3})])
     assert (later.counts, later.good) == (told, True)
 
@@ -51,7 +51,7 @@ def test_what_is_older_than_all_endings_or_cut_out_of_several_stays_settled() ->
     old.read(range(10, 20))
     old.settle(range(10, 20), Fate.EXPIRED)
     old.passed(20)
-    audit = take_stock("t", "0", old, {}, (5, 15))
+    audit = audit_of("t", "0", old, {}, (5, 15))
     tell_apart(audit, [])
     assert audit.counts == {SETTLED: 5, "expired": 5}
     book = Book(0)
@@ -59,7 +59,7 @@ def test_what_is_older_than_all_endings_or_cut_out_of_several_stays_settled() ->
     book.settle(range(20), Fate.SUCCEEDED)
     book.passed(20)
     joined = [Ending(2, 9, {Fate.DEAD: 1, Fate.DROPPED: 1})]
-    whole, part = (take_stock("t", "0", book, {}, span) for span in ((1, 11), (5, 20)))
+    whole, part = (audit_of("t", "0", book, {}, span) for span in ((1, 11), (5, 20)))
     tell_apart(whole, joined)
     tell_apart(part, joined)
     assert whole.counts == {"succeeded": 8, "dead": 1, "dropped": 1}
@@ -89,7 +89,7 @@ def test_any_range_of_any_story_is_told_exactly(
             assert book.endings == []
     # When a part of it is audited
     first, end = sorted(min(each, len(fates)) for each in span)
-    audit = take_stock("t", "0", book, {}, (first, end))
+    audit = audit_of("t", "0", book, {}, (first, end))
     tell_apart(audit, [ending for ending in kept if ending.last >= first and ending.first < end])
     # Then every position of it is in its class, and what is in none is named
     part = fates[first:end]
@@ -117,14 +117,14 @@ def test_what_was_delayed_in_a_range_is_told_by_the_ledger_and_the_letters(
 
 
 def test_an_item_that_is_nowhere_is_named_before_anything_passes_it() -> None:
-    audit = take_stock("t", "0", book_of(), {**PLACES, HELD: [13, 14, 16, 18, 19]})
+    audit = audit_of("t", "0", book_of(), {**PLACES, HELD: [13, 14, 16, 18, 19]})
     assert (audit.missing, audit.good, audit.sum) == ([17], False, 19)
     assert audit.verdict() == ["1 in no class: 17"]
 
 
 @pytest.mark.parametrize("position", [11, 15], ids=["in two places", "ended, and held"])
 def test_an_item_that_is_there_twice_is_named(position: int) -> None:
-    audit = take_stock("t", "0", book_of(), {**PLACES, HELD: [*PLACES[HELD], position]})
+    audit = audit_of("t", "0", book_of(), {**PLACES, HELD: [*PLACES[HELD], position]})
     assert (audit.doubled, audit.good) == ([position], False)
     assert audit.verdict() == [f"1 counted twice: {position}"]
 
@@ -135,14 +135,14 @@ def test_a_position_that_was_passed_without_having_ended_fails_every_range_that_
     book.settle([n for n in range(10) if n != 4], Fate.SUCCEEDED)
     book.passed(10)
     for span in (None, (0, 10), (2, 6), (4, 5)):
-        audit = take_stock("t", "0", book, {}, span)
+        audit = audit_of("t", "0", book, {}, span)
         tell_apart(audit, [])
         assert (audit.missing, audit.good) == ([4], False)
-    assert take_stock("t", "0", book, {}, (5, 10)).good
+    assert audit_of("t", "0", book, {}, (5, 10)).good
 
 
 def test_a_range_from_before_the_audit_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="must begin at 50"):
-        take_stock("t", "0", Book(50), {}, (0, 60))
-    with pytest.raises(InvalidRequest, match="is not one"):
-        take_stock("t", "0", Book(50), {}, (60, 55))
+        audit_of("t", "0", Book(50), {}, (0, 60))
+    with pytest.raises(InvalidRequest, match="cannot be audited"):
+        audit_of("t", "0", Book(50), {}, (60, 55))

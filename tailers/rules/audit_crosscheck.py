@@ -1,8 +1,10 @@
-"""The rule that holds a book against the stores: what left a stream for a store must be there, or have ended there.
+"""Cross-check of an audit book against the stores: an item that left its stream for a store must be there, or have
+ended there.
 
 A book says how many positions left for the delay service and how many died. The ledger and the dead letters count for
-themselves, in their own transactions. Both move on while one asks, so they are asked before and after the book was
-read: what the book has must be in what they say after it, what they said before it must be in the book or not settled.
+themselves, in their own transactions. Both move on during an audit, so they are asked before and after the book is
+read: everything in the book must be in their answer after it, and everything in their answer before it must be in the
+book or not settled.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from ...model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, Audit, Fate
 
 class PartitionFacts(NamedTuple):
     """Counts of one partition. Of the items that were ever parked `waiting` are not over, `done` and `buried` ended so;
-    `letters` is how many positions ever had a dead letter; `dropped` and `forgotten`, by a gate and by retention, how
-    many were noted as drops."""
+    `letters` is the number of positions that ever had a dead letter; `dropped` and `forgotten` are the numbers of
+    positions that were noted as drops, by a gate and by retention."""
 
     waiting: int = 0
     done: int = 0
@@ -26,13 +28,13 @@ class PartitionFacts(NamedTuple):
 
     @property
     def parked(self) -> int:
-        """How many were ever parked."""
+        """Number of items that were ever parked."""
         return self.waiting + self.done + self.buried
 
 
 def after_delay(audit: Audit, waiting: int, letters: int | None) -> None:
-    """Adds to the audit of a range what became of what was delayed: so many of it are not over, so many positions of
-    the range ever had a dead letter (None: nobody knows any more)."""
+    """Adds to the audit of a range how its delayed positions ended: `waiting` of them are not over, `letters` positions
+    of the range ever had a dead letter (None: nobody knows any more)."""
     counts = audit.counts
     delayed, dead = counts.get(Fate.DELAYED.label, 0), counts.get(Fate.DEAD.label, 0)
     over = max(0, delayed - waiting)
@@ -45,8 +47,9 @@ def after_delay(audit: Audit, waiting: int, letters: int | None) -> None:
     audit.counts = {label: count for label, count in {**counts, **told}.items() if count}
 
 
-def confront(audit: Audit, before: PartitionFacts, after: PartitionFacts) -> None:
-    """Adds to the audit of a whole partition what its witnesses say otherwise, and what became of what was delayed.
+def cross_check(audit: Audit, before: PartitionFacts, after: PartitionFacts) -> None:
+    """Adds to the audit of a whole partition the contradictions of its witnesses, the stores, and how its delayed
+    positions ended.
 
     A position whose record was forgotten by its source while it was parked counts as lost to retention, and one that
     died just before a crash may have succeeded after it: neither is a fault.
@@ -55,25 +58,26 @@ def confront(audit: Audit, before: PartitionFacts, after: PartitionFacts) -> Non
     delayed, dead = counts.get(Fate.DELAYED.label, 0), counts.get(Fate.DEAD.label, 0)
     if after.parked < delayed:
         audit.faults.append(
-            f"{delayed} left for the delay service, but the ledger knows of {after.parked}: "
+            f"{delayed} positions left for the delay service, but the ledger knows of {after.parked}: "
             f"{delayed - after.parked} have no row and did not end"
         )
     open_ones = sum(counts.get(label, 0) for label in (HELD, IN_FLIGHT, Fate.LOST.label, Fate.ABSENT.label))
     if before.parked > delayed + open_ones:
         audit.faults.append(
-            f"the ledger knows of {before.parked} that left for the delay service, the checkpoint of {delayed}: "
-            f"{before.parked - delayed - open_ones} ended otherwise too"
+            f"the ledger knows of {before.parked} positions that left for the delay service, the checkpoint of "
+            f"{delayed}: {before.parked - delayed - open_ones} ended in another way too"
         )
     buried = dead + after.buried
     if after.letters < buried:
         audit.faults.append(
-            f"{buried} died, but {after.letters} have a dead letter or had one that was redriven or purged"
+            f"{buried} positions died, but only {after.letters} have a dead letter, or had one that was redriven "
+            "or purged"
         )
     for fate, noted in ((Fate.DROPPED, after.dropped), (Fate.LOST, after.forgotten)):
         if noted < counts.get(fate.label, 0):
             audit.faults.append(
-                f"{counts[fate.label]} {fate.label}, but {noted} of them are noted as drops: the others were passed "
-                "without a word"
+                f"{counts[fate.label]} positions {fate.label}, but only {noted} are noted as drops: the others were "
+                "passed without a note"
             )
     done = min(after.done, delayed)
     gone = min(after.buried, delayed - done)

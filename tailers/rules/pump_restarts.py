@@ -1,9 +1,9 @@
-"""A pump that ended with an error: whether another one is begun, after which pause, how long its reason is shown.
+"""Restarts of a pump that ended with an error: after which pause, if at all, and how long its reason is shown.
 
-Trying again mends an accident, and finds out when somebody mended what needs a hand: a schema that was away, a folder
-that nobody may read. So both are tried again, the latter with longer pauses. Only what must not be passed without
-somebody's word stays as it is, and what is out of bounds by itself: each further try would read up to it, and hand out
-what lies before it once more.
+A restart mends an accident, and finds out when somebody has mended a cause that needs a hand: a schema that was away, a
+folder that nobody may read. Both kinds are tried again, the second with longer pauses. Two errors are not tried again:
+positions that must not be passed without an operator's word, and a request that is out of bounds by itself. Each
+further try would read up to that place, and hand out what lies before it once more.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ HEALTHY_AFTER = 60.0
 #: Seconds for which a reason is shown of a pump that was begun again: by then it has met with it anew.
 SHOWN = 5.0
 
-#: What stays as it is until somebody says that it is to be tried again.
+#: Errors after which nothing is tried again until an operator says so.
 STAYS = (PositionsGone, InvalidRequest)
 
 
 class AfterEnd(NamedTuple):
-    """The answer to an end. `pause`: seconds until another pump is begun, None: none is; `news`: whether the reason was
-    not said just before; `by_hand`: somebody must mend it."""
+    """The answer to a pump's end. `pause`: seconds until another pump is begun, None: none is; `news`: whether the
+    reason was not said just before; `by_hand`: somebody must mend it."""
 
     pause: float | None
     news: bool
     by_hand: bool
 
 
-class Again:
-    """Ends of one tailer's pumps, or one partition's, with `now` in monotonic seconds. Invariant: `_kind` is what the
-    last one ended with, in words without their numbers; empty when it was well since."""
+class PumpRestarts:
+    """Ends of one tailer's pumps, or one partition's, with `now` in monotonic seconds. Invariant: `_kind` is the error
+    of the last end, in words without their numbers; empty when a pump was healthy since."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -44,11 +44,11 @@ class Again:
         self._waits = False
 
     def began(self, now: float) -> None:
-        """A pump was begun."""
+        """Notes that a pump was begun."""
         self._began, self._waits = now, False
 
     def ended(self, error: Exception, now: float) -> AfterEnd:
-        """Notes how it ended."""
+        """Notes that a pump ended with this error, and answers whether another one is begun, and when."""
         if now - self._began > HEALTHY_AFTER:
             self._pauses, self._kind = 0, ""
         reason = str(error) or type(error).__name__
@@ -66,5 +66,5 @@ class Again:
         return AfterEnd(doubled(*(MENDED if by_hand else TAILER), self._pauses - 1), news, by_hand)
 
     def why(self, now: float) -> str:
-        """What somebody must mend, while it waits for that; empty otherwise."""
+        """The reason that somebody must mend, while the pump waits for that and shortly after; empty otherwise."""
         return self._reason if self._waits or now - self._began < SHOWN else ""

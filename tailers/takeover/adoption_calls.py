@@ -1,8 +1,9 @@
-"""Asking the schedulers that a row names and that this tailer has no session with (L12): a call of a moment,
-beside the session.
+"""Calls that ask other schedulers to confirm adoption: those that a row names and this tailer has no session with
+(L12).
 
-What runs there goes on under the leases that it has. Whoever takes the row opens a side (sides.py) to hear how it ends;
-where that fails, it is handed out again when those leases are over.
+Each call takes a moment, beside the session. Items there run on under the leases that they have. The tailer that takes
+the row opens a side, a second session (side_sessions.py), to hear how they end; where that fails, they are handed out
+again when those leases are over.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from ...model.item_key import ItemKey
 from ...model.lease import LeaseSizes, wait_for_scheduler
 from ...stores.ownership.ownership import Owner
 from ...wire.scheduler import SchedulerClient
-from ..rules.sides import newest
+from ..rules.flight_numbers import newest
 
-#: An id of a scheduler has its address behind this.
+#: Separator before the address in an id of a scheduler.
 AT = "@"
 
 
@@ -32,11 +33,11 @@ class Elsewhere(NamedTuple):
 
     @property
     def address(self) -> str:
-        """Where that scheduler listens."""
+        """The address at which that scheduler listens."""
         return self.scheduler.partition(AT)[2]
 
 
-class Asking:
+class AdoptionCalls:
     """Calls to the schedulers of one row.
 
     Invariants: one that confirmed is not asked again about the same version of the row, since it holds that epoch to
@@ -52,8 +53,8 @@ class Asking:
         self._not_before: dict[str, float] = {}
 
     async def ask(self, row: Owner, but: str, seconds: float) -> list[Elsewhere]:
-        """Asks those that a row lists, as it was read, `but` for one, all at once and for at most so long. Returns what
-        those said that confirmed."""
+        """Asks the schedulers that a row lists, as it was read, except `but`, all at once and for at most so many
+        seconds. Returns the answers of those that confirmed."""
         others = [name for name in row.schedulers if name != but]
         self._confirmed = {name: said for name, said in self._confirmed.items() if name in others}
         self._not_before = {name: until for name, until in self._not_before.items() if name in others}

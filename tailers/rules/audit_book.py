@@ -1,9 +1,9 @@
 """The audit book of one partition: how every position ended, kept beside the frontier and never read from it.
 
-The frontier has one bit a position and knows that something is settled; the book has one byte and knows how. What
-settles a position says it to both. When the frontier has passed a stretch, the book counts it: a byte that is still 0
-is a position that was passed without having ended (lost), and a byte that was written twice is one that ended twice.
-So a healthy stream writes nine numbers with its checkpoint, and nothing per item; what did not succeed is kept as
+The frontier has one bit a position and knows that something is settled; the book has one byte and knows how. Each
+settlement is told to both. When the frontier has passed a stretch, the book counts it: a byte that is still 0 is a
+position that was passed without having ended (lost), and a byte that was written twice is one that ended twice. So a
+healthy stream writes nine numbers with its checkpoint, and nothing per item; positions that did not succeed are kept as
 ranges.
 """
 
@@ -19,7 +19,7 @@ from ...model.audit import NAMED, Ending, Fate
 
 _FATES = tuple(Fate)
 _NONE = 0
-#: So many positions are counted one by one: of hundreds of partitions each mostly has a few.
+#: Up to so many positions are counted one by one: where there are hundreds of partitions, each mostly has a few.
 FEW = 64
 _OPEN = b"\x00"
 #: Stretches that ended in one way other than well.
@@ -27,7 +27,7 @@ _RUNS = re.compile(rb"([^\x01])\1*", re.DOTALL)
 
 
 class Book:
-    """Positions from `start` on.
+    """The book of one partition: how each of its positions from `start` on ended.
 
     start     where the book begins
     position  everything below it is counted in `tally`, by fate
@@ -54,8 +54,9 @@ class Book:
     )
 
     def __init__(self, position: int, saved: bytes = b"", ahead: bytes = b"") -> None:
-        """From what `encode` gave with the checkpoint at `position`. Without it the book begins here: what the
-        checkpoint says is settled above (`ahead`, a byte of 0 or 1 each) then counts as succeeded."""
+        """Loads a book from `saved`, which `encode` returned for the checkpoint at `position`. Without `saved` the book
+        begins here: positions above it that the checkpoint says are settled (`ahead`, a byte of 0 or 1 each) then count
+        as succeeded."""
         self.start = self.position = self.told = self._end = position
         self.endings: list[Ending] = []
         self.tally = [0] * (max(_FATES) + 1)
@@ -67,8 +68,8 @@ class Book:
             self.load(saved)
 
     def read(self, positions: Sequence[int], absent: Sequence[int] = (), gap: Fate = Fate.ABSENT) -> None:
-        """Takes note of positions just read, rising: `absent` ones hold nothing, and those between that did not come
-        are `gap`. What was read before, or ended in an earlier life, stays as it is."""
+        """Takes note of positions just read, rising. `absent` positions hold nothing, and positions between that did
+        not come count as `gap`. A position that was read before, or ended in an earlier life, stays as it is."""
         count = len(positions)
         if not absent and count and positions[0] == self._end == positions[-1] - count + 1:
             self._end += count
@@ -95,7 +96,8 @@ class Book:
         self._end = stop
 
     def skip(self, last: int, fate: Fate) -> None:
-        """Everything up to `last` that was never read, and had not ended in an earlier life, ended so."""
+        """Counts everything up to `last` as ended with `fate`, except positions that were read or had ended in an
+        earlier life."""
         stop = last + 1
         if stop <= self._end:
             return
@@ -112,7 +114,7 @@ class Book:
         self._end = stop
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
-        """Counts positions that ended so; they rise. What is long is better told as ranges."""
+        """Counts positions, rising, that ended with `fate`. Long runs of them are better told as ranges."""
         if positions:
             self._cover(positions[-1] + 1)
         fates, base = self._fates, self.position
@@ -124,7 +126,7 @@ class Book:
                 fates[place] = fate
 
     def settle_range(self, first: int, last: int, fate: Fate) -> None:
-        """Everything from `first` to `last`, both included, ended so."""
+        """Counts everything from `first` to `last`, both included, as ended with `fate`."""
         base, count = self.position, last - first + 1
         self._cover(last + 1)
         fates = self._fates
@@ -135,7 +137,7 @@ class Book:
         self.settle(range(first, last + 1), fate)
 
     def passed(self, position: int) -> None:
-        """The frontier says that everything below `position` is settled."""
+        """Counts everything below `position`, which is settled as the frontier says."""
         count = position - self.position
         if count <= 0:
             return
@@ -158,24 +160,24 @@ class Book:
         self._end = max(self._end, position)
 
     def kept(self, position: int) -> None:
-        """The endings below `position` are durable."""
+        """Forgets the endings below `position`, which are durable now."""
         if self.endings:
             self.endings = [ending for ending in self.endings if ending.last >= position]
 
     def open(self) -> list[int]:
-        """The positions read in this life that have not ended, rising."""
+        """Positions read in this life that have not ended, rising."""
         size = self._end - self.position
         return [self.position + index for index, fate in enumerate(self._fates[:size]) if not fate] + list(
             range(self.position + min(size, len(self._fates)), self._end)
         )
 
     def ended(self, first: int, end: int) -> dict[Fate, int]:
-        """How many of the positions in a range that was not passed ended in each way."""
+        """Number of positions that ended in each way, in a range that the frontier has not passed."""
         start, stop = max(0, first - self.position), max(0, end - self.position)
         return {fate: count for fate in _FATES if (count := self._fates.count(fate, start, stop))}
 
     def ahead(self) -> dict[Fate, int]:
-        """The same for everything above `position`."""
+        """Number of positions above `position` that ended in each way."""
         if len(self._fates) <= FEW:
             return {_FATES[fate - 1]: count for fate, count in Counter(self._fates).items() if fate}
         return self.ended(self.position, self.position + len(self._fates))
@@ -186,7 +188,7 @@ class Book:
         return self._end
 
     def encode(self) -> bytes:
-        """The book, for the checkpoint at `position`."""
+        """The book as bytes, for the checkpoint at `position`."""
         counts = [self.missing_count, self.missing, self.doubled_count, self.doubled]
         head = [self.start, self.tally[1:], *counts, self.told]
         text = json.dumps(head, separators=(",", ":")).encode()
@@ -194,7 +196,7 @@ class Book:
         return text + b"\n" + zlib.compress(ahead, 1) if ahead else text
 
     def load(self, saved: bytes) -> None:
-        """Goes on from what `encode` returned."""
+        """Goes on from the bytes that `encode` returned."""
         text, _, ahead = saved.partition(b"\n")
         start, tally, missing_count, missing, doubled_count, doubled, *told = json.loads(text)
         self.start, self.told = start, told[0] if told else self.position  # an older book kept no endings
@@ -204,7 +206,7 @@ class Book:
         self._fates = bytearray(zlib.decompress(ahead)) if ahead else bytearray()
 
     def _cover(self, end: int) -> None:
-        """Has a byte for every position below `end`."""
+        """Makes sure that there is a byte for every position below `end`."""
         short = end - self.position - len(self._fates)
         if short > 0:
             self._fates.extend(bytes(short))

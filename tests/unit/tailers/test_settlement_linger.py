@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.settlements_gather import ENOUGH, GATHER, PART, SOON, Gathering
+from tailrace.tailers.rules.settlement_linger import ENOUGH, GATHER, PART, SOON, Gathering
 
 WINDOW = 8192
 

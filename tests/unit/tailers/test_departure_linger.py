@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.departures_gather import LONGER, LONGEST, MANY, SHORT, gathers
+from tailrace.tailers.rules.departure_linger import LONGER, LONGEST, MANY, SHORT, gathers
 
 
 def test_the_more_were_written_the_longer_the_next_ones_gather() -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.lines import Lines, lines_of
+from tailrace.tailers.rules.text_lines import Lines, lines_of
 
 LONGEST = 5
 

@@ -1,4 +1,4 @@
-"""The port of a tailer to its pump, whatever that reads: a queue, a stream, the share of a stream, an outbox."""
+"""The protocol between a tailer and its pump, which reads a queue, a stream, a share of one, or an outbox."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ class TailerPump(Protocol):
     def busy(self) -> bool: ...
 
     async def run(self) -> None:
-        """Opens the source and pumps until cancelled; raises what ends it."""
+        """Opens the source and pumps until cancelled; raises the error that ends it."""
 
     async def drain(self, timeout: float) -> bool:
         """Reads nothing more and waits until nothing is out; False when `timeout` seconds did not suffice."""
 
     def pause(self, paused: bool) -> None:
-        """Reads nothing more, or goes on; what is out goes on in any case. Either way it looks again at once."""
+        """Reads nothing more, or goes on; items that are out go on in any case. Either way the pump looks again at
+        once."""
 
     def status(self) -> PumpStatus:
-        """How it is."""
+        """The state and the health of the pump now."""
 
     @property
     def needs_a_hand(self) -> str:
-        """What somebody must mend before a part of it goes on; empty when there is nothing."""
+        """The cause that somebody must mend before a part of the pump goes on; empty when there is none."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """What became of every position of each partition, or of a range of one. Raises InvalidRequest for a range that
-        is none, and for a source that has no positions."""
+        """Audits of the partitions: how every position of each, or of a range of one, ended. Raises InvalidRequest for
+        a range that is none, and for a source that has no positions."""
 
     def may_seek(self) -> None:
         """Raises InvalidRequest where there is no checkpoint to move by hand."""
 
     async def expect(self, *functions: str) -> None:
-        """Expects due items of these functions from now on; a pump that does not read what is due does nothing. Raises
-        what its source raises."""
+        """Expects due items of these functions from now on; does nothing in a pump that reads no due stream. Raises
+        every error of its source."""

@@ -1,7 +1,8 @@
-"""Reads and writes of the rows of copies that came due, which start by compare-and-set, in batches (L16 to L19).
+"""Start of due copies by compare-and-set of their ledger rows, in batches: the reads and writes (L16 to L19).
 
-The rows of what this process parked a moment ago are known (remembered.py), the others are read; those that may start
-are written under one new fence. What became of each is a step that copy_starts.py takes; rules/ledger.py decides it.
+Rows that this process wrote a moment ago are known (row_cache.py), the others are read; the rows of copies that may
+start are written under one new fence. The result for each batch is a step that copy_starts.py takes; rules/ledger.py
+decides it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from ...foundation.clock import Clock
 from ...model.errors import StaleFence
 from ...model.ledger import LedgerEntry
 from ..copy_starts import Starting, StartStep
-from ..ledger.remembered import Remembered
+from ..ledger.row_cache import RowCache
 from ..ledger.rows import RowChange, RowHome, Rows, by_place, home_of
 from ..rules.ledger import Due, is_suspect, may_start_unread, starts
 from ..takeover.epoch import Epoch
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A copy that has a row: the number of its batch and its place there, where its row is, and what it asks for."""
+    """A copy that has a row: the number of its batch, its index there, the place of its row, and its request to
+    start."""
 
     batch: int
     place: int
@@ -29,20 +31,20 @@ class Copy(msgspec.Struct, frozen=True):
     due: Due
 
 
-class Starter:
-    """Starts copies for the tailer of what is due. `source` is its name."""
+class CopyStarter:
+    """Starts copies for the tailer of the due streams. `source` is its name."""
 
-    def __init__(self, source: str, rows: Rows, epoch: Epoch, remembered: Remembered, clock: Clock) -> None:
+    def __init__(self, source: str, rows: Rows, epoch: Epoch, row_cache: RowCache, clock: Clock) -> None:
         self._source = source
         self._rows = rows
         self._epoch = epoch
-        self._remembered = remembered
+        self._row_cache = row_cache
         self._clock = clock
 
     async def ask(self, together: Sequence[Starting], *, may_be_adopted: bool) -> list[StartStep]:
-        """Writes the rows of those that may run under a new fence: one read and one write for each source that they
-        came from, however many functions they are of. `may_be_adopted`: what a former owner left running may still
-        run. Raises StaleFence when a newer owner runs some of them."""
+        """Writes the rows of copies that may run, under a new fence: one read and one write for each source that they
+        came from, however many functions they are of. `may_be_adopted`: items that a former owner left running may
+        still run. Raises StaleFence when a newer owner runs some of them."""
         copies, without = _copies(together)
         homes = [copy.home for copy in copies]
         rows = await self._known(copies, homes)
@@ -55,7 +57,7 @@ class Starter:
             known = {home.position: rows[home] for copy in group if (home := copy.home) in rows}
             plan = starts(known, [copy.due for copy in group], self._epoch.number, fence, self._clock.wall())
             if plan.stale:
-                raise StaleFence(f"{self._source}: a newer owner runs items of {source}/{partition}")
+                raise StaleFence(f"the tailer {self._source!r}: a newer owner runs items of {source}/{partition}")
             for place in plan.over:
                 steps[group[place].batch].over.append(group[place].place)
             for place, until in plan.wait.items():
@@ -80,12 +82,12 @@ class Starter:
         return steps
 
     async def _known(self, copies: Sequence[Copy], homes: Sequence[RowHome]) -> dict[RowHome, LedgerEntry]:
-        """The rows that there are: remembered ones only for copies that start from them, and nothing of an item of
-        which there are two copies, since the second one's end would rest on the first one's row."""
+        """The rows that there are: remembered ones only for copies that start from them. Where an item has two copies
+        all rows are read, since the second copy's end would rest on the first one's row."""
         epoch, now = self._epoch.number, self._clock.wall()
         known: dict[RowHome, LedgerEntry] = {}
         for copy in copies:
-            row = self._remembered.take(copy.home)
+            row = self._row_cache.take(copy.home)
             if row is not None and may_start_unread(row, copy.due.n, epoch, now):
                 known[copy.home] = row
         if len(set(homes)) < len(homes):
@@ -95,7 +97,7 @@ class Starter:
 
 
 def _copies(together: Sequence[Starting]) -> tuple[list[Copy], list[list[int]]]:
-    """The copies that have a row; and, of each batch, the indexes of those that have none."""
+    """The copies that have a row; and, of each batch, the indexes of its copies without one."""
     copies: list[Copy] = []
     without: list[list[int]] = []
     for number, starting in enumerate(together):

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from tailrace.model.backoff import MENDED, TAILER
 from tailrace.model.errors import ConfigError, InvalidRequest, PositionsGone, StaleFence, UserError
-from tailrace.tailers.rules.again import (
+from tailrace.tailers.rules.pump_restarts import (
     HEALTHY_AFTER,
     SHOWN,
-    Again,
+    PumpRestarts,
 )
 
 
 def test_what_needs_a_hand_is_looked_at_ever_later_and_said_once() -> None:
-    again, now, pauses, said = Again(), 0.0, [], 0
+    again, now, pauses, said = PumpRestarts(), 0.0, [], 0
     for n in range(10):
         again.began(now)
         ended = again.ended(ConfigError(f"no such schema (after {n} ms)"), now)
@@ -34,7 +34,7 @@ def test_what_needs_a_hand_is_looked_at_ever_later_and_said_once() -> None:
 
 
 def test_only_what_nothing_may_pass_or_can_read_stays() -> None:
-    again = Again()
+    again = PumpRestarts()
     again.began(0.0)
     assert again.ended(PositionsGone("3 to 5 are gone"), 1.0) == (None, True, True)
     assert again.ended(InvalidRequest("entry 9-9999999 is beyond what a position can say"), 1.0) == (None, True, True)
@@ -48,7 +48,7 @@ ERRORS = [ConfigError("a"), UserError("b 1"), UserError("b 2"), StaleFence("c"),
 
 @given(st.lists(st.tuples(st.sampled_from(ERRORS), st.floats(0, 200)), max_size=100))
 def test_pauses_are_bounded_and_what_waits_for_a_hand_says_why(steps: list[tuple[Exception, float]]) -> None:
-    again, now = Again(), 0.0
+    again, now = PumpRestarts(), 0.0
     for error, ran in steps:
         again.began(now)
         now += ran

@@ -1,7 +1,7 @@
-"""Stocktaking: every position of a range is in exactly one class. THE rule by which an audit of a stream sums up.
+"""Sum of an audit of a stream: THE rule by which every position of a range is in exactly one class.
 
-Below the frontier the book has counted how everything ended; a part of that is told apart by the ranges of what did not
-succeed, which rest beside the checkpoint. Above it every position is taken in hand: it ended, or it
+Below the frontier the book has counted how everything ended; a part of that is told apart by the ranges of positions
+that did not succeed, which rest beside the checkpoint. Above the frontier every position is looked at: it ended, or it
 is in exactly one of the places where an item may be (in flight, held), or it was not read yet. An item in no place is
 lost although nothing has passed it yet; one in two places may run twice.
 """
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...model.audit import HELD, IN_FLIGHT, NAMED, SETTLED, UNREAD, Audit, Ending, Fate, Passed
 from ...model.errors import InvalidRequest
-from .audit import Book
+from .audit_book import Book
 from .sparse_book import SparseBook
 
 
-def take_stock(
+def audit_of(
     tailer: str, partition: str, book: Book, places: Mapping[str, Iterable[int]], span: tuple[int, int] | None = None
 ) -> Audit:
     """The audit of the positions in `span` (first, end); None: of everything from the book's start to the last one
@@ -28,8 +28,8 @@ def take_stock(
     first, end = span or (book.start, book.end)
     if first < book.start or end < first:
         raise InvalidRequest(
-            f"{tailer}, partition {partition!r}: the range {first}:{end} is not one: it must begin at {book.start}, "
-            "where the audit began, or later, and end after that"
+            f"{tailer}, partition {partition!r}: the range {first}:{end} cannot be audited: it must begin at "
+            f"{book.start}, where the audit began, or later, and end at its beginning or later"
         )
     audit = Audit(tailer, partition, first, end)
     if isinstance(book, SparseBook):
@@ -46,7 +46,7 @@ def take_stock(
 
 
 def _below(audit: Audit, book: Book) -> None:
-    """What the frontier has passed."""
+    """Sums up the positions that the frontier has passed."""
     stop = min(audit.end, book.position)
     if audit.first == book.start and stop == book.position:
         audit.counts = {fate.label: book.tally[fate] for fate in Fate}
@@ -58,14 +58,15 @@ def _below(audit: Audit, book: Book) -> None:
     audit.doubled = [position for position in book.doubled if audit.first <= position < audit.end]
     audit.doubled_count = len(audit.doubled)
     if book.doubled_count > len(book.doubled):
-        audit.faults.append(f"the whole has {book.doubled_count} positions counted twice, more than are named")
+        audit.faults.append(f"the whole partition has {book.doubled_count} positions counted twice, not all named")
     audit.counts = {SETTLED: max(0, stop - audit.first) - len(missing)}
     audit.passed = Passed(book.position, book.told, tuple(book.endings))
 
 
 def tell_apart(audit: Audit, kept: Sequence[Ending]) -> None:
-    """Of the audit of a range: how what was `settled` ended. `kept` are the endings that rest in the store, asked for
-    after stock was taken. What is older than all endings, or cut out of several that are one now, stays `settled`."""
+    """Tells apart how the `settled` positions of the audit of a range ended. `kept` are the endings that rest in the
+    store, asked for after the audit was summed up. Positions older than all endings, or cut out of several endings that
+    are one now, stay `settled`."""
     passed = audit.passed
     if passed is None or (stop := min(audit.end, passed.position)) <= audit.first:
         return
@@ -104,7 +105,7 @@ def tell_apart(audit: Audit, kept: Sequence[Ending]) -> None:
 
 
 def _above(audit: Audit, book: Book, places: Mapping[str, Iterable[int]]) -> None:
-    """What it has not passed: position by position."""
+    """Sums up the positions that the frontier has not passed, one by one."""
     first = max(audit.first, book.position)
     if first >= audit.end:
         return

@@ -1,4 +1,4 @@
-"""Dead letters of items that ended so, from a stream or a queue, and of those that can neither go on nor wait."""
+"""Dead letters of items of a stream or a queue that are tried no more, or that can neither go on nor wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .departure import OUTCOMES, EndedItem
 
 
 def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Settlement, now: float) -> DeadLetter:
-    """For an item that first came from `tailer`, at `now`, wall clock. `home` is where its row is."""
+    """The dead letter of an item that first came from `tailer`, at `now`, wall clock. `home` is the place of its
+    row."""
     return DeadLetter(
         id=item.id,
         tailer=tailer,
@@ -40,8 +41,8 @@ def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Se
 def letter_of_queued(
     out: HandOut, index: int, tailer: str, settlement: Settlement, ended: Ended, now: float
 ) -> DeadLetter:
-    """For an item of a queue, at `now`, wall clock. Its queue knows how the attempts before the last one went. That
-    of a job's item says so."""
+    """The dead letter of an item of a queue, at `now`, wall clock. It has no tries: the queue knows how the attempts
+    before the last one went. A job's item has a header that says so."""
     flight = out.flight
     extra = flight.extras.get(index, NO_EXTRA)
     return DeadLetter(
@@ -64,8 +65,8 @@ def letter_of_queued(
 def letter_of_unfit(
     out: HandOut, index: int, payload: bytes, ended: Ended, tailer: str, why: str, now: float
 ) -> DeadLetter:
-    """For an item of a job that returned well, and of whose result no other item can be made. Its hand-out has let go
-    of the payload."""
+    """The dead letter of an item of a job that returned well, and of whose result no other item can be made. Its
+    hand-out has let go of the `payload`."""
     flight = out.flight
     extra = flight.extras.get(index, NO_EXTRA)
     settlement = Settlement(Action.DEAD, 0.0, flight.attempts[index] - 1, extra.crashes, 0, why)
@@ -74,7 +75,8 @@ def letter_of_unfit(
 
 
 def unparkable(item: Parked, home: RowHome | None, why: str, now: float, row: LedgerEntry | None) -> DeadLetter:
-    """For an item that the delay service refuses for good. `home` names its `row` in the ledger; `now`: wall clock."""
+    """The dead letter of an item that the delay service refuses for good. `home` names its `row` in the ledger; `now`:
+    wall clock."""
     return DeadLetter(
         id=item.id,
         tailer=item.tailer,

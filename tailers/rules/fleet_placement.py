@@ -1,8 +1,8 @@
-"""The member of a fleet to which a tailer's source belongs: THE rule, the same wherever it is worked out.
+"""Placement of a tailer's source on one member of a fleet: THE rule, with the same answer wherever it is worked out.
 
 Rendezvous hashing (highest random weight, Thaler and Ravishankar 1998): each member has a weight for each tailer, and
-the heaviest of those that are able has it. Nobody counts the others, and when a member comes or goes only what it gets,
-or had, moves.
+the heaviest of the members that are able to run it has it. No member counts the others, and when a member comes or goes
+only the tailers that it gets, or had, move.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 #: Seconds that a member is known before anything that runs is moved to it: one that starts and dies moves nothing.
 SETTLED = 10.0
-#: Leases of a source for which a row that is free is left to the member to which it belongs; then anybody takes it.
+#: Source leases for which a free row is left to the member to which it belongs; after that any member takes it.
 PATIENCE = 2.0
 
 
 class StandingMember(NamedTuple):
-    """A member as another one sees it: where it is, the tailers that it is able to run, and since when it is known
-    (monotonic seconds)."""
+    """A member as another one sees it: its place, the tailers that it is able to run, and the time since when it is
+    known (monotonic seconds)."""
 
     id: str
     place: str
@@ -28,7 +28,7 @@ class StandingMember(NamedTuple):
 
 
 class BetterPlace(NamedTuple):
-    """A member to which a tailer belongs, and whether what runs is to be moved there."""
+    """A member to which a tailer belongs, and whether items that run are to be moved there."""
 
     place: str
     settled: bool
@@ -40,7 +40,7 @@ def weight(tailer: str, member: str) -> bytes:
 
 
 def better_places(own: StandingMember, others: Iterable[StandingMember], now: float) -> Mapping[str, BetterPlace]:
-    """Of the tailers of one member those that belong to another one."""
+    """The better place of each tailer of member `own` that belongs to another member."""
     found: dict[str, BetterPlace] = {}
     rest = [*others]
     for tailer in own.able:
