@@ -1,4 +1,4 @@
-"""Attention: what an operator should look at, kept from look to look: since when, and how backlogs grow."""
+"""Attention of operators: alerts with the time since when they hold, and the growth of backlogs, from look to look."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUEUE = "queue"
 
 
 class Attention:
-    """Completes overviews. It remembers nothing durably: after a restart, what is only seen began then.
+    """Completes overviews with alerts and forecasts. Nothing is durable: after a restart alerts begin anew.
 
     Invariant: `_growth` has a series for each place of the last overview and no other.
     """
@@ -48,7 +48,7 @@ class Attention:
         store_away: str = "",
         troubles: Sequence[Trouble] = (),
     ) -> Overview:
-        """The overview with levels, backlogs and alerts. `ages` None: the queue's store does not answer."""
+        """The overview with service levels, backlogs and alerts. `ages` None: the queue's store does not answer."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         aged = [*(ages or ()), *(age for tailer in overview.tailers for age in tailer.ages)]
         levels = [] if ages is None else judged(aged, self._config.service_levels.rule())

@@ -1,4 +1,4 @@
-"""A status as users see it, of what is stored."""
+"""The status of a workload for users, made of the stored one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..stores.queue.lookup import Status
 
 
 def seen(status: Status) -> WorkloadStatus:
-    """What users see of what is stored."""
+    """The status for users, of a stored one."""
     return WorkloadStatus(
         id=status.id,
         state=status.state.label,

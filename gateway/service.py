@@ -1,4 +1,4 @@
-"""The service of a gateway: what is behind its listener, and which desk (request handler) answers which call."""
+"""The service of a gateway behind its listener: composes the desks (request handlers) that answer its calls."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 
 class GatewayService:
-    """A gateway without a listener: a WorkloadPort itself, and what answers the other ports.
+    """A gateway without a listener: a WorkloadPort itself, with the desks that answer the other ports.
 
-    They share what the gateway knows: the registered functions, the spool, and what an operator should look at.
-    `direct` is where submissions of this machine are taken without gRPC; empty: nowhere.
+    The desks share the registered functions, the spool and the alerts. `direct` is the address for submissions of this
+    machine without gRPC; empty: there is none.
     """
 
     def __init__(
@@ -125,28 +125,28 @@ class GatewayService:
         self._attention = attention
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
-        """Stores all workloads, and tells who asks where to go without gRPC."""
+        """Stores all workloads, and answers with the direct address if the client asks for it."""
         reply = await self._submitter.submit(request)
         if request.asks_direct:
             reply.direct = self.direct
         return reply
 
     async def submissions(self, stream: Any) -> None:
-        """The same over one stream."""
+        """Answers submissions that come over one stream."""
         await answer_submissions(self._submitter.submit, stream)
 
     @property
     def inside(self) -> int:
-        """Workloads that are being stored."""
+        """Number of workloads that are being stored."""
         return self._submitter.inside
 
     async def samples(self) -> list[Sample]:
-        """The platform's numbers, as far as this gateway knows them, and those of its own."""
+        """The metrics of the platform, as far as this gateway knows them, and its own."""
         whole, seen = await self._overview.overview(), self._attention
         return sorted_samples([*samples(whole), *seen.submissions.samples(), *seen.objectives.samples()])
 
     async def start(self, declared: DeclaredFiles) -> None:
-        """Applies what files say, and goes on with what an earlier run left."""
+        """Applies quotas and schedules of files, and goes on with the spool and redrives of an earlier run."""
         store_read = await self._control.start(declared.quotas)
         if self._spooler is not None:
             await self._spooler.start()
@@ -161,18 +161,18 @@ class GatewayService:
         self._overview.start(self._look_every)
 
     async def declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
-        """Applies what files say now; a quota that only the former said is gone."""
+        """Applies changed files; a quota or schedule that is only in the former ones is removed."""
         await self._control.declare(before.quotas, now.quotas)
         await self.schedules.start(now.schedules)
 
     def close(self) -> None:
-        """Takes nothing new; whoever waits for a result or a change is answered now."""
+        """Refuses new submissions, and ends waits for results and watches."""
         self._submitter.close()
         self._status.close()
         self._control.close()
 
     async def stop(self) -> None:
-        """Ends what runs between calls, but not the spool's drain. Harmless twice, and after a failed start."""
+        """Ends all tasks between calls except the spool's drain. Harmless twice, and after a failed start."""
         self._submitter.close()
         await self.schedules.stop()
         await self._overview.stop()
@@ -182,6 +182,6 @@ class GatewayService:
         await self._status.stop()
 
     async def stop_spooling(self) -> None:
-        """Last of all, when no call is inside any more; what is spooled stays for the next run."""
+        """Ends the spool's drain, once no call is inside any more; spooled workloads stay for the next run."""
         if self._spooler is not None:
             await self._spooler.stop()

@@ -1,5 +1,5 @@
-"""The calls that are acts of operators, and what is told of each: THE rule, as one table. What stands nowhere only
-looks, or is work that programs submit."""
+"""The calls that are acts of operators (audit trail), and the record of each: THE rule, as one table. Other calls only
+look, or are work that programs submit."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .act_states import (
     workloads_said,
 )
 
-#: Ids and quotas that are named of more.
+#: Most ids and quotas that a record names.
 NAMED = 20
 
 
 class ActOrder(NamedTuple):
-    """An act that is about to begin, in the words of Act: `who` is what the order itself says, which goes before what
-    a caller says of itself."""
+    """An act that is about to begin, with fields as in Act. `who` is the name in the order itself, which counts before
+    the caller's own name for itself."""
 
     what: str
     on: str = ""
@@ -41,15 +41,15 @@ class ActOrder(NamedTuple):
 
 
 class Stood(NamedTuple):
-    """The state before an act: gates, quotas and tokens, and its subject as what keeps it says (`gateway/stood.py`);
-    None: there is nothing of it."""
+    """The state before an act: gates, quotas and tokens, and the subject as looked up (`gateway/stood.py`); None: there
+    is none."""
 
     limits: Snapshot
     subject: Any = None
 
 
 def act_of(call: str, arguments: Mapping[str, Any], stood: Stood) -> ActOrder | None:
-    """The act that a call (`limits.set_gate`, `Cancel`) is with these arguments; None: it is none."""
+    """The act of a call (`limits.set_gate`, `Cancel`) with these arguments; None: the call is no act."""
     act = ACTS.get(call)
     return None if act is None else act(arguments, stood)
 
@@ -190,7 +190,7 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any], Stood], ActOrder | None]] = {
 
 
 def outcome_of(call: str, answer: Any) -> str:
-    """How an act ended that was answered, for people."""
+    """The outcome of an act that was answered, for people."""
     said_of = OUTCOMES.get(call)
     return (said_of(answer) if said_of is not None else "") or DONE
 
@@ -214,7 +214,7 @@ OUTCOMES: Mapping[str, Callable[[Any], str]] = {
 
 
 def said(value: Any, *but: str) -> str:
-    """What an order, a gate or a quota says, as JSON without what it leaves open; empty: nothing."""
+    """An order, a gate or a quota as JSON, without the fields `but` and without defaults; empty: nothing is left."""
     if value is None:
         return ""
     given, usual = _fields(value)
@@ -225,7 +225,7 @@ def said(value: Any, *but: str) -> str:
 
 
 def _fields(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What it says, and what it would by default."""
+    """The fields of a record, and the defaults of those that have one."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value), {
             each.name: each.default for each in dataclasses.fields(value) if each.default is not dataclasses.MISSING
@@ -242,7 +242,7 @@ def _key(quota: Quota) -> str:
 
 
 def listed(texts: Iterable[str]) -> str:
-    """The first ones with commas between, and how many more there are."""
+    """The first texts with commas between, and the number of the others."""
     named = list(texts)
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     return ", ".join(named[:NAMED]) + more

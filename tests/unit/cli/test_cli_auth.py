@@ -119,8 +119,8 @@ def test_certificates_are_listed_renewed_and_revoked_one_by_one(run: Run, tmp_pa
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("auth", "revoke", "fleet"), "expected either PART or --serial"),
-        (("auth", "revoke", "fleet", "node", "--serial", "5"), "expected either PART or --serial"),
+        (("auth", "revoke", "fleet"), "PART or --serial is missing, or both are given"),
+        (("auth", "revoke", "fleet", "node", "--serial", "5"), "PART or --serial is missing, or both are given"),
         (("auth", "revoke", "fleet", "--serial", "xyz"), "--serial is 'xyz': expected a number in hex"),
         (("auth", "revoke", "fleet", "--serial", "f" * 40), "expected a number in hex"),
         (("auth", "revoke", "fleet", "../fleet"), "is no folder of a certificate"),
