@@ -11,7 +11,7 @@ from ..foundation import loop, otel, telemetry
 from ..foundation.lifecycle import Part
 from ..model.errors import TailraceError, UserError
 from ..sdk.discovery import set_default_gateway
-from ..wire.threads import few_threads
+from ..wire.grpc_threads import few_threads
 from .interpreter import loading, settle_in
 from .running import Signals, run, say_ready, watch_lifeline
 

@@ -19,10 +19,10 @@ from ..model.act import MOST_ACTS, MOST_SHOWN, Act, bounded
 from ..model.errors import InvalidRequest, TailraceError, UserError
 from ..model.limits import Snapshot
 from ..stores.control.control import ActStore
-from ..wire.asking import Asker
-from .rules.act_pages import NOTHING, PAGES, Sum, page_sum, sum_said
-from .rules.acts import ACTS, Stood, act_of, outcome_of
-from .stood import Subjects
+from ..wire.asker import Asker
+from .act_subjects import Subjects
+from .rules.act_pages import NOTHING, PAGES, Sum, page_sum, sum_text
+from .rules.acts import ACTS, StateBefore, act_of, outcome_of
 
 T = TypeVar("T")
 #: The key of an act of several pages: the call, its asker and place, and the caller's own text for it.
@@ -55,7 +55,7 @@ class _Begun:
 
     def outcome(self, call: str) -> str:
         """The outcome so far, for people."""
-        told = sum_said(call, self.sum) if self.sum.pages else ""
+        told = sum_text(call, self.sum) if self.sum.pages else ""
         return "; then ".join(filter(None, [told, self.trouble]))
 
 
@@ -139,7 +139,7 @@ class ActDesk:
         if call not in ACTS:
             return None
         found = await self._subjects.look(call, arguments)
-        order = act_of(call, arguments, Stood(self._known(), found.subject))
+        order = act_of(call, arguments, StateBefore(self._known(), found.subject))
         if order is None:
             return None
         who, before = order.who or asker.who, order.before or found.trouble

@@ -35,7 +35,7 @@ from .known_functions import KnownFunctions
 from .quota_plan import check_quotas, checked_quota, removals, reserved_slots, with_changes
 from .rules.confirmations import Confirmations
 from .rules.gate_to_resume import no_gate
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 from .rules.tokens import KnownTokens
 from .snapshot_size import check_functions, check_quotas_fit
 

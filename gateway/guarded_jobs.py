@@ -11,7 +11,7 @@ from ..model.rights import Need
 from ..model.token_calls import need_of
 from ..wire.callers import RIGHTS, require
 from ..wire.ports.jobs import JobAuditPort, JobPagePort, JobPort
-from .guarded import needs_of, signed
+from .authorization import needs_of, signed
 from .job_desk import MOST_TREES
 from .rules.callback import is_function
 

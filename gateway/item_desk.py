@@ -17,9 +17,9 @@ from ..wire.gateway_messages import status_to_wire
 from ..wire.stores import ANSWER_BYTES
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
-from .rules.highest import HighestPriorities
-from .rules.one_item import is_of_stream, not_shown, of_stream, why
-from .seen_status import seen
+from .rules.highest_priority import HighestPriorities
+from .rules.item_refusals import is_of_stream, not_shown, of_stream, why
+from .shown_status import shown_status
 from .spooled_ids import SpooledIds
 from .spooling import Spooler
 from .submission import due_time, rank_of, too_urgent
@@ -124,4 +124,4 @@ class ItemDesk:
         _, spooled = await self._spooled.resolve([id])
         if id in spooled:
             return [spooled[id]]
-        return [None if each is None else seen(each) for each in await self._lookup.status([id])]
+        return [None if each is None else shown_status(each) for each in await self._lookup.status([id])]

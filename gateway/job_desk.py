@@ -21,7 +21,7 @@ from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 from .on_done import OnDone
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
 from .submission import rank_of, too_urgent
 

@@ -10,8 +10,8 @@ from ..model.errors import InvalidRequest
 from ..model.histogram import LABEL_SETS
 from ..model.metrics import OBJECTIVE, OBJECTIVE_DELAY, WAIT_BOUNDS, Sample
 from .rules.objectives import ACCEPTED, LOOK_BACK, START_DELAY, Objective, Rising, judged_objectives, within
-from .submissions_seen import ACCEPTED as TAKEN
-from .submissions_seen import SubmissionsSeen
+from .submission_measures import ACCEPTED as TAKEN
+from .submission_measures import SubmissionMeasures
 
 #: Most schedulers that are remembered, those that reported last.
 MOST = 100
@@ -22,7 +22,7 @@ SILENT = LOOK_BACK
 class Objectives:
     """The results of objectives over the last minutes. Nothing of it is durable."""
 
-    def __init__(self, objectives: Mapping[str, Objective], submissions: SubmissionsSeen, clock: Clock) -> None:
+    def __init__(self, objectives: Mapping[str, Objective], submissions: SubmissionMeasures, clock: Clock) -> None:
         self._objectives = objectives
         self._submissions = submissions
         self._clock = clock

@@ -21,7 +21,7 @@ from ..model.errors import ConfigError, InvalidRequest, Unavailable
 from ..model.plain_text import plain
 from ..model.rights import right_of
 from ..model.token import PREFIX, Token, hash_of
-from .rules.claims import token_of
+from .rules.oidc_claims import token_of
 from .rules.tokens import KnownTokens
 
 #: Signature algorithms with public keys: a party that can check a token cannot make one.

@@ -13,7 +13,7 @@ from ..stores.queue.intake import Callback
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 from .rules.callback import check_url, is_url
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
 
 

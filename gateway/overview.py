@@ -16,7 +16,7 @@ from ..model.overview import Overview
 from ..model.reopening import Trouble
 from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.queue.counts import Ageing, QueueCounts
-from .attention import Attention
+from .alerting import Alerting
 from .failures import FailureDesk
 from .members import OtherMembers
 from .spooling import Spooler
@@ -51,7 +51,7 @@ class OverviewDesk:
 
     def __init__(
         self,
-        attention: Attention,
+        alerting: Alerting,
         queue: QueueCounts,
         dead_letters: LetterKeeping,
         gates: Callable[[], Sequence[Gate]],
@@ -64,7 +64,7 @@ class OverviewDesk:
     ) -> None:
         self._others = others
         self._duties = duties
-        self._attention = attention
+        self._alerting = alerting
         self._queue = queue
         self._dead_letters = dead_letters
         self._gates = gates
@@ -102,7 +102,7 @@ class OverviewDesk:
 
     async def tell_start_delays(self, scheduler: str, rows: list[tuple[str, str, list[int]]]) -> None:
         """Takes a scheduler's report of start delays."""
-        self._attention.objectives.tell(scheduler, rows)
+        self._alerting.objectives.tell(scheduler, rows)
 
     async def overview(self) -> Overview:
         """The overview of now, with the tailers of other processes. With a spool, or after a failure of a part, it is
@@ -118,7 +118,7 @@ class OverviewDesk:
         troubles = [*await self._troubles(), *self._failures.troubles()]
         if self._spooler is None and not troubles:
             whole = await self._parts()
-            return self._attention.complete(whole, await self._count(whole), self._gates())
+            return self._alerting.complete(whole, await self._count(whole), self._gates())
         whole, away = Overview(), ""
         if self._spooler is not None:
             whole.spool = await self._spooler.overview()
@@ -134,7 +134,7 @@ class OverviewDesk:
             parts = await self._parts()
             whole.tailers, whole.delay, whole.replays = parts.tailers, parts.delay, parts.replays
             whole.held_logs = parts.held_logs
-        return self._attention.complete(whole, ages, self._gates(), away, troubles)
+        return self._alerting.complete(whole, ages, self._gates(), away, troubles)
 
     async def _count(self, whole: Overview) -> Sequence[Ageing]:
         whole.queue = await self._queue.counts()

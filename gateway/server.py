@@ -17,10 +17,10 @@ from ..wire.channel import check_listen, serve
 from ..wire.health import Health
 from ..wire.stream import Listener
 from ..wire.submissions import SUBMISSIONS
+from .act_recording import RecordedOperations, RecordedSchedules, RecordedWorkloads
+from .authorization import GuardedFunctions, GuardedSchedules, GuardedWorkloads
 from .config import GatewayConfig
 from .environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
-from .guarded import GuardedFunctions, GuardedSchedules, GuardedWorkloads
-from .recorded import RecordedOperations, RecordedSchedules, RecordedWorkloads
 from .service import GatewayService
 
 #: Seconds that open calls get to end when the gateway is stopped.

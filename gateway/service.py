@@ -11,8 +11,9 @@ from ..wire.bounds import Endings
 from ..wire.callers import Tokens
 from ..wire.submissions import answer_submissions, new_name, possible
 from ..wire.v1 import gateway_pb2 as pb
+from .act_subjects import Subjects
 from .acts import ActDesk
-from .attention import Attention
+from .alerting import Alerting
 from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
@@ -28,12 +29,11 @@ from .members import OtherMembers
 from .oidc import IssuedTokens
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 from .rules.tokens import KnownTokens
 from .schedule_desk import ScheduleDesk
 from .spooling import Spooler, spool_rule
 from .status import StatusDesk
-from .stood import Subjects
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
 from .tokens import TokenDesk
@@ -54,14 +54,14 @@ class GatewayService:
         self, config: GatewayConfig, stores: GatewayStores, beside: Neighbours, clock: Clock, duties: Duties
     ) -> None:
         functions = KnownFunctions()
-        attention = Attention(config, clock)
+        alerting = Alerting(config, clock)
         queue, letters, spool = stores.queue, stores.dead_letters, stores.spool
         spooler: Spooler | None = None
         if spool is not None:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         highest = HighestPriorities()
         submitter = Submitter(
-            config, queue, functions, clock, attention.refusals, spooler, attention.submissions, highest
+            config, queue, functions, clock, alerting.refusals, spooler, alerting.submissions, highest
         )
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
         items = ItemDesk(config, queue, clock, spooler, highest)
@@ -74,7 +74,7 @@ class GatewayService:
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties, stores.jobs)
         others = OtherMembers(stores.control, beside.member)
         overview = OverviewDesk(
-            attention,
+            alerting,
             queue,
             letters,
             control.gates,
@@ -87,8 +87,8 @@ class GatewayService:
         )
         schedules = ScheduleDesk(config, stores.schedules, functions, clock, duties)
 
-        self.endings = Endings(lambda what: attention.peers.note(what, clock.wall()))
-        attention.ended_peers = self.endings.counts
+        self.endings = Endings(lambda what: alerting.peers.note(what, clock.wall()))
+        alerting.ended_peers = self.endings.counts
         self.direct = new_name() if config.direct and possible() else ""
         self.status, self.result = status.status, status.result
         self.cancel, self.find = status.cancel, status.find
@@ -122,7 +122,7 @@ class GatewayService:
         self._spooler = spooler
         self._submitter, self._status, self._control = submitter, status, control
         self._dead, self._overview = dead, overview
-        self._attention = attention
+        self._alerting = alerting
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
         """Stores all workloads, and answers with the direct address if the client asks for it."""
@@ -142,7 +142,7 @@ class GatewayService:
 
     async def samples(self) -> list[Sample]:
         """The metrics of the platform, as far as this gateway knows them, and its own."""
-        whole, seen = await self._overview.overview(), self._attention
+        whole, seen = await self._overview.overview(), self._alerting
         return sorted_samples([*samples(whole), *seen.submissions.samples(), *seen.objectives.samples()])
 
     async def start(self, declared: DeclaredFiles) -> None:

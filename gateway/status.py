@@ -25,7 +25,7 @@ from ..wire.search_messages import search_from_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .polling import Polling
-from .seen_status import seen
+from .shown_status import shown_status
 from .spooled_ids import SpooledIds
 from .spooling import Spooler
 
@@ -96,7 +96,7 @@ class StatusDesk:
         asked = [name for name in names if name not in spooled]
         found = dict(zip(asked, await self._queue.status(asked), strict=True)) if asked else {}
         statuses = [
-            spooled[name] if name in spooled else None if (each := found[name]) is None else seen(each)
+            spooled[name] if name in spooled else None if (each := found[name]) is None else shown_status(each)
             for name in names
         ]
         if request.tries and asked:
@@ -134,7 +134,7 @@ class StatusDesk:
     async def find(self, request: pb.FindRequest) -> pb.FindReply:
         """A page of the workloads that fit a search."""
         page = await self._queue.find(search_from_wire(request))
-        found = [status_to_wire(each.id, seen(each)) for each in page.statuses]
+        found = [status_to_wire(each.id, shown_status(each)) for each in page.statuses]
         return pb.FindReply(statuses=found, after=page.after)
 
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
@@ -157,7 +157,7 @@ class StatusDesk:
         id, status = await self._spooled.brought(id, wait)
         if status is None:
             [found] = await self._queue.status([id])
-            status = None if found is None else seen(found)
+            status = None if found is None else shown_status(found)
             if status is not None and not status.ended and wait > 0:
                 status = await self._ended(id, status, wait)
         reply = pb.ResultReply(status=status_to_wire(id, status))
@@ -194,7 +194,7 @@ class StatusDesk:
                 return await future
         except TimeoutError:
             [found] = await self._queue.status([id])
-            return status if found is None else seen(found)
+            return status if found is None else shown_status(found)
         finally:
             self._count -= 1
             futures.discard(future)
@@ -225,7 +225,7 @@ class StatusDesk:
                     _LOG.exception("reading statuses failed")
                 continue
             for id, each in zip(ids, found, strict=True):
-                if each is None or seen(each).ended:
+                if each is None or shown_status(each).ended:
                     self._tell(id, each)
 
     def _tell(self, id: str, found: StoredStatus | None) -> None:
@@ -236,7 +236,7 @@ class StatusDesk:
             if found is None:
                 future.set_exception(InvalidRequest(f"workload {id} was forgotten while its result was waited for"))
             else:
-                future.set_result(seen(found))
+                future.set_result(shown_status(found))
 
     def _bounded(self, ids: list[str]) -> list[str]:
         if len(ids) > self._config.max_batch:

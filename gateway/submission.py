@@ -26,7 +26,7 @@ from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 from .on_done import OnDone
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 
 #: Kinds whose names were checked and found good; forgotten all at once when there are more.
 KINDS_KEPT = 10_000

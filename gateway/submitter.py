@@ -10,14 +10,14 @@ from ..model.errors import InvalidRequest, Overloaded, StoreFull, Unavailable
 from ..stores.queue.intake import NewItem, QueueIntake, Submitted
 from ..wire.v1 import gateway_pb2 as pb
 from .admission import Admission
-from .columns import WorkloadColumns
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
-from .rules.highest import HighestPriorities
-from .rules.refusals import Refusals
+from .rules.highest_priority import HighestPriorities
+from .rules.recent_refusals import Refusals
 from .spooling import Spooler
 from .submission import SubmissionRule
-from .submissions_seen import ACCEPTED, REFUSED, SubmissionsSeen
+from .submission_columns import WorkloadColumns
+from .submission_measures import ACCEPTED, REFUSED, SubmissionMeasures
 
 #: Workloads of a request that are checked in one turn of the event loop (about a millisecond): one by one, in columns.
 PART, COLUMN = 250, 500
@@ -35,7 +35,7 @@ class Submitter:
         clock: Clock,
         refusals: Refusals,
         spooler: Spooler | None = None,
-        seen: SubmissionsSeen | None = None,
+        seen: SubmissionMeasures | None = None,
         highest: HighestPriorities | None = None,
     ) -> None:
         self._queue = queue
@@ -45,7 +45,7 @@ class Submitter:
         self._rule = SubmissionRule(config, functions, highest)
         self._admission = Admission(config.submitting_items, config.submitting_bytes)
         self._closed = False
-        self.seen = SubmissionsSeen(clock) if seen is None else seen
+        self.seen = SubmissionMeasures(clock) if seen is None else seen
 
     @property
     def inside(self) -> int:

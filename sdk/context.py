@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.errors import InvalidRequest
 from ..model.plain_text import plain
 from ..model.workload import Headers
-from .used import Sums, add_used, told
+from .used_units import Sums, add_used, told
 
 if TYPE_CHECKING:
     from .opened_content import Opened, Places

@@ -13,7 +13,7 @@ from ..model.act import reason
 from ..model.errors import WorkloadFailed
 from ..model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
 from ..model.units import seconds
-from ..wire.named import named
+from ..wire.named_fields import named
 from ..wire.ports.jobs import JobPagePort, JobPort
 from ..wire.stores import call_of
 from .context import Context

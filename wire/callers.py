@@ -26,8 +26,8 @@ from ..model.grants import GrantedRights
 from ..model.rights import Need, missing, sentence
 from ..model.token import Token
 from ..model.token_calls import check_call
-from .entry import AUTHORIZATION, BEARER, OPEN
-from .reading import NoMessage
+from .malformed_messages import NoMessage
+from .shared_secret import AUTHORIZATION, BEARER, OPEN
 from .statuses import CallStatus, refused, status_of
 
 #: Seconds between looks at calls that last.

@@ -9,9 +9,9 @@ from ..model.address import listening_address
 from .bounds import USUAL, Endings, PeerBounds
 from .channel import MAX_MESSAGE, NETWORK, dial
 from .direct import NAMED, SCHEME, DirectChannel, DirectServer
-from .entry import ENTRY
 from .grpc_stream import GrpcChannel
 from .not_listening import not_listening
+from .shared_secret import ENTRY
 from .stream import Listener, StreamChannel, StreamHandler, StreamMethod
 
 

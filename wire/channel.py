@@ -17,12 +17,12 @@ from ..model.errors import ConfigError, NotConnected, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
 from .callers import FleetCheck, TokenDoor
 from .direct import SCHEME
-from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
 from .not_listening import not_listening
-from .secured import RenewedChannel, bare, dialing, meaning, securing, server_credentials, token_credentials
+from .shared_secret import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .statuses import CallStatus, error_of_status, status_of
-from .unread import STRANGER, UnreadAnswers
+from .tls import RenewedChannel, bare, dialing, meaning, securing, server_credentials, token_credentials
+from .unread_answers import STRANGER, UnreadAnswers
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
 MAX_MESSAGE = 16 << 20

@@ -24,8 +24,8 @@ from ..model.errors import TailraceError
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
-from .entry import CallerCheck, Proof, shown_to
-from .reading import NoMessage, reader
+from .malformed_messages import NoMessage, reader
+from .shared_secret import CallerCheck, Proof, shown_to
 from .statuses import CallStatus, error_of_status, refused, status_of
 from .stream import StreamClosed, StreamHandler, StreamMethod
 

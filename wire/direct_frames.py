@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import cast
 
 from .bounds import FRAME, UNREAD_REPLIES, USUAL, Endings, PeerBounds
-from .entry import peer_user
+from .shared_secret import peer_user
 
 #: Kinds of frames: a call's method (a connection's first), a message, or the status of a call's end (its last).
 CALL, MESSAGE, STATUS = 0, 1, 2

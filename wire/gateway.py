@@ -24,7 +24,7 @@ from ..model.function_spec import FunctionSpec
 from ..model.limits import Snapshot
 from ..model.schedule import Schedule
 from ..model.status import WorkloadStatus
-from .asking import ASKER, asker_of
+from .asker import ASKER, asker_of
 from .bounds import USUAL
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire

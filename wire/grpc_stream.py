@@ -10,9 +10,9 @@ import grpc.aio
 
 from ..model.errors import TailraceError
 from .channel import abort, error_of
-from .reading import NoMessage
-from .secured import meaning
+from .malformed_messages import NoMessage
 from .stream import StreamClosed, StreamHandler, StreamMethod
+from .tls import meaning
 
 #: The text of gRPC's error for sending into a call that ended and whose end was not read yet. gRPC then forgets how it
 #: ended.

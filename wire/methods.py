@@ -9,10 +9,10 @@ import grpc
 import grpc.aio
 
 from .callers import FleetCheck
-from .entry import OPEN, CallerCheck
-from .reading import reading
+from .malformed_messages import reading
+from .shared_secret import OPEN, CallerCheck
 from .statuses import refused
-from .unread import STRANGER, UnreadAnswers
+from .unread_answers import STRANGER, UnreadAnswers
 
 
 class Methods:

@@ -16,9 +16,9 @@ from ..foundation.identity import whoami
 from ..model.gate import Gate
 from ..model.replay import ReplayOrder
 from ..model.seek import Move, Seek
-from .asking import asking
+from .asker import asking
 from .channel import dial, error_of
-from .named import named
+from .named_fields import named
 from .ports.acts import ActPort
 from .ports.files import FilePort
 from .ports.jobs import JobAuditPort, JobPagePort, JobPort

@@ -48,8 +48,8 @@ R = TypeVar("R")
 
 
 class Signature:
-    """The wire format of one method of a protocol, made from its type hints. `named` (named.py): fields go by their
-    names, not by their order."""
+    """The wire format of one method of a protocol, made from its type hints. `named` (named_fields.py): fields go by
+    their names, not by their order."""
 
     named = False
 

@@ -11,8 +11,8 @@ from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.errors import InvalidRequest, TailraceError, Unavailable
 from ...sdk import found_gateway
-from .letter_misses import missing_ids, of_function, of_ids
 from .letter_options import meant
+from .missing_letters import missing_ids, of_function, of_ids
 from .workloads import Id, label
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json
 from ...sdk import found_gateway
-from . import confirming
+from . import quota_wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -149,17 +149,17 @@ def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Quotas, with the present limits of downstreams and the balances of rates in units."""
     from ...foundation.clock import SYSTEM_CLOCK
     from ...model.limits import Quota
-    from ...sdk import found_downstreams
+    from ...sdk import downstream_status
 
     quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
-    reply = terminal.call(found_downstreams.ask())
+    reply = terminal.call(downstream_status.ask())
     states = reply.downstreams
     wall = SYSTEM_CLOCK.wall()
-    now = {(each.downstream, each.tenant): found_downstreams.sentence(each, wall) for each in states}
+    now = {(each.downstream, each.tenant): downstream_status.sentence(each, wall) for each in states}
     left: dict[tuple[str, str, str, str], list[str]] = {}
     for each in reply.units:
         place = (each.function, each.collection, each.tenant, each.downstream)
-        left.setdefault(place, []).append(found_downstreams.unit_sentence(each))
+        left.setdefault(place, []).append(downstream_status.unit_sentence(each))
     whole = {(each.downstream, each.tenant) for each in quotas if each.downstream and not each.per}
     quotas = [*quotas, *(Quota(downstream=name, tenant=tenant) for name, tenant in now if (name, tenant) not in whole)]
     rows = [
@@ -252,7 +252,7 @@ def quota_apply(
 def quota_history(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The versions of the quotas that are kept, the newest first."""
     changes = found_gateway.ask(gateway, lambda client: client.quota_changes())
-    in_force = confirming.look(gateway).schedulers.values()
+    in_force = quota_wait.look(gateway).schedulers.values()
     rows: list[dict[str, Any]] = []
     for each in changes:
         where = [one.scheduler for one in in_force if one.version == each.version]
@@ -287,18 +287,18 @@ def _patience(wait: str) -> float:
     from ...model.units import duration_text, seconds
 
     patience = seconds(wait)
-    if patience > confirming.LONGEST:
-        raise InvalidRequest(f"--wait is {wait}: expected at most {duration_text(confirming.LONGEST)}")
+    if patience > quota_wait.LONGEST:
+        raise InvalidRequest(f"--wait is {wait}: expected at most {duration_text(quota_wait.LONGEST)}")
     return patience
 
 
 def _confirmed(gateway: str | None, version: int, patience: float, what: str, changed: bool, as_json: bool) -> None:
     """Waits until the version is in force, and prints how that went."""
-    waited = confirming.wait(gateway, version, patience)
+    waited = quota_wait.wait(gateway, version, patience)
     answers = waited.answers
     missing = answers.missing(version)
     if as_json:
-        terminal.show_json({"version": version, "changed": changed, **confirming.facts(waited, version)})
+        terminal.show_json({"version": version, "changed": changed, **quota_wait.facts(waited, version)})
     elif not answers.schedulers:
         terminal.say(f"version {version} is kept: {what}; no scheduler watches, so it is in force when one does")
     elif missing:
@@ -308,7 +308,7 @@ def _confirmed(gateway: str | None, version: int, patience: float, what: str, ch
         took = f"after {terminal.distance(waited.seconds)}" if changed else "already"
         terminal.say(f"version {version} is in force at {', '.join(answers.schedulers)}, {took}: {what}")
     if not as_json:
-        for line in confirming.complaints(answers, version):
+        for line in quota_wait.complaints(answers, version):
             terminal.complain(line)
     if patience and (missing or answers.silent):
         raise typer.Exit(terminal.FAILED)

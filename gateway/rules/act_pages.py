@@ -25,7 +25,7 @@ def page_sum(call: str, answer: Any, before: Sum) -> Sum:
     return Sum(before.seen + seen, before.done + done, before.pages + 1, more)
 
 
-def sum_said(call: str, found: Sum) -> str:
+def sum_text(call: str, found: Sum) -> str:
     """The outcome of the pages so far, for people. Only a call that finds nothing shows that there are no more."""
     more = ", and there may be more" if found.more else ""
     if call == "letters.redrive":

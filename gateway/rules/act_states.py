@@ -21,17 +21,17 @@ _MOMENTS, _SPANS = ("at", "starts", "until", "created_at"), ("every", "grace", "
 _OF_WORKLOAD = ("function", "collection", "tenant", "attempts", "created_by")
 
 
-def schedule_said(schedule: Any) -> str:
+def schedule_json(schedule: Any) -> str:
     """A schedule, or the message of one, as JSON of which an equal one can be made."""
-    return told(_schedule(schedule))
+    return to_json(_schedule(schedule))
 
 
-def row_said(row: ScheduleRow | None) -> str:
+def row_json(row: ScheduleRow | None) -> str:
     """A stored schedule as JSON, with its state; empty: there is none."""
     if row is None:
         return ""
     state = "paused" if row.paused else "over" if row.over else "active"
-    return told({**_schedule(row.schedule), "state": state, "runs": row.runs, "passed_over": row.passed_over})
+    return to_json({**_schedule(row.schedule), "state": state, "runs": row.runs, "passed_over": row.passed_over})
 
 
 def _schedule(schedule: Any) -> dict[str, Any]:
@@ -50,9 +50,9 @@ def _schedule(schedule: Any) -> dict[str, Any]:
     return found
 
 
-def workloads_said(statuses: Iterable[Any]) -> str:
+def workloads_json(statuses: Iterable[Any]) -> str:
     """The known workloads among these as JSON, by id."""
-    return told({each.id: _workload(each) for each in statuses if each.known})
+    return to_json({each.id: _workload(each) for each in statuses if each.known})
 
 
 def _workload(status: Any) -> dict[str, Any]:
@@ -61,22 +61,24 @@ def _workload(status: Any) -> dict[str, Any]:
     return _without_empty({"state": status.state, "priority": level(status.priority), **moments, **rest})
 
 
-def letters_said(counts: Any) -> str:
+def letters_json(counts: Any) -> str:
     """Numbers of letters by function, as JSON."""
-    return told({each.function: each.count for each in counts.counts})
+    return to_json({each.function: each.count for each in counts.counts})
 
 
-def tree_said(tree: Any) -> str:
+def tree_json(tree: Any) -> str:
     """A tree of jobs as JSON, with the numbers of its items by state."""
     state = {"type": tree.type, "key": tree.key, "state": str(tree.state), "why": tree.why}
     items = {"pending": tree.pending, "succeeded": tree.succeeded, "failed": tree.failed}
-    return told(_without_empty(state) | items | {"created_by": tree.created_by, "created_at": moment(tree.created_at)})
+    return to_json(
+        _without_empty(state) | items | {"created_by": tree.created_by, "created_at": moment(tree.created_at)}
+    )
 
 
-def replay_said(replay: Any) -> str:
+def replay_json(replay: Any) -> str:
     """A replay as JSON, with its progress."""
     names = ("tailer", "state", "items", "counts", "only", "rate", "priority", "who", "why")
-    return told(_without_empty({name: getattr(replay, name) for name in names}))
+    return to_json(_without_empty({name: getattr(replay, name) for name in names}))
 
 
 def moment(at: float) -> str | float | None:
@@ -97,7 +99,7 @@ def level(rank: int) -> str | int:
         return rank
 
 
-def told(state: dict[str, Any]) -> str:
+def to_json(state: dict[str, Any]) -> str:
     """A state as JSON; empty: there is none."""
     return json.dumps(state, ensure_ascii=False, default=str) if state else ""
 

@@ -20,7 +20,7 @@ from tailrace.model.errors import InvalidRequest, Unavailable, UnknownFunction
 from tailrace.model.gate import Gate
 from tailrace.model.limits import Quota, QuotaChange
 from tailrace.model.workload import Kind
-from tailrace.wire.asking import HERE, place_of
+from tailrace.wire.asker import HERE, place_of
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.ports.tokens import TokenOrder
 

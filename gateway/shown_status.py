@@ -6,7 +6,7 @@ from ..model.status import WorkloadStatus
 from ..stores.queue.lookup import Status
 
 
-def seen(status: Status) -> WorkloadStatus:
+def shown_status(status: Status) -> WorkloadStatus:
     """The status for users, of a stored one."""
     return WorkloadStatus(
         id=status.id,

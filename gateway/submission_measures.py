@@ -21,7 +21,7 @@ ACCEPTED, REFUSED = "accepted", "refused"
 _LEVELS = {int(priority): priority.label for priority in Priority}
 
 
-class SubmissionsSeen:
+class SubmissionMeasures:
     """Counts of a gateway's submissions since it was made."""
 
     def __init__(self, clock: Clock) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..wire.asking import ASKER, Asker, asker_of
+from ..wire.asker import ASKER, Asker, asker_of
 from ..wire.gateway import SchedulePort, WorkloadPort
 from ..wire.stores import StoreCall
 from ..wire.v1 import gateway_pb2 as pb
 from .acts import ActDesk
-from .guarded import check_operation
+from .authorization import check_operation
 
 
 class RecordedWorkloads:
