@@ -37,9 +37,9 @@ def token_of(
         )
     subject, until = claims.get("sub"), _moment(claims, "exp")
     if not isinstance(subject, str) or not subject:
-        raise InvalidRequest("the token has no subject (sub): ask the issuer for one that has")
+        raise InvalidRequest("the token has no sub, its subject: ask the issuer for a token that has")
     if until is None:
-        raise InvalidRequest("the token has no end (exp): ask the issuer for one that has")
+        raise InvalidRequest("the token has no exp, its end: ask the issuer for a token that has")
     if now >= until:
         raise InvalidRequest("the token has expired: ask the issuer for another one")
     if (_moment(claims, "nbf") or 0.0) > now + AHEAD:

@@ -1,9 +1,9 @@
 """Deduplication of submissions: the dedupe keys, one row each, and the tokens of a large call, one row for all.
 
 A client that submits many gives the workloads of a call one token and a count: sdk/chunks.py and
-gateway/submission_columns.py, which takes them apart, write them as they are read here. What reads so here is a *run*: its items have ids in a row
-too, so the first and the last of both tell of each one whose it is, whoever brings it again and with whatever else. A
-row for each item would take a third of the time of storing it.
+gateway/submission_columns.py, which takes them apart, write them as they are read here. What reads so here is a *run*:
+its items have ids in a row too, so the first and the last of both tell of each one whose it is, whoever brings it again
+and with whatever else. A row for each item would take a third of the time of storing it.
 """
 
 from __future__ import annotations

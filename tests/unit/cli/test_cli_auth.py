@@ -54,7 +54,7 @@ def test_a_fleet_has_a_certificate_for_each_role(run: Run, tmp_path: Path) -> No
         (("auth", "issue", "fleet", "wroker", "x"), "did you mean 'worker'?"),
         (("auth", "issue", "fleet", "worker", "a/b"), "'a/b' is no name"),
         (("auth", "issue", "nowhere", "worker", "x"), "`tailrace auth init` makes an authority"),
-        (("auth", "show", "nowhere"), "no certificate here (tls.crt)"),
+        (("auth", "show", "nowhere"), "no certificate (tls.crt) here"),
         (("auth", "token", "create", "x"), "Missing option '--may'"),
         (("auth", "token", "create", "x", "--may", "read", "--for", "soon"), "'soon' is not a duration"),
         (("scheduler", "--listen", "10.0.0.1:1", "--no-gateway"), "`tailrace auth init DIR --host NAME` makes some"),

@@ -112,14 +112,14 @@ def test_a_plan_says_which_rate_in_a_unit_is_never_reached() -> None:
         ("functions: {a: {burst: 5}}", "burst"),
         ("functions: {a: {rate: .inf}}", "rate"),
         ("quotas: [{tennant: acme, concurrency: 1}]", "did you mean 'tenant'"),
-        ("quotas: [{tenant: acme}]", "says nothing"),
+        ("quotas: [{tenant: acme}]", "has no limit"),
         ("quotas: [{concurrency: 1}]", "names nothing"),
         ("quotas: [{per: function, concurrency: 1}]", "expected tenant"),
         ("quotas: [{per: tenant, tenant: acme, concurrency: 1}]", "give one of them"),
         ("quotas: [{collection: c, concurrency: 1}]", "no function"),
         ("quotas: [{downstream: d, weight: 2}]", "take no turns"),
         ("quotas: [{tenant: acme, max_values: 5, rate: 1}]", "max_values"),
-        ("functions: {a: {rate: 1}}\nquotas: [{function: a, rate: 2}]", "twice"),
+        ("functions: {a: {rate: 1}}\nquotas: [{function: a, rate: 2}]", "two entries"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, word: str) -> None:
