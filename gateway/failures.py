@@ -25,7 +25,7 @@ class FailureDesk:
         if not part:
             raise InvalidRequest("the report of a failure has no part: expected its name")
         times = max(1, times)
-        what = f"failed {times} times since its process began, and is open again; {why[:LONGEST_TEXT]}"
+        what = f"it failed {times} times since its process began, it is open again; {why[:LONGEST_TEXT]}"
         self._told.pop(part, None)
         self._told[part] = (self._clock.monotonic(), Trouble(part, self._clock.wall(), what, times))
         while len(self._told) > MOST_PARTS:
