@@ -37,7 +37,7 @@ BETWEEN_PAGES, GOING_ON = 60.0, 1_000
 #: Most acts that one search looks at.
 LOOKED_AT = 20 * MOST_SHOWN
 #: The outcome of an act whose caller left before it ended.
-LEFT = "it is not known: whoever asked left before it ended"
+LEFT = "not known: the caller left before the act ended"
 
 _LOG = logging.getLogger("tailrace.gateway.acts")
 

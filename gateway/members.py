@@ -57,7 +57,7 @@ class OtherMembers:
         """Asks the first member that has the tailer. Raises its refusal, and Unavailable where it does not answer."""
         having = [each for each in await self._others() if any(one.name == tailer for one in tailers_of(each))]
         if not having:
-            raise InvalidRequest(f"no tailer {tailer!r:.200} runs anywhere: `tailrace tailer list` shows those that do")
+            raise InvalidRequest(f"no tailer {tailer!r:.200} runs anywhere: `tailrace tailer list` shows running ones")
         member, order = having[0], MemberOrder(uuid.uuid4().hex, having[0].id, asked_text(asked))
         await self._store.put_order(order)
         try:

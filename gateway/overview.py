@@ -92,7 +92,7 @@ class OverviewDesk:
             try:
                 await self.look()
             except TailraceError:
-                pass  # raised to whoever asks
+                pass  # raised at a caller of `overview`
             except Exception:
                 _LOG.exception("looking for alerts failed; trying again")
 

@@ -1,4 +1,4 @@
-"""Checks of submissions: THE rule of which are accepted. A request is accepted whole or refused whole, with the number
+"""Checks of submissions: THE rule of acceptance. A request is accepted whole or refused whole, with the number
 of the wrong workload and the fault.
 
 A payload is checked against the schema that the function's workers announced, which is no stricter than they are; the

@@ -29,7 +29,7 @@ from .v1.stores_pb2_grpc import StoresStub, add_StoresServicer_to_server
 
 #: The service's full name, for health checks.
 SERVICE = "tailrace.v1.Stores"
-#: Seconds for a call, beside those that it was asked to wait.
+#: Seconds for a call, beside its own `wait`.
 CALL_TIMEOUT = 10.0
 #: Seconds that one call may wait for something to happen.
 LONGEST_WAIT = 30.0

@@ -139,7 +139,7 @@ def quota_unset(
     wanted = Quota(function, collection=collection, tenant=tenant, downstream=downstream, per=per)
     if not _set(gateway, wanted, why):
         quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
-        near = meant(_called(wanted), map(_called, quotas), "`tailrace quota list` shows those that are set")
+        near = meant(_called(wanted), map(_called, quotas), "`tailrace quota list` shows all quotas")
         terminal.not_found(f"{_called(wanted)} has no quota, so nothing was changed; {near}")
     terminal.say(f"{_called(wanted)}: no limits")
 
@@ -196,7 +196,7 @@ def quota_show(
         each for each in found_gateway.ask(gateway, lambda client: client.limits()).quotas if each.key == wanted.key
     ]
     if not found:
-        terminal.not_found(f"{_called(wanted)} has no quota: `tailrace quota list` shows those that are set")
+        terminal.not_found(f"{_called(wanted)} has no quota: `tailrace quota list` shows all quotas")
     facts = asdict(found[0]) | {"downstreams": list(found[0].downstreams)}
     facts |= {"units": [asdict(each) if as_json else each.said for each in found[0].units]}
     terminal.show_facts(facts, as_json)
