@@ -25,11 +25,11 @@ from .gateway.commands.acts import acts
 from .gateway.commands.alerts import alerts, queue
 from .gateway.commands.auth import auth
 from .gateway.commands.files import reload
+from .gateway.commands.gates import function, gate
 from .gateway.commands.health import health
 from .gateway.commands.items import peek, reschedule
 from .gateway.commands.jobs import job
 from .gateway.commands.letters import dead
-from .gateway.commands.limits import function, gate
 from .gateway.commands.quotas import quota
 from .gateway.commands.schedules import schedule
 from .gateway.commands.usage import usage

@@ -13,7 +13,7 @@ from ..foundation.notices import Posted
 from ..foundation.run_dir import RunDir
 from ..model.errors import ConfigError
 from ..model.metrics import Sample
-from ..wire.entry import ENTRY
+from ..wire.shared_secret import ENTRY
 from .remade import Remade
 
 #: Seconds between looks at what was told: somebody may remove it, or the whole directory.

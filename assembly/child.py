@@ -10,8 +10,8 @@ from typing import Any
 from ..foundation import loop, otel, telemetry
 from ..foundation.lifecycle import Part
 from ..model.errors import TailraceError, UserError
-from ..sdk.discovery import functions_clients_of
-from ..wire.threads import few_threads
+from ..sdk.discovery import set_default_gateway
+from ..wire.grpc_threads import few_threads
 from .interpreter import loading, settle_in
 from .running import Signals, run, say_ready, watch_lifeline
 
@@ -42,7 +42,7 @@ def main() -> None:
             from ..runtime.guarding import under_guard
 
             if gateway := told["settings"].get("gateway"):
-                functions_clients_of(gateway)
+                set_default_gateway(gateway)
             guard = under_guard()
         with loading():  # of the part's own world only
             from .parts import from_data

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..foundation import loop, otel, telemetry
 from ..foundation.lifecycle import Part
-from ..sdk.discovery import functions_clients_of
+from ..sdk.discovery import set_default_gateway
 from .files import addresses, read_all, tailer_names
 from .interpreter import loading, settle_in
 from .parts import PartSettings, WorkerSettings
@@ -50,7 +50,7 @@ def run_part(settings: PartSettings) -> int:
         from ..runtime.guarding import under_guard
 
         if settings.gateway:
-            functions_clients_of(settings.gateway)
+            set_default_gateway(settings.gateway)
         guard = under_guard()
     with loading():
         enter(settings.name, settings.directory)

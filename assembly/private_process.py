@@ -10,7 +10,7 @@ from ..foundation.certificates import VARIABLE, certificates
 from ..foundation.peer_check import GRANTS
 from ..foundation.run_dir import RunDir
 from ..model.grants import read_grants
-from ..wire.entry import ENTRY, CallerCheck
+from ..wire.shared_secret import ENTRY, CallerCheck
 from .settings import AccessConfig, ConfigDirectory
 
 #: What the files of parts that keep data are not: readable or writable by anybody else. A worker's are its functions'.

@@ -3,7 +3,7 @@ traceback, and an answer whose caller has gone meanwhile is none.
 
 aiohttp logs such bytes as an error of this process with all its frames, though it did nothing wrong: whoever sent them
 is told so. gRPC does the same for an answer that nobody waits for any more. (Bytes for gRPC's methods are read in
-`wire/reading.py`.) An error of a handler keeps its traceback, also when it is of the same kind.
+`wire/malformed_messages.py`.) An error of a handler keeps its traceback, also when it is of the same kind.
 """
 
 from __future__ import annotations

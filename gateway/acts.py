@@ -1,6 +1,6 @@
-"""The desk for acts of operators: keeps each as it begins and as it ends, and shows them.
+"""The desk for acts of operators (the audit trail): records each act as it begins and as it ends, and shows them.
 
-What is to be done is done although the store that keeps acts is away: an operator has to act then of all times. So each
+An act is carried out even if the store that keeps acts is away, since operators have to act then of all times. So each
 act is a line of the log as well.
 """
 
@@ -19,33 +19,33 @@ from ..model.act import MOST_ACTS, MOST_SHOWN, Act, bounded
 from ..model.errors import InvalidRequest, TailraceError, UserError
 from ..model.limits import Snapshot
 from ..stores.control.control import ActStore
-from ..wire.asking import Asker
-from .rules.act_pages import NOTHING, PAGES, Sum, page_sum, sum_said
-from .rules.acts import ACTS, Stood, act_of, outcome_of
-from .stood import Subjects
+from ..wire.asker import Asker
+from .act_subjects import Subjects
+from .rules.act_pages import NOTHING, PAGES, Sum, page_sum, sum_text
+from .rules.acts import ACTS, StateBefore, act_of, outcome_of
 
 T = TypeVar("T")
-#: The pages of one act, by the call, who makes it from where, and what it calls itself.
+#: The key of an act of several pages: the call, its asker and place, and the caller's own text for it.
 Run = tuple[str, ...]
 
-#: Seconds that the store gets to take an act, and between two looks for acts that are too old.
+#: Seconds that the store gets to record an act, and seconds between two looks for acts that are too old.
 PATIENCE, TIDY_EVERY = 2.0, 3_600.0
-#: Seconds between two steps of that: others write there too.
+#: Seconds between two steps of forgetting old acts, since others write to the store too.
 PAUSE = 0.1
-#: Seconds within which the next page of an act comes, else it is over; and acts of which pages are still to come.
+#: Seconds within which the next page of an act must come, else it is over; and most acts with pages to come.
 BETWEEN_PAGES, GOING_ON = 60.0, 1_000
-#: Acts that one question looks at.
+#: Most acts that one search looks at.
 LOOKED_AT = 20 * MOST_SHOWN
-#: How an act ended of which nobody can say more.
-LEFT = "it is not known: whoever asked left before it ended"
+#: The outcome of an act whose caller left before it ended.
+LEFT = "not known: the caller left before the act ended"
 
 _LOG = logging.getLogger("tailrace.gateway.acts")
 
 
 @dataclass(slots=True, eq=False)
 class _Begun:
-    """An act that has begun. `run`: whose pages it has; empty: it is one call. `trouble`: why its last one was not
-    answered; `resting`: what ends it if no page comes any more."""
+    """An act that has begun. `run`: the key of its pages; empty: it is one call. `trouble`: why its last call was not
+    answered; `resting`: the timer that ends it if no further page comes."""
 
     act: Act
     run: Run = ()
@@ -54,14 +54,14 @@ class _Begun:
     resting: asyncio.TimerHandle | None = None
 
     def outcome(self, call: str) -> str:
-        """How it ended, as far as it came."""
-        told = sum_said(call, self.sum) if self.sum.pages else ""
+        """The outcome so far, for people."""
+        told = sum_text(call, self.sum) if self.sum.pages else ""
         return "; then ".join(filter(None, [told, self.trouble]))
 
 
 class ActDesk:
-    """An ActPort, and what calls that are acts go through. `known`: gates, quotas and tokens as they stand now;
-    `subjects`: all else; `retention`: seconds that an act is kept."""
+    """Answers calls about acts (an ActPort), and records calls that are acts. `known`: the present gates, quotas and
+    tokens; `subjects`: all else; `retention`: seconds that an act is kept."""
 
     def __init__(
         self,
@@ -79,15 +79,15 @@ class ActDesk:
         self._clock = clock
         self._duties = duties
         self._ending: set[asyncio.Task[None]] = set()
-        self._runs: OrderedDict[Run, _Begun] = OrderedDict()  # acts that go on, those that began first first
+        self._runs: OrderedDict[Run, _Begun] = OrderedDict()  # acts with pages to come, the oldest first
         self._stopped = False
 
     def start(self) -> None:
-        """Forgets from now on what is too old."""
+        """Begins to forget acts that are too old."""
         self._duties.begin(self._tidy(), "gateway: forgetting old acts")
 
     async def stop(self) -> None:
-        """Ends what goes on, and waits until what has ended is written."""
+        """Ends acts with pages to come, and waits until ended acts are recorded."""
         self._stopped = True
         for begun in list(self._runs.values()):
             self._over(begun)
@@ -97,7 +97,7 @@ class ActDesk:
     async def through(
         self, call: str, arguments: Mapping[str, Any], answer: Callable[[], Coroutine[Any, Any, T]], asker: Asker
     ) -> T:
-        """Makes a call, and keeps it as an act if it is one. Raises what the call raises."""
+        """Makes a call, and records it if it is an act. Raises the call's own errors."""
         begun = await self._act(call, arguments, asker)
         if begun is None:
             return await answer()
@@ -129,7 +129,7 @@ class ActDesk:
                 await asyncio.shield(task)
 
     async def _act(self, call: str, arguments: Mapping[str, Any], asker: Asker) -> _Begun | None:
-        """The act that a call is, which is kept from now on, or goes on; None: it is none."""
+        """The act of a call: a new one, recorded now, or the one whose next page it is; None: the call is no act."""
         run = (call, *asker, arguments["run"]) if call in PAGES and arguments["run"] else ()
         goes_on = self._runs.get(run)
         if goes_on is not None:
@@ -139,7 +139,7 @@ class ActDesk:
         if call not in ACTS:
             return None
         found = await self._subjects.look(call, arguments)
-        order = act_of(call, arguments, Stood(self._known(), found.subject))
+        order = act_of(call, arguments, StateBefore(self._known(), found.subject))
         if order is None:
             return None
         who, before = order.who or asker.who, order.before or found.trouble
@@ -154,12 +154,12 @@ class ActDesk:
         return begun
 
     def _rest(self, begun: _Begun) -> None:
-        """Waits for its next page, and ends it if none comes."""
+        """Starts the timer that ends an act if its next page does not come."""
         loop = asyncio.get_running_loop()
         begun.resting = loop.call_later(BETWEEN_PAGES, self._over, begun)
 
     def _over(self, begun: _Begun) -> asyncio.Task[None] | None:
-        """Begins to write how it ended."""
+        """Ends an act, and begins to record its outcome."""
         if begun.resting is not None:
             begun.resting.cancel()
         if begun.run and self._runs.get(begun.run) is begun:
@@ -172,7 +172,8 @@ class ActDesk:
         return task
 
     async def _begin(self, act: Act) -> int:
-        """Its number; 0: the store does not take it, and that is no reason not to act."""
+        """Records the beginning of an act; returns its number. 0: the store did not record it; the act goes on
+        anyway."""
         try:
             async with asyncio.timeout(PATIENCE):
                 return await self._store.begin_act(act)
@@ -188,7 +189,7 @@ class ActDesk:
             _LOG.error("how act %d ended is kept nowhere but in this log (%s): %s", act.number, error, act.outcome)
 
     async def acts(self, who: str = "", what: str = "", on: str = "", before: int = 0, limit: int = 100) -> list[Act]:
-        """The newest acts of which these texts hold the given ones."""
+        """The newest acts whose texts contain the given ones."""
         if not 0 < limit <= MOST_SHOWN:
             raise InvalidRequest(f"limit is {limit}: expected 1 to {MOST_SHOWN}")
         found: list[Act] = []

@@ -1,7 +1,7 @@
-"""The check of a payload against what a function's worker announced of its arguments: the JSON Schema as one of
-pydantic's validators, which reads and checks the bytes in one step.
+"""The check of a payload against the JSON Schema of arguments that a function's workers announced, by one of pydantic's
+validators, which reads and checks the bytes in one step.
 
-Of the schema it knows what `sdk/argument_schema.py` makes; whatever else a schema says, anything fits.
+It knows the keywords that `sdk/argument_schema.py` makes; where a schema has others, anything fits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ArgumentCheck:
             self._names = list(json.loads(spec.arguments).get("properties", {}))
 
     def check(self, payload: bytes) -> None:
-        """A function that announced no schema takes anything."""
+        """Checks a payload. A function that announced no schema takes anything."""
         if not self._spec.arguments:
             return
         problem: pydantic_core.ValidationError | None = None
@@ -57,10 +57,10 @@ class ArgumentCheck:
 
 
 def is_schema(text: str) -> bool:
-    """Whether a validator can be made of it."""
+    """Whether a validator can be made of a text."""
     try:
         _validator(text)
-    except Exception:  # of json, of pydantic, of ours: a worker sent something that is none
+    except Exception:  # of json, of pydantic, of ours: a worker sent no schema
         return False
     return True
 

@@ -11,11 +11,11 @@ from .rules.callback import Network, key_of
 
 
 class CallbackConfig(BaseModel):
-    """Callbacks over HTTP, of jobs and workloads with `on_done="https://…"`.
+    """Callbacks (webhooks) over HTTP for jobs and workloads with `on_done="https://…"`.
 
-    secrets  one or more of `whsec_…` (base64 of 24 to 64 random bytes), by which requests are signed as Standard
-             Webhooks says; each of them signs, so that a receiver can change from one to the next
-    allow    networks that are not public and may be called all the same, as 10.0.0.0/8; also allows http (none)
+    secrets  one to four of `whsec_…` (base64 of 24 to 64 random bytes), with which requests are signed by the Standard
+             Webhooks scheme; each of them signs, so that a receiver can change from one to the next
+    allow    networks that are not public and may still be called, such as 10.0.0.0/8; also allows http (none)
     timeout  seconds that a request may take (15)
     """
 
@@ -41,10 +41,10 @@ class CallbackConfig(BaseModel):
 
     @property
     def networks(self) -> list[Network]:
-        """Those that are allowed."""
+        """The networks of `allow`."""
         return [ipaddress.ip_network(each) for each in self.allow]
 
     @property
     def keys(self) -> list[bytes]:
-        """What requests are signed with."""
+        """The keys of `secrets`, with which requests are signed."""
         return [key_of(each.get_secret_value()) for each in self.secrets]

@@ -1,5 +1,5 @@
-"""Callbacks over HTTP: items of a function of their own, which gateways claim, send and settle. Any number of gateways
-may; an item is out at one of them, and its lease outlasts its request."""
+"""Callbacks (webhooks) over HTTP: queued items of a built-in function, which gateways claim, send and settle. Any
+number of gateways may; an item is out at one of them, and its lease outlasts its request."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from .rules.callback import (
     signed,
 )
 
-#: Requests at once, seconds of one claim, and of one look for more.
+#: Requests at once, seconds of the lease of a claim, and seconds of one wait for more.
 MOST, LEASE, WAIT = 16, 120.0, 10.0
 #: Characters of an answer that a reason shows.
 SHOWN = 200
-#: Seconds after a store failed.
+#: Seconds of the pause after a store failed.
 AGAIN = 5.0
 
-#: What became of one request, as dead letters and tries tell of it, whether another one follows or not.
+#: Names of outcomes in dead letters and records of attempts.
 _OUTCOMES = {
     State.SUCCESS: "",
     State.RETRIABLE_FAILURE: Outcome.RETRY.name.lower(),
@@ -65,8 +65,8 @@ class _ToldEvent(msgspec.Struct):
 
 
 class _CheckedResolver(AbstractResolver):
-    """Names to addresses that a callback may go to: looked up for each connection, so that a name cannot be public when
-    it is checked and private when it is called."""
+    """Resolves names to addresses that a callback may go to, for each connection anew, so that a name cannot be public
+    when it is checked and private when it is called."""
 
     def __init__(self, allowed: list[Network]) -> None:
         self._allowed = allowed
@@ -139,7 +139,7 @@ class Callbacks:
             task.add_done_callback(self._out.discard)
 
     async def _carry_out(self, session: aiohttp.ClientSession, leased: Leased, index: int) -> None:
-        """Sends one, and settles it. What cannot be settled is sent again when its lease is over."""
+        """Sends one callback and settles it. One that cannot be settled is sent again when its lease is over."""
         try:
             end = await self._end(session, leased, index)
             if end.state is State.FATAL_FAILURE:  # it is durable before the item is gone
@@ -162,7 +162,7 @@ class Callbacks:
         return Settle(leased.ids[index], leased.fence, state, delay, attempt, reason=why, outcome=outcome)
 
     async def _sent(self, session: aiohttp.ClientSession, payload: bytes) -> tuple[State, str]:
-        """What became of one request, and why."""
+        """Sends one request. Returns the state of the item, and the reason."""
         try:
             request = msgspec.json.decode(payload, type=_Request)
             body = bytes(request.event)

@@ -1,4 +1,4 @@
-"""The gateway's configuration (`gateway.yaml`): where it listens, and every bound on what it takes."""
+"""The gateway's configuration (`gateway.yaml`): its addresses, and every bound on its load."""
 
 from __future__ import annotations
 
@@ -20,9 +20,15 @@ from .rules.service_levels import ServiceLevel
 
 
 class Level(BaseModel):
-    """The service level of one priority, beyond which somebody should look: seconds that it waits when it is due, and
-    attempts; and its objectives: the share (`start_share`) that starts within `start` seconds of its due time, and the
-    share of submissions that is accepted. None: as usual for its priority."""
+    """The service level of one priority, beyond which an alert is raised, and its objectives. None: the default of the
+    priority.
+
+    wait            seconds that a due workload may wait
+    attempts        attempts that a live workload may spend
+    start           seconds after its due time within which a workload should start
+    start_share     the share of workloads that must do so (0 to 1)
+    accepted_share  the share of submissions that must be accepted (0 to 1)
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,12 +40,12 @@ class Level(BaseModel):
 
 
 class ServiceLevels(BaseModel):
-    """For each priority how long a due workload may wait and how many attempts it may spend. Defaults: 30 s and 2 for
-    interactive work, 2.5 h and 8 for eventual work; between and beyond them 5 and 10 attempts, with the time that
-    a backoff of n^4 + 5 s takes to get there (17 min, 7 h). Objectives by default: 95 % start within 5 s, 30 s, 5 min
-    and 1 h (shares are counted in buckets, so other delays than those of the metric count as the next lower one), and
-    99.9 % of submissions are accepted. Levels of one's own (TAILRACE_PRIORITIES) are named here likewise; each has the
-    defaults of the usual level that is as far down among four."""
+    """The service level of each priority: how long a due workload may wait, and how many attempts it may spend.
+    Defaults: 30 s and 2 for interactive work, 2.5 h and 8 for eventual work; between and beyond them 5 and 10 attempts,
+    with the time that a backoff of n^4 + 5 s takes to get there (17 min, 7 h). Default objectives: 95 % start within 5
+    s, 30 s, 5 min and 1 h (shares are counted in buckets, so a delay that is no bound of the metric counts as the next
+    lower one), and 99.9 % of submissions are accepted. Priorities of one's own (TAILRACE_PRIORITIES) are named here
+    too; each has the defaults of the usual priority that is as far down among the four."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, Level] = Field(init=False)
@@ -58,7 +64,7 @@ class ServiceLevels(BaseModel):
         return self
 
     def rule(self) -> Mapping[Priority, ServiceLevel]:
-        """As the rule takes them: what a file leaves out is as usual."""
+        """The service levels, by priority, with defaults for keys that the file leaves out."""
         return {
             priority: ServiceLevel(given["wait"], given["attempts"])
             for priority in Priority
@@ -66,7 +72,7 @@ class ServiceLevels(BaseModel):
         }
 
     def objectives(self) -> Mapping[str, Objective]:
-        """The objectives by level, likewise."""
+        """The objectives, by the priority's name, with the same defaults."""
         return {
             priority.label: Objective(given["start"], given["start_share"], given["accepted_share"])
             for priority in Priority
@@ -82,41 +88,41 @@ class ServiceLevels(BaseModel):
 
 
 class GatewayConfig(BaseModel):
-    """Each default in its own words.
+    """The configuration of a gateway. Defaults stand in parentheses, with their reasons.
 
     listen               host:port (default 127.0.0.1:8786); beyond loopback, or as tls:host:port, with certificates:
                          `tls` in access.yaml
     token_listen         host:port for people and programs that show a token and have no certificate, over TLS (none)
-    oidc                 an issuer whose signed tokens are taken there too (none; see there)
-    direct               asyncio clients of this machine submit over a plain socket instead of gRPC, where there is one
-                         (Linux): they are told by the first answer (true)
+    oidc                 an OpenID Connect issuer whose signed tokens are accepted there too (none; see there)
+    direct               whether asyncio clients of this machine may submit over a plain socket instead of gRPC, on
+                         Linux (true); the first answer tells them its name
     max_batch            workloads of one Submit, ids of one Status or Cancel (1000, what one commit stores in a few ms)
     max_payload          bytes of one payload (1 MiB; larger data belongs in an object store, its key in the payload)
     max_delay            how far ahead a workload may be due (30 days)
     max_headers          bytes of one workload's header names and values (8 KiB)
     submitting_items     workloads being stored at once; beyond it Overloaded (20,000)
-    submitting_bytes     their payload bytes (64 MiB)
+    submitting_bytes     payload bytes of these (64 MiB)
     waiting_results      Result calls that wait at once; beyond it Overloaded (10,000)
     longest_wait         seconds that one Result call may wait (60 s); clients ask again
     watchers             Watch calls at once; beyond it Overloaded (256)
-    capacity             slots that the fleet is to have, of which reserves may have their parts; 0: not declared
+    capacity             slots of the whole fleet, which reserves may not exceed; 0: not declared
     replays              replays that read at once (4: each is a tailer beside the live ones, with a session at the
                          scheduler and a window of payloads, 16 MiB unless its file says otherwise)
     spool_items          workloads that are spooled while the store is away (1,000,000: five minutes at 3,000 a second);
                          beyond it Overloaded; 0: nothing is spooled
-    spool_bytes          their payload bytes (512 MiB)
-    act_retention        how long acts of operators are kept (a year, and never more than the last million)
-    spool_retention      how long it is known what became of a spooled id, from when it was brought over or is due (7
-                         days, as long as the queue knows its own)
+    spool_bytes          payload bytes of these (512 MiB)
+    act_retention        how long acts of operators are kept (a year, at most the last million)
+    spool_retention      how long the id of a spooled workload is known, counted from its move to the queue or its due
+                         time (7 days, as long as the queue knows its own)
     store_patience       seconds that a store apart gets to answer a submission before it counts as away (2 s: a healthy
                          one takes milliseconds, and a client waits 10 s)
-    service_levels       what work of each priority may take before `tailrace alerts` says so. Here, as the gateway is
-                         the one part that sees the queue, the tailers and itself, and answers for them
+    service_levels       delays and attempts of each priority beyond which `tailrace alerts` raises an alert. They stand
+                         here because only the gateway sees the queue, the tailers and itself
     look_every           seconds between looks for alerts and forecasts (5 s: a few reads; 0: only when somebody asks)
-    peers                what each listener grants a connection, and how long it waits for one (see there)
+    peers                limits and timeouts for the connections of each listener (see there)
     metrics_listen       host:port that answers GET /metrics with the numbers of the platform, beyond loopback by HTTPS,
-                         with certificates; of a node it answers for all of it (none)
-    callbacks            requests over HTTP that tell of the end of jobs (none; see there)
+                         with certificates; that of a node answers for the whole node (none)
+    callbacks            requests over HTTP (webhooks) when jobs or workloads end (none; see there)
     max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """
 

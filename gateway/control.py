@@ -1,7 +1,7 @@
 """The desk for gates, quotas and the function registry: operators and workers change them, others watch them.
 
-The gateway alone writes the control store. Watchers get everything at once and then again after each change; changes
-that come faster than a watcher reads are one to it.
+Only gateways write the control store. Watchers get everything at once and then again after each change; changes that
+come faster than a watcher reads reach it as one.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from ..wire.gateway_messages import snapshot_to_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
-from .quota_plan import check_quotas, checked_quota, reserved_slots, said_no_more, with_changes
+from .quota_plan import check_quotas, checked_quota, removals, reserved_slots, with_changes
 from .rules.confirmations import Confirmations
 from .rules.gate_to_resume import no_gate
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 from .rules.tokens import KnownTokens
 from .snapshot_size import check_functions, check_quotas_fit
 
 #: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
 REASON_LENGTH = 500
-#: Who changed what a file said at a start; and how often a change is tried while others change quotas too.
+#: The author of changes that quotas.yaml makes; and tries of a change while others change quotas too.
 FILE, TRIES = "quotas.yaml", 10
-#: Seconds of one wait for a change; and before the store is asked again after it failed.
+#: Seconds of one wait for a change, and of the pause after the store failed.
 WAIT = 30.0
 PAUSE = 0.5
 
@@ -52,9 +52,9 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class ControlDesk:
-    """A FunctionPort and a LimitPort, which keeps the known functions fresh. `capacity`: slots of which reserves may
-    have their parts; 0: it is not declared. With a `spool`, functions are also there: a gateway that starts while its
-    store is away takes submissions for those."""
+    """Answers calls about functions, gates and quotas (a FunctionPort and a LimitPort), and keeps the known functions
+    fresh. `capacity`: slots that reserves may not exceed together; 0: not declared. A `spool` keeps a copy of the
+    functions, so that a gateway that starts while its store is away takes submissions for them."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class ControlDesk:
         self._free = watchers
         self._spool = spool
         self._remembered: list[FunctionSpec] | None = None
-        self._snapshot = self._none = Snapshot()  # none was read yet, and no watcher is told that there is nothing
+        self._snapshot = self._none = Snapshot()  # none was read yet; watchers are not told of this empty one
         self._changed = asyncio.Event()
         self._follower: asyncio.Task[None] | None = None
         self._closed = False
@@ -87,9 +87,9 @@ class ControlDesk:
         self._confirmations = Confirmations()
 
     async def start(self, quotas: Sequence[Quota] = ()) -> bool:
-        """Applies the configured quotas, reads everything, and follows it from then on. Waits for a store that is away:
-        without the known functions nothing could be taken. Where the spool remembers some it goes on with those, and
-        answers False: the store was not read yet."""
+        """Applies the configured quotas, reads the control store, and follows it from then on. Waits for a store that
+        is away, since without known functions nothing could be accepted. Where the spool remembers functions it goes on
+        with them, and returns False: the store was not read yet."""
         self._declared = quotas
         try:
             await self._load()
@@ -129,25 +129,25 @@ class ControlDesk:
         await self.refresh()
 
     async def _belong(self) -> None:
-        """Raises ConfigError where the store is another fleet's."""
+        """Raises ConfigError where the store belongs to another fleet."""
         if fleet := own_fleet():
             refuse_another("the store", await self._control.belong(fleet), fleet, "another `--store`")
 
     async def declare(self, before: Sequence[Quota], now: Sequence[Quota]) -> None:
-        """Sets what a file says now, beside the others; a quota that it said before and says no more is removed."""
+        """Applies the quotas of a changed file, beside all others; a quota that the file no longer has is removed."""
         for quota in now:
             checked_quota(quota)
         async with self._declaring:
-            await self._change_quotas([*said_no_more(before, now), *now], FILE, "the file was changed")
+            await self._change_quotas([*removals(before, now), *now], FILE, "the file was changed")
             self._declared = now
         await self.refresh()
 
     def known(self) -> Snapshot:
-        """What stands now, as it last heard."""
+        """The content of the control store, as it was last read."""
         return self._snapshot
 
     def gates(self) -> Sequence[Gate]:
-        """Those that there are, as it last heard."""
+        """The gates, as they were last read."""
         return self._snapshot.gates
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class ControlDesk:
             self._follower = None
 
     async def register_functions(self, request: pb.RegisterFunctionsRequest) -> pb.RegisterFunctionsReply:
-        """Keeps what a worker can run, so that submissions are accepted while no worker is there."""
+        """Stores the functions of a worker, so that submissions are accepted while no worker runs."""
         if len(request.functions) > FUNCTIONS_AT_ONCE:
             raise InvalidRequest(f"{len(request.functions)} functions at once: at most {FUNCTIONS_AT_ONCE} are taken")
         specs: list[FunctionSpec] = []
@@ -182,7 +182,7 @@ class ControlDesk:
         return pb.RegisterFunctionsReply()
 
     def _followed(self, spec: FunctionSpec) -> FunctionSpec:
-        """With the schema of the version before, and without one that is none."""
+        """A spec that also has the schema of the version before (`former`), and no schema that cannot be used."""
         if len(spec.arguments) > LONGEST or (spec.arguments and not is_schema(spec.arguments)):
             spec = replace(spec, arguments="")
         before = self._functions.get(spec.name)
@@ -196,7 +196,7 @@ class ControlDesk:
         return pb.ListFunctionsReply(functions=[function_to_wire(spec) for spec in self._functions.all()])
 
     async def set_gate(self, gate: Gate) -> int:
-        """Pauses, drops or resumes what a gate names. Raises InvalidRequest for a resume where none stands."""
+        """Sets a gate, or removes it (`resume`). Raises InvalidRequest for a resume where there is no gate."""
         if gate.action == "resume" and not gate.fault():
             await self.refresh()  # another gateway may have set it a moment ago
             if fault := no_gate(gate, self._snapshot.gates):
@@ -204,7 +204,7 @@ class ControlDesk:
         return await self.put_gate(gate)
 
     async def put_gate(self, gate: Gate) -> int:
-        """As `set_gate`, but that resuming what is not gated is harmless."""
+        """Sets or removes a gate, like `set_gate`; removing a gate that does not exist is harmless."""
         if fault := gate.fault():
             raise InvalidRequest(fault)
         _check_texts(("who", gate.who), ("why", gate.why))
@@ -226,7 +226,7 @@ class ControlDesk:
             raise InvalidRequest(f"there are {MOST_GATES} gates already: resume some (`tailrace gate list`)")
 
     async def set_quota(self, quota: Quota) -> int:
-        """Sets one quota, whole; one that says nothing is removed."""
+        """Sets one quota, whole; a quota without limits is removed."""
         if not checked_quota(quota).empty and quota.function:
             self._functions.check(quota.function)
         version = await self._change_quotas([quota], "", "")
@@ -244,8 +244,8 @@ class ControlDesk:
         await self.refresh()
         if not version:
             raise Conflict(
-                f"the quotas are of version {self._snapshot.quotas_version}, not {change.version}: somebody changed "
-                "them meanwhile; look at `tailrace quota history`, plan again and apply that"
+                f"the quotas are at version {self._snapshot.quotas_version}, not {change.version}: somebody changed "
+                "them meanwhile; look at `tailrace quota history`, plan again and apply that plan"
             )
         return version
 
@@ -254,7 +254,7 @@ class ControlDesk:
         return list(await self._control.quota_changes())
 
     async def _change_quotas(self, changed: Sequence[Quota], who: str, why: str) -> int:
-        """Sets some quotas beside the others; looks again where somebody else did so meanwhile."""
+        """Sets some quotas beside the others; tries again where another change came between."""
         for _ in range(TRIES):
             known = await self._control.snapshot()
             quotas = with_changes(known.quotas, changed)
@@ -266,22 +266,22 @@ class ControlDesk:
                 QuotaChange(0, who, why, self._clock.wall(), tuple(quotas)), known.quotas_version
             ):
                 return version
-        raise Conflict("others change the quotas all the time: try again")
+        raise Conflict(f"the quotas were changed by others during each of {TRIES} tries: try again")
 
     def _check_reserves(self, quotas: Sequence[Quota]) -> None:
-        """Raises InvalidRequest where more is promised than there is: the declared capacity, since a fleet that is
-        scaled to nothing must still take its quotas."""
+        """Raises InvalidRequest where reserves exceed the declared capacity. Running slots do not count, since a fleet
+        that is scaled to nothing must still take its quotas."""
         promised = reserved_slots(quotas)
         if self._capacity and promised > self._capacity:
             raise InvalidRequest(
                 f"the reserves come to {promised:g} slots at every moment, and the capacity is {self._capacity:g} "
-                "(gateway.yaml): lower a reserve, or declare what there is"
+                "(gateway.yaml): lower a reserve, or raise `capacity`"
             )
 
     async def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]:
-        """Everything now, and again after each change."""
+        """Yields the content of the control store now, and again after each change."""
         if not self._free:
-            raise Overloaded("too many watch the control store already; close some, or raise `watchers` of the gateway")
+            raise Overloaded("all watches of the control store are in use: end one, or raise the gateway's `watchers`")
         name = request.scheduler
         _check_texts(("scheduler", name))
         self._free -= 1
@@ -303,35 +303,37 @@ class ControlDesk:
                 self._confirmations.ended(name, self._clock.wall())
 
     async def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmReply:
-        """A scheduler that watches has these quotas in force."""
+        """Notes that a scheduler that watches has these quotas in force."""
         if not self._confirmations.confirmed(request.scheduler, request.quotas_version, self._clock.wall()):
-            raise InvalidRequest(f"no scheduler {request.scheduler!r:.100} watches here: it confirms what it watches")
+            raise InvalidRequest(
+                f"no scheduler {request.scheduler!r:.100} watches this gateway: confirm to the gateway that it watches"
+            )
         return pb.ConfirmReply()
 
     async def limits_in_force(self) -> list[InForce]:
-        """What each scheduler has said of itself, by name."""
+        """The quotas that each scheduler has in force, by its name."""
         return self._confirmations.all(self._clock.wall())
 
     async def refresh(self) -> None:
-        """After a write, so that whoever made it finds it in whatever they ask next."""
+        """Reads the control store again; called after a write, so that its author finds it in the next answer."""
         before = self._snapshot.version
         self._take(await self._control.snapshot(), before)
         await self._remember()
 
     async def _remember(self) -> None:
-        """Keeps the functions for a start without the store. The spool's own disk may be full: then the next change."""
+        """Stores the functions in the spool, for a start without the store; if its disk is full, at the next change."""
         if self._spool is None or self._remembered == self._snapshot.functions:
             return
         functions = self._snapshot.functions
         try:
             await self._spool.remember(functions)
         except Unavailable as error:
-            _LOG.warning("the spool does not take the function registry: %s", error)
+            _LOG.warning("the function registry cannot be stored in the spool: %s", error)
         else:
             self._remembered = functions
 
     def _take(self, snapshot: Snapshot, before: int) -> None:
-        """`before`: the version that was known when it began to read. What the follower brings may be overtaken."""
+        """Takes over a snapshot, unless a newer one came meanwhile. `before`: the version when its read began."""
         if not is_valid(snapshot, before, self._snapshot):
             return
         self._snapshot = snapshot
@@ -366,7 +368,7 @@ class ControlDesk:
                 await self._remember()
 
     def _until_end(self) -> float:
-        """Seconds until the next gate ends by itself. The store judges that by its own clock: any gateway may ask."""
+        """Seconds until the next gate ends by itself. The store decides by its own clock, so any gateway may ask it."""
         ends = [gate.until for gate in self._snapshot.gates if gate.until]
         return min(ends) - self._clock.wall() if ends else WAIT
 

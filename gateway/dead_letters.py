@@ -1,9 +1,9 @@
 """Dead letters at the gateway: listed, counted, purged, and made workloads again.
 
 A redrive moves each letter exactly once, whatever dies in between: the letter is marked, its workload is submitted
-under a token that the queue takes once, then the letter goes. What was marked when a gateway died, or when a store did
-not answer, is finished by the next one; so the time in which a workload may be submitted twice (the queue forgets
-tokens with the workloads that ended, a day later) never comes.
+under a token that the queue takes once, then the letter goes. Letters that were marked when a gateway died, or when a
+store did not answer, are finished by the next gateway, long before the queue forgets the tokens (with the workloads
+that ended, a day later) and a workload could be submitted twice.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from ..wire.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 
-#: Dead letters of one answer, unless asked for fewer; and the most that may be asked for.
+#: Dead letters of one answer by default, and at most.
 USUAL_LETTERS = 100
 MOST_LETTERS = 1000
 #: Payload bytes that one step of a redrive reads.
 STEP_BYTES = 8 << 20
-#: Seconds before what was left in the middle is tried again.
+#: Seconds before unfinished redrives are tried again.
 PAUSE = 1.0
 
 _LOG = logging.getLogger("tailrace.gateway")
 
 
 class DeadLetterDesk:
-    """A LetterPort. One redrive at a time: the others wait for their turn."""
+    """Answers calls about dead letters (a LetterPort). One redrive runs at a time; the others wait for their turn."""
 
     def __init__(
         self,
@@ -61,33 +61,33 @@ class DeadLetterDesk:
         self._functions = functions
         self._clock = clock
         self._turn = asyncio.Lock()
-        self._left = asyncio.Event()  # something may be left in the middle
+        self._left = asyncio.Event()  # a redrive may be unfinished
         self._left.set()
         self._finisher: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Finishes what the gateway before it left in the middle, now or when its stores answer."""
+        """Begins to finish redrives that an earlier gateway left unfinished, now or when the stores answer."""
         self._finisher = self._duties.begin(self._finish(), "finish-redrives")
 
     async def stop(self) -> None:
-        """Harmless twice. What is in the middle is finished by the next gateway."""
+        """Stops. Harmless twice. Unfinished redrives are finished by the next gateway."""
         finisher, self._finisher = self._finisher, None
         if finisher is not None:
             await cancel(finisher)
 
     async def dead_letters(self, which: LetterFilter = EVERY, limit: int = 100, after: int = 0) -> LetterPage:
-        """Letters oldest first."""
+        """Dead letters, oldest first."""
         return LetterPage(await self._letters.list(_asked(which), _limit(limit), after), await self._letters.count())
 
     async def dead_letter(self, id: str) -> DeadLetter:
-        """One with its payload."""
+        """One dead letter with its payload."""
         letter = await self._letters.get(id)
         if letter is None:
             raise unknown_letter(id)
         return letter
 
     async def count_dead(self, which: LetterFilter = EVERY) -> LetterCounts:
-        """How many there are of each function, and how many of them a redrive would refuse."""
+        """Number of letters by function, and number of those that a redrive would refuse."""
         which, most = _asked(which), self._config.max_redrives
         counts = await self._letters.counts(which)
         worn = await self._letters.counts(replace(which, redrives=most)) if most else counts
@@ -100,7 +100,7 @@ class DeadLetterDesk:
     async def purge(
         self, which: LetterFilter, limit: int = MOST_LETTERS, why: str = "", run: str = ""
     ) -> dict[str, int]:
-        """Forgets the oldest of the letters meant; ask again until there are no more."""
+        """Deletes the oldest letters of a filter; to be called again until there are no more."""
         async with self._turn:
             letters = await self._letters.list(_asked(which), _limit(limit))
             if letters:
@@ -113,10 +113,11 @@ class DeadLetterDesk:
     async def redrive(
         self, which: LetterFilter, limit: int = 100, after: int = 0, why: str = "", run: str = ""
     ) -> RedriveStep:
-        """Makes the oldest of the letters meant workloads again; go on after `next` until it is 0. Of ids that no
-        letter has those are meant that items of jobs have, of whose results nothing could be made: they have none."""
+        """Makes the oldest letters of a filter workloads again; to be called again after `next` until it is 0. Ids
+        without a letter may name failed items of jobs that have none, since no next item could be made of their
+        results."""
         async with self._turn:
-            await self._finish_begun()  # what those became may be dead by now, and its letter without their past
+            await self._finish_begun()  # their workloads may be dead by now, and the new letters lack their past
             letters = await self._letters.list(_asked(which), _limit(limit), after, STEP_BYTES)
             refused = await self._refused(letters)
             going = [letter for letter in letters if letter.id not in refused]
@@ -131,7 +132,7 @@ class DeadLetterDesk:
         return RedriveStep(rows, letters[-1].number if letters else 0)
 
     async def _refused(self, letters: Sequence[DeadLetter]) -> dict[str, str]:
-        """Why letters stay, by id."""
+        """Reasons not to redrive letters, by id."""
         refused: dict[str, str] = {}
         for letter in letters:
             function = letter.kind.function
@@ -145,7 +146,8 @@ class DeadLetterDesk:
         return refused
 
     async def _move(self, letters: Sequence[DeadLetter], refused: dict[str, str]) -> dict[str, str]:
-        """The ids of the workloads that letters became. What the queue refuses for good joins the refused."""
+        """Redrives letters; returns the ids of their workloads. Adds letters that the queue refuses for good to
+        `refused`."""
         if not letters:
             return {}
         became: dict[str, str] = {}
@@ -171,7 +173,8 @@ class DeadLetterDesk:
         return became
 
     async def _redrive_items(self, letters: Sequence[DeadLetter], refused: dict[str, str]) -> dict[str, str]:
-        """Of letters of items of jobs the workloads that these have now. Those that stay join the refused."""
+        """Redrives letters of items of jobs in their trees; returns the ids of their new workloads. Adds the others to
+        `refused`, with the reasons."""
         ids = [letter.id for letter in letters if letter.position < 0]
         jobs = self._jobs
         answers = dict(zip(ids, await jobs.redrive(ids), strict=True)) if jobs is not None and ids else {}
@@ -183,7 +186,7 @@ class DeadLetterDesk:
         return became
 
     async def _redrive_lone(self, which: LetterFilter, limit: int) -> list[Redriven]:
-        """Items of jobs that failed and have no letters, where nothing but their ids is said."""
+        """Redrives failed items of jobs that have no letters, where the filter has nothing but ids."""
         if self._jobs is None or not which.ids or replace(_asked(which), ids=(), until=0.0) != EVERY:
             return []
         ids = [*dict.fromkeys(which.ids)][:limit]
@@ -202,7 +205,7 @@ class DeadLetterDesk:
         return {letter.id: each.id for letter, each in zip(letters, stored, strict=True)}
 
     async def _settle(self, letters: Sequence[DeadLetter], became: dict[str, str]) -> None:
-        """Letters that became workloads go, the others are no longer marked."""
+        """Removes letters that became workloads, and takes the mark from the others."""
         try:
             gone = [Moved(each.number, became[each.id], past_of(each)) for each in letters if each.id in became]
             if gone:
@@ -227,7 +230,7 @@ class DeadLetterDesk:
                 await asyncio.sleep(PAUSE)
 
     async def _finish_begun(self) -> None:
-        """Moves what is marked. Whoever calls it has the turn."""
+        """Finishes the redrives of marked letters. The caller holds `_turn`."""
         while letters := await self._letters.list(LetterFilter(moving=True), MOST_LETTERS, 0, STEP_BYTES):
             refused: dict[str, str] = {}
             await self._move(letters, refused)
@@ -236,7 +239,7 @@ class DeadLetterDesk:
 
 
 def unknown_letter(id: str) -> InvalidRequest:
-    """Said to whoever names a letter that there is not, or that is none of his business."""
+    """The error for the id of a letter that does not exist, or that the caller may not know of."""
     return InvalidRequest(f"there is no dead letter {id!r:.200}; `tailrace dead list` shows those there are")
 
 
@@ -251,7 +254,7 @@ def _item(letter: DeadLetter) -> NewItem:
 
 
 def _asked(which: LetterFilter) -> LetterFilter:
-    """Without what only this desk asks of the store."""
+    """A filter without conditions that only this desk may set."""
     return replace(which, redrives=0, moving=False)
 
 

@@ -1,4 +1,4 @@
-"""The surroundings of a gateway besides its configuration: stores, parts beside it, and files applied at its start."""
+"""The environment of a gateway: stores, parts in its process, and files applied at its start."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from .tailer_desk import Audits, TailerControl, no_audits
 class GatewayStores:
     """The stores, embedded or remote. They are the caller's: open before the gateway starts, closed after it stops.
 
-    drops      what was passed without being run; None: this gateway cannot tell
-    schedules  what is scheduled; None: this gateway keeps none
-    usage      who used how much; None: this gateway keeps none of it
-    jobs       trees of items; None: this gateway keeps none
-    spool      takes submissions while the queue's store is away; None: they are refused then
+    drops      ranges of streams that were passed without being run; None: unknown to this gateway
+    schedules  schedules; None: this gateway keeps none
+    usage      amounts used, by the hour; None: this gateway keeps none
+    jobs       trees of jobs; None: this gateway keeps none
+    spool      submissions taken while the queue's store is away; None: they are refused then
     """
 
     queue: Queue
@@ -47,16 +47,16 @@ class GatewayStores:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The parts beside a gateway, as far as it answers for them; by default there are none.
+    """The parts in a gateway's process for which it answers calls; by default there are none.
 
-    overview  tells of tailers and delay streams (the gateway counts the queue and the dead letters itself)
-    audits    what became of everything that a tailer's source had
-    tailers   those that operators may pause and move
-    replays   what operators do with replays; None: this gateway has no store of them
-    troubles  what failed of those parts
-    runners   who runs items, as the scheduler that is beside it says
-    files     of this process, read again when operators say so; None: there are none
-    member    the member of the fleet that this process is; empty: it is none
+    overview  reports tailers and delay streams (the gateway counts the queue and the dead letters itself)
+    audits    makes audits of tailers' sources
+    tailers   the tailers that operators may pause and move
+    replays   calls of operators about replays; None: this gateway has no store of replays
+    troubles  reports failed parts
+    runners   the workers that run items, asked of the scheduler beside the gateway
+    files     the configuration files of this process, read again on request; None: there are none
+    member    the id of this process as a member of the fleet; empty: it is no member
     """
 
     overview: Parts = no_parts

@@ -1,4 +1,4 @@
-"""Failures that parts which run apart, schedulers and workers, report of themselves: for operators."""
+"""Failures that schedulers and workers in other processes report of themselves, for operators."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from ..foundation.clock import Clock
 from ..model.errors import InvalidRequest
 from ..model.reopening import WINDOW, Trouble
 
-#: Parts that are remembered, the last ones that told; and how much of what they say.
+#: Most parts that are remembered, those that reported last.
 MOST_PARTS = 100
+#: Characters that are kept of a part's name, and of the reason.
 LONGEST_NAME, LONGEST_TEXT = 200, 500
 
 
@@ -19,10 +20,10 @@ class FailureDesk:
         self._told: dict[str, tuple[float, Trouble]] = {}  # since when (monotonic), the oldest first
 
     def tell(self, part: str, why: str, times: int) -> None:
-        """A part was opened again."""
+        """Takes the report that a part was opened again after its `times`-th failure."""
         part = part[:LONGEST_NAME]
         if not part:
-            raise InvalidRequest("which part failed? Its name is missing")
+            raise InvalidRequest("the report of a failure has no part: expected its name")
         times = max(1, times)
         what = f"it failed {times} times since its process began, it is open again; {why[:LONGEST_TEXT]}"
         self._told.pop(part, None)
@@ -31,7 +32,7 @@ class FailureDesk:
             del self._told[next(iter(self._told))]
 
     def troubles(self) -> list[Trouble]:
-        """Of which parts, of late."""
+        """The failures of the last WINDOW seconds, one per part."""
         now = self._clock.monotonic()
         self._told = {part: each for part, each in self._told.items() if now - each[0] < WINDOW}
         return [trouble for _, trouble in self._told.values()]

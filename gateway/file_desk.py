@@ -1,4 +1,4 @@
-"""The desk for files: operators have them read again."""
+"""The desk for the configuration files of the process: operators have them read again."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ..wire.ports.files import FileChange
 
 
 class FileControl(Protocol):
-    """The files of this process. Raises ConfigError with every mistake, when nothing was changed."""
+    """The files of this process. `reload` raises ConfigError with every mistake; nothing is changed then."""
 
     async def reload(self) -> list[FileChange]: ...
 
 
 class FileDesk:
-    """A FilePort; None: a gateway that was given no files."""
+    """Answers calls about files (a FilePort). `files` None: the gateway has no configuration directory."""
 
     def __init__(self, files: FileControl | None) -> None:
         self._files = files
 
     async def reload(self, why: str = "") -> list[FileChange]:
-        """Puts in force what is new in the files."""
+        """Applies changes in the files."""
         if self._files is None:
-            raise InvalidRequest("this gateway was given no configuration directory: there is nothing to reload")
+            raise InvalidRequest("this gateway has no configuration directory to reload: start it with one")
         try:
             return await self._files.reload()
         except ConfigError as error:

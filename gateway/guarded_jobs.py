@@ -1,5 +1,5 @@
-"""Calls about jobs of whoever has rights of its own: each is held against the functions, collections and tenants of the
-tree's jobs. All others are somebody of this machine, or a part by its certificate, and pass."""
+"""Authorization of calls about jobs: the rights of a caller are checked against the functions, collections and tenants
+of the tree's jobs. Callers without rights of their own (users of this machine, parts with a certificate) pass."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ..model.rights import Need
 from ..model.token_calls import need_of
 from ..wire.callers import RIGHTS, require
 from ..wire.ports.jobs import JobAuditPort, JobPagePort, JobPort
-from .guarded import needs_of, signed
+from .authorization import needs_of, signed
 from .job_desk import MOST_TREES
 from .rules.callback import is_function
 
-#: Pages of all jobs, of MOST_TREES each, in which one call looks for those that a caller may read.
+#: Pages of all jobs, of MOST_TREES each, in which one call looks for jobs that its caller may read.
 PAGES = 20
 
 
 class AllOfJobs(JobPort, JobPagePort, JobAuditPort, Protocol):
-    """The port that a gateway answers about jobs."""
+    """All calls about jobs that a gateway answers."""
 
 
 class GuardedJobs:
-    """A JobPort, a JobPagePort and a JobAuditPort in front of another one."""
+    """Checks the caller's rights to a call about jobs, then makes it (a JobPort, JobPagePort and JobAuditPort)."""
 
     def __init__(self, inner: AllOfJobs) -> None:
         self._inner = inner
 
     async def create_job(self, tree: TreeSpec) -> TreeStatus:
-        """Of functions that the caller may submit for; also that which is told of the end."""
+        """Needs `submit` for the functions of all jobs, and for the function in `on_done`."""
         told = [JobSpec("on_done", tree.on_done)] if is_function(tree.on_done) else []
         require(needs_of("submit", [*tree.jobs, *told]))
         return await self._inner.create_job(replace(tree, created_by=signed(tree.created_by)))
@@ -38,7 +38,7 @@ class GuardedJobs:
     async def add_to_job(
         self, tree: str, job: str, token: str, items: list[JobItem], holder: JobHolder | None = None
     ) -> int:
-        """To a job whose function the caller may submit for."""
+        """Needs `submit` for the job's function."""
         if RIGHTS.get() is not None:
             found = await self._inner.job(tree, item="" if holder is None else holder.workload)
             name = job or found.job_of_item or found.jobs[0].name
@@ -46,21 +46,21 @@ class GuardedJobs:
         return await self._inner.add_to_job(tree, job, token, items, holder)
 
     async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
-        """Of a tree whose first job the caller may submit for."""
+        """Needs `submit` for the first job."""
         await self._require("submit", tree, first=True)
         return await self._inner.seal_job(tree, job)
 
     async def job(self, tree: str, wait: float = 0.0, item: str = "") -> TreeStatus:
-        """A tree whose first job the caller may read."""
+        """Needs `read` for the first job."""
         await self._require("read", tree, first=True, item=item)
         return await self._inner.job(tree, wait, item)
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
-        """Those of which the caller may read the first job, among the newest PAGES pages of all."""
+        """The trees of which the caller may read the first job, among the newest PAGES pages of all."""
         return (await self.job_page(state, after, limit)).trees
 
     async def job_page(self, state: str = "", after: str = "", limit: int = 100) -> TreePage:
-        """Likewise, and behind which one to go on."""
+        """A page of the trees of which the caller may read the first job, and after which tree to go on."""
         granted = RIGHTS.get()
         if granted is None:
             return await self._inner.job_page(state, after, limit)
@@ -77,31 +77,31 @@ class GuardedJobs:
         return TreePage(found, after)
 
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
-        """Of a tree of which the caller may read all final jobs."""
+        """Needs `read` for all final jobs."""
         if RIGHTS.get() is not None:
             found = await self._inner.job(tree)
             require(needs_of("read", [each for each in found.jobs if each.final]))
         return await self._inner.job_results(tree, after, limit)
 
     async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
-        """Of an item whose function the caller may run."""
+        """Needs `run` for the function of the item."""
         if RIGHTS.get() is not None:
             found = await self._inner.job("", item=holder.workload)
             require(needs_of("run", [each for each in found.jobs if each.name == found.job_of_item]))
         return await self._inner.gathered(holder, after, limit)
 
     async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
-        """Of functions that the caller may operate."""
+        """Needs `operate` for all jobs."""
         await self._require("operate", tree)
         return await self._inner.change_job(tree, what, who, why)
 
     async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
-        """Of functions that the caller may operate."""
+        """Needs `operate` for all jobs."""
         await self._require("operate", tree)
         return await self._inner.retry_job(tree, id, who, why)
 
     async def audit_job(self, tree: str) -> list[str]:
-        """Of a tree whose first job the caller may read."""
+        """Needs `read` for the first job."""
         await self._require("read", tree, first=True)
         return await self._inner.audit_job(tree)
 

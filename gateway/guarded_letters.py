@@ -1,5 +1,5 @@
-"""Dead letters for callers with rights of their own: those of a filter need a right on all that it leaves open, those
-that are named by their ids a right on the function, collection and tenant of each."""
+"""Authorization of calls about dead letters: a filter needs a right to everything that it leaves open, ids need a right
+to the function, collection and tenant of each letter. Callers without rights of their own pass."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from ..wire.callers import RIGHTS, require
 from ..wire.ports.letters import LetterCounts, LetterPage, LetterPort, RedriveStep
 from .dead_letters import unknown_letter
 
-#: Letters that are looked up at once.
+#: Letters that are looked up in one call.
 AT_ONCE = 500
 
 
 class GuardedLetters:
-    """A LetterPort in front of another one."""
+    """Checks the caller's rights to a call about dead letters, then makes it (a LetterPort)."""
 
     def __init__(self, inner: LetterPort) -> None:
         self._inner = inner
 
     async def dead_letters(self, which: LetterFilter = EVERY, limit: int = 100, after: int = 0) -> LetterPage:
-        """Of what the caller may read."""
+        """Needs `read` for the filter."""
         return await self._inner.dead_letters(await self._allowed("read", which), limit, after)
 
     async def dead_letter(self, id: str) -> DeadLetter:
-        """One that the caller may read; any other one is not known to it."""
+        """A letter that the caller may read; any other is answered as unknown."""
         letter, granted = await self._inner.dead_letter(id), RIGHTS.get()
         if granted is not None and not granted.may(need_of("read", letter.kind)):
             raise unknown_letter(id)
         return letter
 
     async def count_dead(self, which: LetterFilter = EVERY) -> LetterCounts:
-        """Of what the caller may read."""
+        """Needs `read` for the filter."""
         return await self._inner.count_dead(await self._allowed("read", which))
 
     async def redrive(
         self, which: LetterFilter, limit: int = 100, after: int = 0, why: str = "", run: str = ""
     ) -> RedriveStep:
-        """Of what the caller may operate."""
+        """Needs `operate` for the filter."""
         return await self._inner.redrive(await self._allowed("operate", which), limit, after, why, run)
 
     async def purge(self, which: LetterFilter, limit: int = 1000, why: str = "", run: str = "") -> dict[str, int]:
-        """Of what the caller may operate."""
+        """Needs `operate` for the filter."""
         return await self._inner.purge(await self._allowed("operate", which), limit, why, run)
 
     async def _allowed(self, action: str, which: LetterFilter) -> LetterFilter:
-        """What the caller may act on of that. Letters that it may not read either are not known to it."""
+        """The filter, checked. Ids of letters that the caller may not read are left out, as unknown to it."""
         granted = RIGHTS.get()
         if granted is None:
             return which

@@ -1,4 +1,4 @@
-"""One workload at a time: what it holds, and another due time or priority while it waits."""
+"""Calls about one workload: look at its content, and change its due time or priority while it waits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..wire.gateway_messages import status_to_wire
 from ..wire.stores import ANSWER_BYTES
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
-from .rules.highest import HighestPriorities
-from .rules.one_item import is_of_stream, not_shown, of_stream, why
-from .seen_status import seen
+from .rules.highest_priority import HighestPriorities
+from .rules.item_refusals import is_of_stream, not_shown, of_stream, why
+from .shown_status import shown_status
 from .spooled_ids import SpooledIds
 from .spooling import Spooler
 from .submission import due_time, rank_of, too_urgent
@@ -47,7 +47,7 @@ class ItemDesk:
         self._spooled = SpooledIds(spooler, clock)
 
     async def reschedule(self, request: pb.RescheduleRequest) -> pb.RescheduleReply:
-        """Changes one that waits, or says what it is."""
+        """Changes the due time or priority of a waiting workload, or explains why it does not."""
         change = self._change(request)
         await self._check_rank(change)
         id, outcome = await self._changed(change)
@@ -72,7 +72,7 @@ class ItemDesk:
         return Reschedule(request.id, due, priority)
 
     async def _check_rank(self, change: Reschedule) -> None:
-        """Raises InvalidRequest for a priority that its tenant may not ask for."""
+        """Raises InvalidRequest for a priority above the highest one of the function and tenant."""
         if change.priority is None:
             return
         [name], _ = await self._spooled.resolve([change.id])
@@ -83,7 +83,7 @@ class ItemDesk:
                 raise InvalidRequest(too_urgent(change.priority, highest, status.function, status.kind.tenant))
 
     async def _changed(self, change: Reschedule) -> tuple[str, str]:
-        """What it is called now, and what became of the wish."""
+        """Makes the change. Returns the workload's present id, and the outcome."""
         id = change.id
         if self._spooler is not None and id.startswith(PREFIX):
             outcome = await self._spooler.reschedule(change)
@@ -97,7 +97,7 @@ class ItemDesk:
         return id, outcome
 
     async def peek(self, request: pb.PeekRequest) -> pb.PeekReply:
-        """What one holds that has not ended. Raises InvalidRequest for the others, saying what they are."""
+        """The content of a workload that has not ended. Raises InvalidRequest for any other, with its state."""
         if is_of_stream(request.id):
             raise InvalidRequest(of_stream(request.id))
         [name], _ = await self._spooled.resolve([request.id])
@@ -124,4 +124,4 @@ class ItemDesk:
         _, spooled = await self._spooled.resolve([id])
         if id in spooled:
             return [spooled[id]]
-        return [None if each is None else seen(each) for each in await self._lookup.status([id])]
+        return [None if each is None else shown_status(each) for each in await self._lookup.status([id])]

@@ -1,4 +1,4 @@
-"""Jobs: trees are checked against the functions that are known, and their items as any submission is."""
+"""The desk for jobs: checks trees against the registered functions, and items like any submission."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ..wire.stores import ANSWER_BYTES
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 from .on_done import OnDone
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
 from .submission import rank_of, too_urgent
 
-#: Trees, and results, of one answer.
+#: Most trees, and most results, of one answer.
 MOST_TREES, MOST_RESULTS = 200, 1000
 #: Jobs whose functions are remembered; forgotten all at once when there are more.
 KEPT = 10_000
-#: Seconds between two looks at a tree that somebody waits for.
+#: Seconds between two looks at a tree that a caller waits for.
 LOOK = 0.05
 
 _LOG = logging.getLogger("tailrace.gateway")
 
 
 class JobDesk:
-    """A JobPort, a JobPagePort and a JobAuditPort; without a store of jobs it refuses."""
+    """Answers calls about jobs (a JobPort, JobPagePort and JobAuditPort); without a store of jobs it refuses."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class JobDesk:
         return self._jobs
 
     async def create_job(self, tree: TreeSpec) -> TreeStatus:
-        """Refuses what no function can do before anything is made."""
+        """Makes a tree. Raises InvalidRequest or UnknownFunction for one that its functions cannot run."""
         store = self._store()
         check(tree)
         feedings = [self._feeding(job, tree) for job in tree.jobs]
@@ -87,7 +87,7 @@ class JobDesk:
         followed = next((other.name for other in tree.jobs if job.name in other.parents), None)
         if followed is not None and not spec.results:
             raise InvalidRequest(
-                f"job {followed!r} is to come after {job.name!r}, whose function {spec.name!r} keeps no results: "
+                f"job {followed!r} comes after {job.name!r}, whose function {spec.name!r} keeps no results: "
                 "declare it with results=True"
             )
         prefix, suffix = b"", b""
@@ -99,7 +99,8 @@ class JobDesk:
     async def add_to_job(
         self, tree: str, job: str, token: str, items: list[JobItem], holder: JobHolder | None = None
     ) -> int:
-        """Holds each item to what its function takes. A run that holds an item names the job whose function that is."""
+        """Adds items, each checked against the job's function. A `holder` adds to the job of its own item by
+        default."""
         store = self._store()
         if len(items) > self._config.max_batch:
             raise InvalidRequest(
@@ -131,7 +132,7 @@ class JobDesk:
         return await store.add(tree, job, token, items, holder)
 
     async def _function(self, tree: str, job: str) -> str:
-        """The function of a job. Raises InvalidRequest for one that is not there."""
+        """The function of a job. Raises InvalidRequest for an unknown job."""
         found = self._function_of.get((tree, job))
         if found is None:
             status = await self._known(tree)
@@ -145,12 +146,12 @@ class JobDesk:
         return found
 
     async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
-        """Harmless when it is sealed."""
+        """Seals a job. Harmless when it is sealed."""
         await self._store().seal(tree, job)
         return await self._known(tree)
 
     async def job(self, tree: str, wait: float = 0.0, item: str = "") -> TreeStatus:
-        """Looks until it is over."""
+        """The status of a tree, at its end or after `wait` seconds."""
         end = self._clock.monotonic() + wait
         while True:
             found = await self._known(tree, item)
@@ -171,27 +172,27 @@ class JobDesk:
         return found
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
-        """The newest first."""
+        """Trees, the newest first."""
         return await self._store().trees(state, after, min(limit, MOST_TREES) if limit > 0 else MOST_TREES)
 
     async def job_page(self, state: str = "", after: str = "", limit: int = 100) -> TreePage:
-        """The newest first."""
+        """A page of trees, the newest first."""
         most = min(limit, MOST_TREES) if limit > 0 else MOST_TREES
         found = await self._store().trees(state, after, most)
         return TreePage(found, found[-1].id if len(found) == most else "")
 
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
-        """A page of them."""
+        """A page of results of final jobs."""
         most = min(limit, MOST_RESULTS) if limit > 0 else MOST_RESULTS
         return await self._store().results(tree, after, most, ANSWER_BYTES)
 
     async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
-        """A page of them."""
+        """A page of the results that the item of a run gathers."""
         most = min(limit, MOST_RESULTS) if limit > 0 else MOST_RESULTS
         return await self._store().gathered(holder, after, most, ANSWER_BYTES)
 
     async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
-        """Each is harmless when it is so already."""
+        """Cancels, pauses, resumes or deletes a tree. Each is harmless when it is so already."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
         word = await self._store().change(tree, what, f"{what} asked for by {who or 'somebody'}")
@@ -199,7 +200,7 @@ class JobDesk:
         return word
 
     async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
-        """Another tree of what failed."""
+        """Makes another tree of the items that failed in one."""
         if len(who) > NAME_LENGTH:
             raise InvalidRequest(f"who has {len(who)} characters: at most {NAME_LENGTH} are taken")
         made = await self._store().retry(tree, id, who)
@@ -207,5 +208,5 @@ class JobDesk:
         return replace(await self._known(made.id), anew=made.anew)
 
     async def audit_job(self, tree: str) -> list[str]:
-        """What does not agree."""
+        """Contradictions among the rows of a tree."""
         return await self._store().audit(tree)

@@ -1,4 +1,4 @@
-"""Functions that are registered, and the nearest names to one that is not."""
+"""Registered functions, and the nearest names to an unknown one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..model.errors import UnknownFunction
 from ..model.function_spec import FunctionSpec
 from .argument_check import ArgumentCheck
 
-#: Names listed when none is near.
+#: Most names that a message lists when none is near; characters of an unknown name that it shows.
 LISTED = 5
 SHOWN_NAME = 100
 
@@ -25,7 +25,7 @@ class KnownFunctions:
         return len(self._specs)
 
     def replace(self, specs: Iterable[FunctionSpec]) -> None:
-        """Takes the whole registry."""
+        """Replaces the whole registry."""
         before = self._specs
         self._specs = {spec.name: spec for spec in specs}
         self._checks = {name: each for name, each in self._checks.items() if before[name] == self._specs.get(name)}
@@ -39,11 +39,11 @@ class KnownFunctions:
         return self._specs.get(name)
 
     def check_arguments(self, spec: FunctionSpec, payload: bytes) -> None:
-        """Raises InvalidPayload for one that does not fit what its workers announced."""
+        """Raises InvalidPayload for a payload that does not fit the arguments that workers announced."""
         self.checker(spec)(payload)
 
     def checker(self, spec: FunctionSpec) -> Callable[[bytes], None]:
-        """The same for many payloads of one function."""
+        """The check of payloads of one function, for many of them. It raises InvalidPayload."""
         check = self._checks.get(spec.name)
         if check is None:
             check = self._checks[spec.name] = ArgumentCheck(spec)
@@ -57,7 +57,7 @@ class KnownFunctions:
         return spec
 
     def unknown(self, name: str) -> str:
-        """What to say of a name that nobody registered."""
+        """The message for a name that nobody registered."""
         said = f"no function {name[:SHOWN_NAME]!r} is registered"
         if not self._specs:
             return f"{said}: none is yet. Start a worker that has it: `tailrace worker MODULE`"

@@ -1,5 +1,5 @@
-"""Members of the fleet, as a gateway sees them: the tailers of other processes, which tell of themselves in the control
-store, and are asked there."""
+"""Members of the fleet, as a gateway sees them: tailers of other processes, which report in the control store, and take
+orders there."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from ..stores.control.control import MemberStore
 
-#: Seconds that an answer may take, and between two looks for it.
+#: Seconds that an answer may take, and seconds between two looks for it.
 PATIENCE, LOOK = 110.0, 0.2
 
 
 class OtherMembers:
-    """The members but the one that is this process (`own`; empty: it is none)."""
+    """All members but this process (`own`; empty: this process is no member)."""
 
     def __init__(self, store: MemberStore, own: str = "") -> None:
         self._store = store
@@ -37,27 +37,27 @@ class OtherMembers:
         return [each for each in await self._store.members() if each.id != self._own]
 
     async def tailers(self) -> list[TailerOverview]:
-        """The tailers of all others, by name and place."""
+        """The tailers of all other members, by name and process."""
         found = [tailer for member in await self._others() for tailer in tailers_of(member)]
         return sorted(found, key=lambda each: (each.name, each.process))
 
     async def places(self, tailer: str) -> list[str]:
-        """Where a tailer runs."""
+        """The processes in which a tailer runs."""
         return [each.process for each in await self.tailers() if each.name == tailer]
 
     async def seek(self, seek: Seek) -> list[Move]:
-        """Moves a checkpoint where its tailer runs."""
+        """Has a checkpoint moved by the process in which its tailer runs."""
         return (await self._asked(seek.tailer, SeekAsked(seek))).moves
 
     async def audits(self, tailer: str, partition: str | None, span: tuple[int, int] | None) -> list[Audit]:
-        """Audits a tailer where it runs, each of its processes for the partitions that it has read."""
+        """Has a tailer audited where it runs; each process answers for the partitions that it has read."""
         return (await self._asked(tailer, AuditAsked(tailer, partition, span))).audits
 
     async def _asked(self, tailer: str, asked: SeekAsked | AuditAsked) -> Answered:
-        """Asks the first member that has the tailer. Raises what it raised, and Unavailable where it is silent."""
+        """Asks the first member that has the tailer. Raises its refusal, and Unavailable where it does not answer."""
         having = [each for each in await self._others() if any(one.name == tailer for one in tailers_of(each))]
         if not having:
-            raise InvalidRequest(f"no tailer {tailer!r:.200} runs anywhere: `tailrace tailer list` shows those that do")
+            raise InvalidRequest(f"no tailer {tailer!r:.200} runs anywhere: `tailrace tailer list` shows running ones")
         member, order = having[0], MemberOrder(uuid.uuid4().hex, having[0].id, asked_text(asked))
         await self._store.put_order(order)
         try:

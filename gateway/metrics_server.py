@@ -1,4 +1,4 @@
-"""The numbers of stores, delay service and tailers for whoever scrapes them, asked of the gateway at each scrape."""
+"""Metrics of stores, delay service and tailers for scrapers, asked of the gateway at each scrape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..wire.gateway import GatewayClient
 
 
 class GatewayMetricsServer(metrics_server.MetricsServer):
-    """A Part: `tailrace metrics --listen`. While the gateway is away a scrape fails."""
+    """Serves metrics, as a Part: `tailrace metrics --listen`. While the gateway is away a scrape fails."""
 
     def __init__(self, listen: str, gateway: str) -> None:
         super().__init__(listen, self._overview)

@@ -1,4 +1,4 @@
-"""Objectives as a gateway observes them: what schedulers tell of start delays, and its own submissions."""
+"""Objectives (SLOs) as a gateway observes them, from start delays that schedulers report, and its own submissions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..model.errors import InvalidRequest
 from ..model.histogram import LABEL_SETS
 from ..model.metrics import OBJECTIVE, OBJECTIVE_DELAY, WAIT_BOUNDS, Sample
 from .rules.objectives import ACCEPTED, LOOK_BACK, START_DELAY, Objective, Rising, judged_objectives, within
-from .submissions_seen import ACCEPTED as TAKEN
-from .submissions_seen import SubmissionsSeen
+from .submission_measures import ACCEPTED as TAKEN
+from .submission_measures import SubmissionMeasures
 
-#: Schedulers that are remembered, the last ones that told.
+#: Most schedulers that are remembered, those that reported last.
 MOST = 100
-#: Seconds for which a silent one's counts are kept.
+#: Seconds for which the counts of a silent scheduler are kept.
 SILENT = LOOK_BACK
 
 
 class Objectives:
-    """Results of the objectives lately. Nothing of it is durable."""
+    """The results of objectives over the last minutes. Nothing of it is durable."""
 
-    def __init__(self, objectives: Mapping[str, Objective], submissions: SubmissionsSeen, clock: Clock) -> None:
+    def __init__(self, objectives: Mapping[str, Objective], submissions: SubmissionMeasures, clock: Clock) -> None:
         self._objectives = objectives
         self._submissions = submissions
         self._clock = clock
@@ -30,9 +30,9 @@ class Objectives:
         self._starts: dict[str, Rising] = {}
 
     def tell(self, scheduler: str, rows: Sequence[tuple[str, str, Sequence[int]]]) -> None:
-        """A scheduler tells how many items started after which delay: function, level, and its counts by bucket."""
+        """Takes a scheduler's report of start delays: rows of function, priority, and counts by bucket."""
         if not scheduler:
-            raise InvalidRequest("which scheduler tells of start delays? Its name is missing")
+            raise InvalidRequest("the report of start delays has no scheduler: expected its name")
         counts = {}
         for function, level, buckets in rows[:LABEL_SETS]:
             objective = self._objectives.get(level)
@@ -45,7 +45,7 @@ class Objectives:
             del self._starts[next(iter(self._starts))]
 
     def observed(self) -> list[ObjectiveOverview]:
-        """Each objective of late."""
+        """The result of each objective over the last minutes."""
         now = self._clock.monotonic()
         counts: dict[tuple[str, str], tuple[int, int]] = {}
         for (function, level, result), count in self._submissions.results.items():
@@ -57,7 +57,7 @@ class Objectives:
         return judged_objectives(starts, self._accepted.lately(), self._objectives)
 
     def samples(self) -> list[Sample]:
-        """The objectives themselves."""
+        """The targets as samples of metrics."""
         found = []
         for level, objective in self._objectives.items():
             labels = ("priority", level)

@@ -1,5 +1,5 @@
-"""Tokens of an OpenID Connect issuer (JWT), beside a gateway's own: keys from a file or an address, kept, and taken
-anew when they change."""
+"""Tokens of an OpenID Connect issuer (JWT), beside a gateway's own; the issuer's keys come from a file or a URL, and
+are read again when they change."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ..model.errors import ConfigError, InvalidRequest, Unavailable
 from ..model.plain_text import plain
 from ..model.rights import right_of
 from ..model.token import PREFIX, Token, hash_of
-from .rules.claims import token_of
+from .rules.oidc_claims import token_of
 from .rules.tokens import KnownTokens
 
-#: Signatures by which others can know a token and not make one.
+#: Signature algorithms with public keys: a party that can check a token cannot make one.
 ALGORITHMS = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519"]
 KEY_TYPES = ("EC", "RSA", "OKP")
 #: The most characters of a token, bytes of keys, and tokens that are remembered as good.
 LONGEST, KEYS_BYTES, REMEMBERED = 7000, 1 << 20, 1000
-#: Seconds that an issuer gets to tell its keys; between looks for a key that is not known; before a failed look again.
+#: Seconds that an issuer gets to answer with its keys, between looks for an unknown key, and after a failed look.
 PATIENCE, SOONEST, AGAIN = 10.0, 10.0, 5.0
 EXTRA = 'tokens of an issuer need the extra "oidc": pip install "tailrace[oidc]"'
 
@@ -37,14 +37,14 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class OidcConfig(BaseModel):
-    """An OpenID Connect issuer whose tokens (JWT) are taken at `token_listen`.
+    """An OpenID Connect issuer whose tokens (JWT) are accepted at `token_listen`.
 
-    issuer    as the tokens say it (`iss`)
-    audience  for whom they have to be (`aud`)
-    keys      where its public keys are (JWKS): a file, or https://… (http only on loopback)
-    claim     which claim says what somebody may do here (groups)
-    rights    of each value of that claim a list of rights: {ops: [read, operate], shop: [submit:send_email@acme]}
-    renew     how often keys of an address are asked for again (5 min); an unknown one is asked for at once
+    issuer    the issuer's name, as its tokens have it (`iss`)
+    audience  the audience that tokens must have (`aud`)
+    keys      the issuer's public keys (JWKS): a file, or https://… (http only on loopback)
+    claim     the claim whose values give rights here (groups)
+    rights    for each value of that claim a list of rights: {ops: [read, operate], shop: [submit:send_email@acme]}
+    renew     how often keys of a URL are fetched again (5 min); for an unknown key they are fetched at once
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,14 +71,14 @@ class OidcConfig(BaseModel):
     def _are_safe(cls, keys: str) -> str:
         if keys.startswith("http://") and not Address(urlsplit(keys).hostname or "", 0).loopback:
             raise ValueError(
-                "expected https://…, http on loopback (127.0.0.1, ::1 or localhost), or a file: whoever is between "
-                "could tell other keys"
+                "expected https://…, http on loopback (127.0.0.1, ::1 or localhost), or a file: over http anybody "
+                "on the way could replace the keys"
             )
         return keys
 
 
 class IssuedTokens:
-    """Tokens of the gateway's own and of an issuer. `start` begins to keep its keys."""
+    """The gateway's own tokens and those of an issuer. `start` begins to follow the issuer's keys."""
 
     def __init__(self, own: KnownTokens, config: OidcConfig, clock: Clock, duties: Duties) -> None:
         try:
@@ -96,11 +96,11 @@ class IssuedTokens:
         self._unknown = asyncio.Event()
 
     def start(self) -> None:
-        """Keeps the keys from now on."""
+        """Begins to follow the issuer's keys."""
         self._duties.begin(self._keep(), "gateway: keys of the issuer")
 
     def shown(self, secret: str, now: float) -> Token:
-        """The token that somebody shows. Raises InvalidRequest, and Unavailable while no keys are known."""
+        """The token of a secret. Raises InvalidRequest for a wrong one, Unavailable while no keys are known."""
         if secret.startswith(PREFIX):
             return self._own.shown(secret, now)
         if len(secret) > LONGEST or secret.count(".") != 2:
@@ -123,7 +123,7 @@ class IssuedTokens:
         return found
 
     def ended(self, token: Token, now: float) -> str:
-        """Why a token is not to be taken any longer; empty: it is."""
+        """The reason not to accept a token any longer; empty: it is accepted."""
         if token.hash:
             return self._own.ended(token, now)
         return f"the token of {token.name} has expired: ask the issuer for another one" if now >= token.until else ""
@@ -143,7 +143,7 @@ class IssuedTokens:
             raise InvalidRequest(f"the token's signature is not right ({plain(error, 100).strip(': ')})") from None
 
     async def _keep(self) -> None:
-        """Reads the keys at once, then every so often, and soon where somebody shows a token of another one."""
+        """Reads the keys at once, then regularly, and soon after a token with an unknown key."""
         remote, asked = self._config.keys.startswith(("http://", "https://")), False
         while True:
             self._unknown.clear()
@@ -168,7 +168,7 @@ class IssuedTokens:
         if told == self._told:
             return
         self._keys, self._told = _key_set(told, self._config.keys), told
-        self._good.clear()  # a key that is gone makes its tokens strangers'
+        self._good.clear()  # tokens of a key that is gone are unknown
 
     def _read(self) -> bytes:
         try:
@@ -192,7 +192,7 @@ class IssuedTokens:
                 if answer.status != 200:
                     raise ConfigError(f"{where} answers {answer.status}; expected the issuer's keys (JWKS)")
                 found = bytearray()
-                async for piece in answer.content.iter_any():  # a read gives what has come, not all that comes
+                async for piece in answer.content.iter_any():  # a read gives the bytes so far, not all of them
                     found += piece
                     _bounded(found, where)
                 return bytes(found)
@@ -206,7 +206,7 @@ def _bounded(found: bytes | bytearray, where: str) -> None:
 
 
 def _key_set(told: bytes, where: str) -> Any:
-    """The keys in a text of JSON, but for those that are secrets. Raises ConfigError."""
+    """The public keys in a JSON text. Raises ConfigError."""
     from joserfc import errors
     from joserfc.jwk import KeySet
 

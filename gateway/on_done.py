@@ -1,4 +1,4 @@
-"""Callbacks of ends: what `on_done` of a job or a workload names becomes the workload that tells it."""
+"""Callbacks of ends: makes the workload that calls the function or URL in `on_done` of a job or a workload."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..stores.queue.intake import Callback
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 from .rules.callback import check_url, is_url
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 from .rules.job_arguments import argument_for
 
 
 class OnDone:
-    """The functions and addresses that a gateway can tell ends to; addresses only where callbacks are configured."""
+    """Makes callbacks to functions, and to URLs where `callbacks` are configured."""
 
     def __init__(self, config: GatewayConfig, functions: KnownFunctions, highest: HighestPriorities) -> None:
         self._config = config
@@ -26,8 +26,8 @@ class OnDone:
         self._highest = highest
 
     def callback(self, on_done: str, rank: int) -> Callback:
-        """The workload for a function's name or an https address; of this priority, as far as the function may have
-        it. Raises UnknownFunction, and InvalidRequest for what cannot be told."""
+        """The callback workload for a function's name or an https URL, with this priority or the highest one that the
+        function may have. Raises UnknownFunction, and InvalidRequest for a target that cannot be called."""
         if is_url(on_done):
             return self._over_http(on_done)
         spec = self._functions.check(on_done)

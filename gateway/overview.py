@@ -1,4 +1,4 @@
-"""The state of the platform for live views: what rests where, and what parts report of themselves."""
+"""The desk for overviews: the state of the platform, with backlogs, alerts, and reports of parts."""
 
 from __future__ import annotations
 
@@ -16,41 +16,42 @@ from ..model.overview import Overview
 from ..model.reopening import Trouble
 from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.queue.counts import Ageing, QueueCounts
-from .attention import Attention
+from .alerting import Alerting
 from .failures import FailureDesk
 from .members import OtherMembers
 from .spooling import Spooler
 
 _LOG = logging.getLogger("tailrace.gateway")
 
-#: Seconds that a store apart gets to count, so that a gateway with a spool tells of that while the store is away.
+#: Seconds that a store apart gets to count, so that a gateway with a spool still answers while the store is away.
 LONGEST_COUNT = 3.0
 
 
-#: What the parts beside a gateway tell of themselves.
+#: Reports the tailers, delay streams and replays beside a gateway.
 Parts = Callable[[], Awaitable[Overview]]
 
 
 async def no_parts() -> Overview:
-    """For a gateway that knows of no tailers and no delay streams."""
+    """An empty report, for a gateway without tailers and delay streams."""
     return Overview()
 
 
-#: What failed of the parts beside a gateway, and is or was closed for it.
+#: Reports the parts beside a gateway that failed.
 Troubles = Callable[[], Awaitable[Sequence[Trouble]]]
 
 
 async def no_troubles() -> Sequence[Trouble]:
-    """For a gateway with no part beside it."""
+    """An empty report, for a gateway without parts beside it."""
     return ()
 
 
 class OverviewDesk:
-    """An OverviewPort. `parts` tells of the tailers and delay streams; the stores are counted here."""
+    """Answers calls about the platform's state (an OverviewPort). `parts` reports tailers and delay streams; items in
+    stores are counted here."""
 
     def __init__(
         self,
-        attention: Attention,
+        alerting: Alerting,
         queue: QueueCounts,
         dead_letters: LetterKeeping,
         gates: Callable[[], Sequence[Gate]],
@@ -63,7 +64,7 @@ class OverviewDesk:
     ) -> None:
         self._others = others
         self._duties = duties
-        self._attention = attention
+        self._alerting = alerting
         self._queue = queue
         self._dead_letters = dead_letters
         self._gates = gates
@@ -74,12 +75,13 @@ class OverviewDesk:
         self._looking: asyncio.Task[None] | None = None
 
     def start(self, every: float) -> None:
-        """Looks now and then, also when nobody asks, so that there is something to say; 0 seconds: it does not."""
+        """Begins to look every so many seconds, also when nobody asks, so that growth and alerts are known; 0:
+        never."""
         if every:
             self._looking = self._duties.begin(self._look_on(every), "gateway: looking for alerts")
 
     async def stop(self) -> None:
-        """Looks no more."""
+        """Ends the regular looks."""
         looking, self._looking = self._looking, None
         if looking is not None:
             await cancel(looking)
@@ -90,33 +92,33 @@ class OverviewDesk:
             try:
                 await self.look()
             except TailraceError:
-                pass  # who asks is told
+                pass  # raised at a caller of `overview`
             except Exception:
                 _LOG.exception("looking for alerts failed; trying again")
 
     async def tell_failure(self, part: str, why: str, times: int) -> None:
-        """A part that runs apart was opened again."""
+        """Takes the report that a part in another process was opened again after a failure."""
         self._failures.tell(part, why, times)
 
     async def tell_start_delays(self, scheduler: str, rows: list[tuple[str, str, list[int]]]) -> None:
-        """A scheduler tells of start delays."""
-        self._attention.objectives.tell(scheduler, rows)
+        """Takes a scheduler's report of start delays."""
+        self._alerting.objectives.tell(scheduler, rows)
 
     async def overview(self) -> Overview:
-        """Everything now. With a spool, or when a part failed, also while the store is away: then without what only the
-        store knows."""
-        whole = replace(await self.look(), held_logs={})  # which the alerts tell
+        """The overview of now, with the tailers of other processes. With a spool, or after a failure of a part, it is
+        answered also while the store is away, without the store's counts."""
+        whole = replace(await self.look(), held_logs={})  # the alerts have them
         if self._others is not None:
             with contextlib.suppress(Unavailable):
                 whole.tailers = [*whole.tailers, *await self._others.tailers()]
         return whole
 
     async def look(self) -> Overview:
-        """Everything now, with what is to be looked at."""
+        """The overview of now, with alerts and forecasts."""
         troubles = [*await self._troubles(), *self._failures.troubles()]
         if self._spooler is None and not troubles:
             whole = await self._parts()
-            return self._attention.complete(whole, await self._count(whole), self._gates())
+            return self._alerting.complete(whole, await self._count(whole), self._gates())
         whole, away = Overview(), ""
         if self._spooler is not None:
             whole.spool = await self._spooler.overview()
@@ -132,7 +134,7 @@ class OverviewDesk:
             parts = await self._parts()
             whole.tailers, whole.delay, whole.replays = parts.tailers, parts.delay, parts.replays
             whole.held_logs = parts.held_logs
-        return self._attention.complete(whole, ages, self._gates(), away, troubles)
+        return self._alerting.complete(whole, ages, self._gates(), away, troubles)
 
     async def _count(self, whole: Overview) -> Sequence[Ageing]:
         whole.queue = await self._queue.counts()

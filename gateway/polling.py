@@ -1,7 +1,7 @@
-"""Polling for a workload that somebody waits for: looks after 1 ms, then 2, 5, 10, 20, 50 ms, and every 50.
+"""Polling for workloads that callers wait for: after 1 ms, then 2, 5, 10, 20, 50 ms, and every 50 ms from then on.
 
-Quick functions answer quickly, slow ones cost little, and all who wait share each look. With more than a thousand who
-wait, the last pause grows with their number, so that looking never costs more than READS_PER_SECOND.
+Quick functions answer quickly, slow ones cost little, and all waiters share each read. With more than a thousand
+waiters the last pause grows with their number, so that polling never takes more than READS_PER_SECOND.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ READS_PER_SECOND = 20_000
 
 
 class Polling(Generic[W]):
-    """The workloads that are waited for, and when each is next looked for. Times are monotonic seconds.
+    """The workloads that are waited for, with the time of the next look at each. Times are monotonic seconds.
 
     Invariant: every waiter in `_looks` has exactly one live entry in `_heap`; entries of others are passed over.
     """
@@ -33,21 +33,21 @@ class Polling(Generic[W]):
         return len(self._looks)
 
     def add(self, waiter: W, now: float) -> None:
-        """Starts looking for a waiter."""
+        """Starts the looks for a waiter."""
         self._plan(waiter, 0, now)
 
     def remove(self, waiter: W) -> None:
-        """Stops; harmless for one that is not there."""
+        """Stops the looks for a waiter. Harmless for an unknown one."""
         self._looks.pop(waiter, None)
 
     def next(self) -> float | None:
-        """When somebody is to be looked for next; None when nobody waits."""
+        """The time of the next look; None: nobody waits."""
         while self._heap and self._looks.get(self._heap[0][2], (-1, 0))[0] != self._heap[0][1]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: float, limit: int) -> list[W]:
-        """Up to `limit` waiters to look for now; each is planned again."""
+        """Takes up to `limit` waiters to look for now, and plans the next look for each."""
         taken: list[W] = []
         while len(taken) < limit:
             due = self.next()

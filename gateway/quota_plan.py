@@ -1,4 +1,4 @@
-"""The plan of a change of quotas: what would be another way than now, and what to think about before. Pure."""
+"""The plan of a change of quotas: its differences from the quotas in force, and warnings. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMBERS = (
 
 
 class QuotaDifference(NamedTuple):
-    """One quota that a change adds, removes or sets otherwise: what it is of, how, and its numbers before and after."""
+    """One quota in a change: whose it is, whether it is added, removed or changed, and its numbers before and after."""
 
     quota: str
     change: str
@@ -35,14 +35,14 @@ class QuotaDifference(NamedTuple):
 
 
 def checked_quota(quota: Quota) -> Quota:
-    """The quota, if nothing is wrong with it. Raises InvalidRequest."""
+    """The quota, checked. Raises InvalidRequest for a wrong one."""
     if fault := quota.fault():
         raise InvalidRequest(f"{quota.what}: {fault}")
     return quota
 
 
 def check_quotas(quotas: Collection[Quota]) -> None:
-    """Raises InvalidRequest where one is wrong, two are of the same, or they are too many."""
+    """Raises InvalidRequest for a wrong quota, for two with the same subject, or for too many."""
     if len(quotas) > MOST_QUOTAS:
         raise InvalidRequest(f"{len(quotas)} quotas: at most {MOST_QUOTAS:,} are taken")
     seen = set()
@@ -53,13 +53,13 @@ def check_quotas(quotas: Collection[Quota]) -> None:
 
 
 def with_changes(quotas: Iterable[Quota], changed: Iterable[Quota]) -> list[Quota]:
-    """All quotas after some of them were set; those that say nothing are gone. In the order of their keys."""
+    """All quotas after some were set, in the order of their keys; quotas without limits are left out."""
     found = {quota.key: quota for quota in quotas} | {quota.key: quota for quota in changed}
     return [quota for _, quota in sorted(found.items()) if not quota.empty]
 
 
-def said_no_more(before: Iterable[Quota], now: Iterable[Quota]) -> list[Quota]:
-    """For each quota that a file says no more one that says nothing, which removes it."""
+def removals(before: Iterable[Quota], now: Iterable[Quota]) -> list[Quota]:
+    """Empty quotas, which remove the quotas that a file had before and does not have now."""
     keys = {quota.key for quota in now}
     gone = [each for each in before if each.key not in keys]
     return [
@@ -69,7 +69,7 @@ def said_no_more(before: Iterable[Quota], now: Iterable[Quota]) -> list[Quota]:
 
 
 def numbers(quota: Quota | None) -> str:
-    """What a quota says, for people."""
+    """The limits of a quota in words; empty: no quota."""
     if quota is None:
         return ""
     usual = Quota()
@@ -92,13 +92,13 @@ def _shown(value: object) -> str:
 
 
 def reserved_slots(quotas: Iterable[Quota]) -> float:
-    """Slots that all reserves together are sure of at every moment. One tenant's part of a function is within that of
-    both."""
+    """Number of slots that all reserves together take at every moment. One tenant's part of a function is within that
+    of both."""
     return sum(quota.reserve for quota in quotas) / 60.0
 
 
 def differences(before: Iterable[Quota], after: Iterable[Quota]) -> list[QuotaDifference]:
-    """What a change would do, in the order of the quotas' keys."""
+    """The differences that a change would make, in the order of the quotas' keys."""
     old, new = ({quota.key: quota for quota in quotas} for quotas in (before, after))
     found = []
     for key in sorted(old.keys() | new.keys()):
@@ -112,8 +112,8 @@ def differences(before: Iterable[Quota], after: Iterable[Quota]) -> list[QuotaDi
 
 
 def warnings(quotas: Collection[Quota], functions: Iterable[FunctionSpec]) -> list[str]:
-    """What an operator should know before these quotas are in force: names that nobody has, and limits that can never
-    be reached because another one is below them."""
+    """Warnings before these quotas are applied: names that no function or call has, and limits that can never be
+    reached because another one is below them."""
     known = {spec.name: spec for spec in functions}
     called = {name for spec in known.values() for name in spec.downstreams}
     called |= {name for quota in quotas for name in quota.downstreams}

@@ -11,7 +11,8 @@
       - {downstream: smtp, per: tenant, rate: 20, max_values: 5000}
       - {downstream: openai, rate: 500/min, units: {tokens: 90000/min}}
 
-What is named here gets exactly these limits at each start; the rest keeps what `tailrace quota set` gave it.
+Functions, tenants and downstreams named here get exactly these limits at each start; others keep those of `tailrace
+quota set`.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ Rate = Annotated[
 
 
 class UnitRateConfig(BaseModel):
-    """A rate in a unit of one's own.
+    """A rate in a unit of one's own, such as tokens.
 
-    rate      so much of it a second, or text like "90000/min"
-    burst     so much of it at once after a quiet time (default: the rate, at least 1)
-    estimate  what an item is taken to use that brings no estimate while nothing is known of its function (default 1)
+    rate      amount per second, or text like "90000/min"
+    burst     amount at once after a quiet time (default: the rate, at least 1)
+    estimate  assumed use of an item without an estimate of its own, while nothing is known of its function (default 1)
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,7 +77,7 @@ UnitRates = dict[
 
 
 def _units(rates: UnitRates) -> tuple[UnitRate, ...]:
-    """As a quota has them."""
+    """The rates as a quota has them, by unit."""
     return tuple(
         [
             UnitRate(unit, each.rate, each.burst, each.estimate)
@@ -88,15 +89,15 @@ def _units(rates: UnitRates) -> tuple[UnitRate, ...]:
 
 
 class FunctionQuota(BaseModel):
-    """Limits of one function; what is left out is not limited.
+    """Limits of one function; a limit that is left out is no limit.
 
     concurrency  runs at once
     rate         starts per second; burst: how many of them at once after a quiet time (default: the rate, at least 1)
     weight       its share when functions compete (default 1)
-    downstreams  what it calls, beside what it declares itself
-    reserve      slot-seconds a minute that it is sure of (600: ten slots all the time)
-    lend         whether others may have what is not used of that (default: yes)
-    opportunistic  it runs only in what all others leave idle
+    downstreams  downstreams that it calls, beside those that it declares itself
+    reserve      guaranteed slot-seconds a minute (600: ten slots all the time)
+    lend         whether others may use the unused part of the reserve (default: yes)
+    opportunistic  whether it runs only in slots that all others leave idle
     units        rates in units of one's own, such as {tokens: 90000/min}
     highest      the highest priority that its workloads may be submitted with
     """
@@ -121,20 +122,21 @@ class FunctionQuota(BaseModel):
         return self
 
     def quota(self, function: str) -> Quota:
-        """These limits, of this function."""
+        """The limits as a Quota of this function."""
         return Quota(function, **(dict(self) | {"units": _units(self.units)}))
 
 
 class AdaptiveConfig(BaseModel):
-    """Numbers by which the limit of a downstream adapts to what it takes, from the first time that it throttles.
+    """Numbers of an adaptive limit (AIMD) of a downstream, which holds from the first time that the downstream
+    throttles.
 
-    on            false: it does not
-    floor, ceiling  starts a second within which it stays; a ceiling of 0: none
-    increase      the part of it by which it grows in a second while it is used
-    decrease      what it is multiplied by, at most, when the downstream throttles
-    slow_start    seconds in which its share rises when the downstream comes back from closed
+    on            whether the limit adapts
+    floor, ceiling  starts a second within which the limit stays; a ceiling of 0: none
+    increase      the share of itself by which the limit grows in a second while it is used
+    decrease      the factor by which the limit shrinks, at most, when the downstream throttles
+    slow_start    seconds in which the limit rises again after the downstream was closed (circuit breaker)
     probe_timeout  seconds after which a probe that has not ended counts as failed
-    retries       retries of a function that calls it, as a part of its first attempts; at least one a second may go
+    retries       retries of a function that calls it, as a share of its first attempts; one a second may always go
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -155,23 +157,24 @@ class AdaptiveConfig(BaseModel):
         return self
 
     def numbers(self) -> Adaptive:
-        """As a quota has them."""
+        """The numbers as a quota has them."""
         return Adaptive(**dict(self))
 
 
 class QuotaEntry(BaseModel):
     """Limits of a collection, a tenant, a downstream, or of one tenant of a function or a downstream.
 
-    function, collection, tenant, downstream  what it is a limit of: one of these, function and collection, or a tenant
-                                              with a function or a downstream
-    per          tenant: one such limit for each tenant that has no entry of its own
-    max_values   tenants of that which are counted apart; the rest and the empty label share one (default 10,000)
+    function, collection, tenant, downstream  the subject of the limits: one of these, function and collection, or a
+                                              tenant with a function or a downstream
+    per          tenant: the same limits for each tenant that has no entry of its own
+    max_values   tenants of such an entry that are counted apart; all others and the empty label share one limit
+                 (default 10,000)
     concurrency, rate, burst   as for a function
     weight       the tenant's share when tenants compete, over all functions, or in the function that is named
-    reserve, lend   as for a function, of a tenant or a function's tenant
-    adaptive     how the limit of a downstream adapts when that throttles
+    reserve, lend   as for a function; for a tenant, or a tenant of a function
+    adaptive     numbers by which the limit of a downstream adapts when that throttles
     units        as for a function
-    highest      as for a function, of a tenant or a function's tenant
+    highest      as for a function; for a tenant, or a tenant of a function
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -200,18 +203,18 @@ class QuotaEntry(BaseModel):
         if fault := quota.fault():
             raise ValueError(fault)
         if quota.empty:
-            raise ValueError("it says nothing: give concurrency, rate, units, weight, adaptive or highest")
+            raise ValueError("the quota has no limit: give concurrency, rate, units, weight, adaptive or highest")
         return self
 
     def quota(self) -> Quota:
-        """As a quota."""
+        """The entry as a Quota."""
         adaptive = None if self.adaptive is None else self.adaptive.numbers()
         return Quota(**(dict(self) | {"adaptive": adaptive, "units": _units(self.units)}))
 
 
 class QuotasConfig(BaseModel):
-    """Limits, set when the gateway starts; what is not named is not limited. `version`: the version of the quotas that
-    the file was made from, which `plan` and `apply` then insist on; 0: any."""
+    """Limits, set when the gateway starts; a function, tenant or downstream that is not named is not limited.
+    `version`: the version of the quotas that the file was made from; `plan` and `apply` refuse any other. 0: any."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -228,11 +231,11 @@ class QuotasConfig(BaseModel):
             if fault := quota.fault():
                 raise ValueError(f"{quota.what}: {fault}")
             if quota.key in seen:
-                raise ValueError(f"{quota.what} is there twice: give it once")
+                raise ValueError(f"{quota.what} has two entries: keep one")
             seen.add(quota.key)
         return self
 
     def all(self) -> list[Quota]:
-        """The limits, functions first."""
+        """All quotas, functions first."""
         named = [limits.quota(name) for name, limits in sorted(self.functions.items())]
         return named + [entry.quota() for entry in self.quotas]

@@ -1,4 +1,4 @@
-"""Orders of operators about replays, as rows: a process that runs the tailer, here or elsewhere, finds them there."""
+"""Orders of operators about replays, kept as rows in a store, where the process that runs the tailer finds them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..model.overview import ReplayOverview
 from ..model.replay import ANSWERED, READING, Progress, Replay, ReplayOrder, ReplayState, asked_for
 from ..stores.replays.replays import Replays
 
-#: Seconds that an order waits for a process that runs its tailer: those look about once a second, and then ask the
-#: source where its positions are.
+#: Seconds that an order waits for a process that runs its tailer: such processes look about once a second, and then ask
+#: the source for its positions.
 ANSWER_WITHIN = 20.0
-#: All of them: those that are not over are bounded, and of the others the store keeps a few.
+#: A limit that means all replays: open ones are bounded, and of the others the store keeps a few.
 ALL = 1 << 20
 PAUSE, RESUME, CANCEL = "pause", "resume", "cancel"
 
@@ -26,7 +26,7 @@ log = Logger("tailrace.replays")
 
 
 class ProgressOf(Protocol):
-    """Tells how far a replay is."""
+    """Computes the progress of a replay."""
 
     async def of(self, replay: Replay) -> Progress: ...
 
@@ -53,7 +53,8 @@ class ReplayOrders:
         self._ordering = asyncio.Lock()  # so that the bound holds
 
     async def order(self, order: ReplayOrder) -> Progress:
-        """Begins a replay, or only says what it would run. Raises InvalidRequest and Overloaded, with nothing begun."""
+        """Begins a replay, or shows the one that would begin (a dry run). Raises InvalidRequest or Overloaded; nothing
+        is begun then."""
         order.check()
         async with self._ordering:
             going = await self._store.list(ALL, going=True)
@@ -72,7 +73,7 @@ class ReplayOrders:
         return await self._progress.of(answer)
 
     async def _answered(self, asked: Replay) -> Replay:
-        """What a process that runs the tailer made of an order; when none does, it is withdrawn."""
+        """Waits for the process that runs the tailer to answer an order; without an answer the order is withdrawn."""
         until, looks = self._clock.monotonic() + self._answer_within, Backoff(*ANSWER)
         while self._clock.monotonic() < until:
             await asyncio.sleep(looks.pause())
@@ -80,25 +81,25 @@ class ReplayOrders:
             if there is not None and there.state is not ReplayState.ASKED:
                 return there
         nobody = (
-            f"no tailer {asked.tailer!r} runs anywhere that took this up within {self._answer_within:g} s; nothing was "
-            "begun. `tailrace tailer list` shows those beside this gateway; those apart must have the same stores"
+            f"no tailer {asked.tailer!r} took up the order within {self._answer_within:g} s, so nothing was begun: "
+            "check with `tailrace tailer list` that it runs; a tailer in another process must have the same stores"
         )
         return await self._store.answer(
             replace(asked, state=ReplayState.REFUSED, detail=nobody, ended_at=self._clock.wall())
         )
 
     async def get(self, number: int) -> Progress:
-        """One of them. Raises InvalidRequest for an unknown one."""
+        """One replay. Raises InvalidRequest for an unknown one."""
         replay = await self._store.get(number)
         if replay is None:
-            raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+            raise InvalidRequest(f"no replay has the number {number}: `tailrace replay list` shows all")
         return await self._progress.of(replay)
 
     async def change(self, number: int, what: str) -> Progress:
-        """Pauses, resumes or cancels one. Raises InvalidRequest where that means nothing, with nothing changed."""
+        """Pauses, resumes or cancels a replay. Raises InvalidRequest where its state does not allow that."""
         states = {PAUSE: ReplayState.PAUSED, RESUME: ReplayState.RUNNING, CANCEL: ReplayState.CANCELLING}
         if what not in states:
-            raise InvalidRequest(f"{what!r} is nothing to do with a replay: expected {', '.join(states)}")
+            raise InvalidRequest(f"{what!r} is no change of a replay: expected one of {', '.join(states)}")
         before = await self._store.get(number)
         unread = before is not None and before.state is ReplayState.ASKED and what == CANCEL
         wanted = ReplayState.CANCELLED if unread else states[what]
@@ -108,7 +109,7 @@ class ReplayOrders:
         return await self._progress.of(replay)
 
     async def overviews(self) -> list[ReplayOverview]:
-        """Those that are not over, for live views and metrics."""
+        """The replays that are not over, for live views and metrics."""
         found = [await self._progress.of(each) for each in await self._store.list(ALL, going=True)]
         return [
             ReplayOverview(each.replay.name, each.replay.tailer, each.replay.state, each.replay.items, each.counts)
@@ -116,12 +117,12 @@ class ReplayOrders:
         ]
 
     async def list(self, limit: int) -> list[Progress]:
-        """The newest first; those that never began are not told of."""
+        """Replays, the newest first, without those that never began."""
         found = [each for each in await self._store.list(ALL) if each.state not in ANSWERED]
         return [await self._progress.of(each) for each in found[:limit]]
 
 
 def _reads(replay: Replay) -> bool:
-    """Whether it reads its source, or will."""
+    """Whether a replay reads its source, or will."""
     looks = replay.order is not None and replay.order.dry_run
     return replay.state in READING or (replay.state is ReplayState.ASKED and not looks)

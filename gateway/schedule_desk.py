@@ -1,4 +1,4 @@
-"""Operators' calls on schedules (keep, see, pause, resume, run, remove), and the schedules of `schedules.yaml`."""
+"""The desk for schedules (put, list, pause, resume, run, remove), which also applies `schedules.yaml`."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 
-#: Schedules in one answer; coming and former runs of each.
+#: Most schedules in one answer; most coming, and most former runs of each.
 MOST = MOST_SCHEDULES
 MOST_RUNS = 100
-#: How often a change is tried again that somebody else's came before.
+#: Tries of a change, where other changes come between.
 TRIES = 5
-#: Seconds before the store is asked again after it failed at the start.
+#: Seconds of the pause after the store failed at the start.
 PAUSE = 0.5
 CHANGES = ("pause", "resume", "run-now", "remove")
-#: What lets somebody know that there is a schedule.
+#: Rights, of which one is enough to know that a schedule exists.
 SEEN_BY = ("read", "operate")
 
 _LOG = logging.getLogger("tailrace.gateway")
 
 
 class ScheduleDesk:
-    """A SchedulePort; without a store of schedules it refuses."""
+    """Answers calls about schedules (a SchedulePort); without a store of schedules it refuses."""
 
     def __init__(
         self,
@@ -56,18 +56,18 @@ class ScheduleDesk:
         self._applying: asyncio.Task[None] | None = None  # for a store that is away
 
     async def start(self, kept: Sequence[Schedule] | None, *, wait: bool = True) -> None:
-        """Applies schedules.yaml; None: there is no such file, and nothing is changed. Waits for a store that is
-        away, unless told not to: then it is applied whenever the store answers."""
+        """Applies schedules.yaml; None: there is no such file, and nothing is changed. Waits for a store that is away;
+        with `wait` False the file is applied later, when the store answers."""
         if kept is None:
             return
-        await self.stop()  # what an older file says, and still waits for the store, would come after this
+        await self.stop()  # an older file that still waits for the store would be applied after this
         if wait:
             await self._apply_when_there(kept)
         else:
             self._applying = self._duties.begin(self._apply_later(kept), "gateway: schedules.yaml")
 
     async def stop(self) -> None:
-        """Waits for the store no more. Harmless twice."""
+        """Ends the wait for the store. Harmless twice."""
         applying, self._applying = self._applying, None
         if applying is not None and not applying.done():
             await cancel(applying)
@@ -91,7 +91,7 @@ class ScheduleDesk:
                 await asyncio.sleep(PAUSE)
 
     async def put(self, request: pb.PutScheduleRequest) -> pb.ScheduleState:
-        """Keeps a schedule. Harmless when the same is there already."""
+        """Stores a schedule. Harmless when an equal one is there already."""
         store, now = self._store(), self._clock.wall()
         wanted = replace(schedule_from_wire(request.schedule), origin=Origin.HAND, created_at=now)
         self._check(wanted, now)
@@ -100,7 +100,7 @@ class ScheduleDesk:
             if before is None:
                 row = firing.begun(wanted, now)
                 if not row.next_at:
-                    raise InvalidRequest(f"{wanted.name}: it would never run: see cron, at, starts and until")
+                    raise InvalidRequest(f"{wanted.name} would never run: change cron, at, starts or until")
             else:
                 if _hidden(before):
                     raise Conflict(f"the name {wanted.name!r} is taken by somebody else's schedule: choose another one")
@@ -121,13 +121,13 @@ class ScheduleDesk:
         raise _busy(wanted.name)
 
     async def list(self, request: pb.ListSchedulesRequest) -> pb.ListSchedulesReply:
-        """By name, or the one of a name: those that the caller may read."""
+        """The schedules that the caller may read, by name, or the one of this name."""
         rows = [await self._named(request.name, "read")] if request.name else await self._all(request.limit or MOST)
         coming, former = min(request.next, MOST_RUNS), min(request.last, MOST_RUNS)
         return pb.ListSchedulesReply(schedules=[await self._state(row, coming, former) for row in rows])
 
     async def change(self, request: pb.ChangeScheduleRequest) -> pb.ScheduleState:
-        """Each is harmless when it is so already."""
+        """Pauses, resumes, runs or removes a schedule. Harmless when it is so already."""
         if request.what not in CHANGES:
             raise InvalidRequest(f"what is {request.what!r:.50}: expected one of {', '.join(CHANGES)}")
         if request.what == "run-now":
@@ -156,11 +156,11 @@ class ScheduleDesk:
         self._functions.check(row.schedule.function)
         run = await store.run(name, round(now, 3), now)
         if run is None:
-            raise InvalidRequest(f"{name} has a run of this very moment already")
+            raise InvalidRequest(f"{name} has a run at this very moment already: try again in a moment")
         return state_to_wire(row, [], [run])
 
     async def _all(self, limit: int) -> Sequence[ScheduleRow]:
-        """The first ones of those that the caller may read."""
+        """The first schedules that the caller may read, by name."""
         store, granted = self._store(), RIGHTS.get()
         if granted is None:
             return await store.list(min(limit, MOST))
@@ -168,10 +168,11 @@ class ScheduleDesk:
         return [row for row in found if granted.may(need_of("read", row.schedule))][:limit]
 
     async def _named(self, name: str, action: str) -> ScheduleRow:
-        """The one of a name, for who may act so on it. One that the caller may know nothing of is as none."""
+        """The schedule of this name. Raises InvalidRequest for an unknown one, for one that the caller may not know of,
+        and where the caller lacks the right to this action."""
         row = await self._store().get(name)
         if row is None or _hidden(row):
-            raise InvalidRequest(f"there is no schedule {name!r:.200}; `tailrace schedule list` shows those there are")
+            raise InvalidRequest(f"no schedule is named {name!r:.200}: `tailrace schedule list` shows all")
         require([need_of(action, row.schedule)])
         return row
 
@@ -201,11 +202,12 @@ class ScheduleDesk:
         if len(schedule.payload) > self._config.max_payload:
             raise InvalidPayload(
                 f"{schedule.name}: the payload has {len(schedule.payload)} bytes, at most {self._config.max_payload} "
-                "are taken: store the data elsewhere and schedule where it is"
+                "are taken: store the data elsewhere, and give its place as an argument"
             )
 
     async def _apply(self, kept: Sequence[Schedule]) -> None:
-        """Makes the schedules of the file what it says. Functions may be announced later, when workers come."""
+        """Makes the stored schedules of the file equal to the file. Functions may be announced later, when workers
+        start."""
         store, now = self._store(), self._clock.wall()
         there = {row.schedule.name: row for row in await store.list(MOST)}
         for schedule in kept:

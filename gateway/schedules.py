@@ -1,10 +1,10 @@
-"""`schedules.yaml`: schedules that the gateway keeps as the file says, from each start on.
+"""`schedules.yaml`: schedules that the gateway makes equal to the file at each start.
 
     schedules:
       nightly-report: {function: make_report, cron: "0 3 * * *", timezone: Europe/Berlin}
       heartbeat: {function: ping, every: 30s, arguments: {host: db1}}
 
-What the file does not name any more is removed; schedules made by `tailrace schedule add` stay.
+A schedule that is no longer in the file is removed; schedules made by `tailrace schedule add` stay.
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ from ..model.schedule import (
 from ..sdk.payload import encode_arguments
 from ..stores.schedules.timetable import check_cron, moment_in, zone_of
 
-#: Who made the schedules of the file.
+#: The author of the schedules of the file.
 FILE = "schedules.yaml"
 
 
 class ScheduleConfig(BaseModel):
-    """One schedule; one of cron, every and at says when.
+    """One schedule. Exactly one of cron, every and at gives its times.
 
     cron         five fields, or six of which the first is seconds, or @daily and the like; in `timezone`
-    every        so long between runs, counted from `starts`, else from when the schedule was made
+    every        time between runs, counted from `starts`, else from when the schedule was made
     at           once; a time such as 2026-12-24T18:00, in `timezone` unless it says its offset
     timezone     an IANA name (default UTC)
-    arguments    of each run
+    arguments    the arguments of each run
     priority     default: the function's own
-    overlap      skip: a run that finds the one before not over is passed; queue: it waits; allow: both run
-    catch_up     of what was missed by more than `grace`: skip (default), latest (default of `at`) or all
-    catch_up_max so many of them at most, the newest
-    jitter       each run is later by a part of it, the same for the same instant
+    overlap      for a run that is due while the one before runs: skip (default: it is passed over), queue (it waits) or
+                 allow (both run)
+    catch_up     for runs missed by more than `grace` (60 s): skip (default), latest (default with `at`) or all
+    catch_up_max most runs that are caught up, the newest (100)
+    jitter       each run is later by some part of it, always the same for the same instant (0)
     starts, until   no run before, or after
-    max_runs     so many and no more; 0: no bound
+    max_runs     number of runs after which the schedule is over; 0: no limit
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -114,7 +115,7 @@ class ScheduleConfig(BaseModel):
 
 
 class SchedulesConfig(BaseModel):
-    """The schedules, by name: kept as this file says from each start of the gateway on."""
+    """The schedules, by name; the gateway makes its schedules equal to these at each start."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -17,20 +17,20 @@ from ..wire.channel import check_listen, serve
 from ..wire.health import Health
 from ..wire.stream import Listener
 from ..wire.submissions import SUBMISSIONS
+from .act_recording import RecordedOperations, RecordedSchedules, RecordedWorkloads
+from .authorization import GuardedFunctions, GuardedSchedules, GuardedWorkloads
 from .config import GatewayConfig
 from .environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
-from .guarded import GuardedFunctions, GuardedSchedules, GuardedWorkloads
-from .recorded import RecordedOperations, RecordedSchedules, RecordedWorkloads
 from .service import GatewayService
 
-#: Seconds that calls which are being answered get when the gateway is stopped.
+#: Seconds that open calls get to end when the gateway is stopped.
 GRACE = 0.5
-#: How often a drain looks whether everything inside was stored (seconds).
+#: Seconds between two looks of a drain whether everything inside was stored.
 DRAIN_LOOK = 0.01
 
 
 class GatewayServer:
-    """The front door. A Part: over `stores`, `beside` these parts, with what files declared at its start."""
+    """The gateway as a Part, over `stores`, `beside` parts of its process, with quotas and schedules of files."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class GatewayServer:
     async def start(self) -> None:
         """Applies the quotas and schedules, listens, answers. `address` is the actual one from then on."""
         check_listen(self._config.listen)
-        if self._started:  # it is opened again, where others know it
+        if self._started:  # it is opened again, at the address that others know
             self._desks = self._make()
         self._started = True
         await self._desks.start(self._declared)
@@ -81,20 +81,20 @@ class GatewayServer:
         await self._health.set(True)
 
     async def declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
-        """Applies what files say now, also whenever it is opened again. Raises what the store raises."""
+        """Applies changed files, now and whenever the gateway is opened again. Raises the store's own errors."""
         await self._desks.declare(before, now)
         self._declared = now
 
     async def samples(self) -> list[Sample]:
-        """The numbers of the platform, as this gateway knows them. Raises what a store that is away does."""
+        """The metrics of the platform, as this gateway knows them. Raises Unavailable while a store is away."""
         return await self._desks.samples()
 
     async def set_health(self, name: str, serving: bool) -> None:
-        """Also answers health checks for a part of this process that has no server of its own."""
+        """Sets the health of a part of this process that has no server of its own, such as a tailer."""
         await self._health.set_also(name, serving)
 
     async def drain(self, timeout: float) -> None:
-        """Takes nothing new and answers what is inside, for at most `timeout` seconds."""
+        """Refuses new submissions, and waits until those inside are stored, for at most `timeout` seconds."""
         await self._health.set(False)
         self._desks.close()
         looks = max(1, int(timeout / DRAIN_LOOK))

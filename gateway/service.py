@@ -1,4 +1,4 @@
-"""The service of a gateway: what is behind its listener, and which desk (request handler) answers which call."""
+"""The service of a gateway behind its listener: composes the desks (request handlers) that answer its calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ..wire.bounds import Endings
 from ..wire.callers import Tokens
 from ..wire.submissions import answer_submissions, new_name, possible
 from ..wire.v1 import gateway_pb2 as pb
+from .act_subjects import Subjects
 from .acts import ActDesk
-from .attention import Attention
+from .alerting import Alerting
 from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
@@ -28,12 +29,11 @@ from .members import OtherMembers
 from .oidc import IssuedTokens
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 from .rules.tokens import KnownTokens
 from .schedule_desk import ScheduleDesk
 from .spooling import Spooler, spool_rule
 from .status import StatusDesk
-from .stood import Subjects
 from .submitter import Submitter
 from .tailer_desk import TailerDesk
 from .tokens import TokenDesk
@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 
 
 class GatewayService:
-    """A gateway without a listener: a WorkloadPort itself, and what answers the other ports.
+    """A gateway without a listener: a WorkloadPort itself, with the desks that answer the other ports.
 
-    They share what the gateway knows: the registered functions, the spool, and what an operator should look at.
-    `direct` is where submissions of this machine are taken without gRPC; empty: nowhere.
+    The desks share the registered functions, the spool and the alerts. `direct` is the address for submissions of this
+    machine without gRPC; empty: there is none.
     """
 
     def __init__(
         self, config: GatewayConfig, stores: GatewayStores, beside: Neighbours, clock: Clock, duties: Duties
     ) -> None:
         functions = KnownFunctions()
-        attention = Attention(config, clock)
+        alerting = Alerting(config, clock)
         queue, letters, spool = stores.queue, stores.dead_letters, stores.spool
         spooler: Spooler | None = None
         if spool is not None:
             spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         highest = HighestPriorities()
         submitter = Submitter(
-            config, queue, functions, clock, attention.refusals, spooler, attention.submissions, highest
+            config, queue, functions, clock, alerting.refusals, spooler, alerting.submissions, highest
         )
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties, beside.runners)
         items = ItemDesk(config, queue, clock, spooler, highest)
@@ -74,7 +74,7 @@ class GatewayService:
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties, stores.jobs)
         others = OtherMembers(stores.control, beside.member)
         overview = OverviewDesk(
-            attention,
+            alerting,
             queue,
             letters,
             control.gates,
@@ -87,8 +87,8 @@ class GatewayService:
         )
         schedules = ScheduleDesk(config, stores.schedules, functions, clock, duties)
 
-        self.endings = Endings(lambda what: attention.peers.note(what, clock.wall()))
-        attention.ended_peers = self.endings.counts
+        self.endings = Endings(lambda what: alerting.peers.note(what, clock.wall()))
+        alerting.ended_peers = self.endings.counts
         self.direct = new_name() if config.direct and possible() else ""
         self.status, self.result = status.status, status.result
         self.cancel, self.find = status.cancel, status.find
@@ -122,31 +122,31 @@ class GatewayService:
         self._spooler = spooler
         self._submitter, self._status, self._control = submitter, status, control
         self._dead, self._overview = dead, overview
-        self._attention = attention
+        self._alerting = alerting
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
-        """Stores all workloads, and tells who asks where to go without gRPC."""
+        """Stores all workloads, and answers with the direct address if the client asks for it."""
         reply = await self._submitter.submit(request)
         if request.asks_direct:
             reply.direct = self.direct
         return reply
 
     async def submissions(self, stream: Any) -> None:
-        """The same over one stream."""
+        """Answers submissions that come over one stream."""
         await answer_submissions(self._submitter.submit, stream)
 
     @property
     def inside(self) -> int:
-        """Workloads that are being stored."""
+        """Number of workloads that are being stored."""
         return self._submitter.inside
 
     async def samples(self) -> list[Sample]:
-        """The platform's numbers, as far as this gateway knows them, and those of its own."""
-        whole, seen = await self._overview.overview(), self._attention
+        """The metrics of the platform, as far as this gateway knows them, and its own."""
+        whole, seen = await self._overview.overview(), self._alerting
         return sorted_samples([*samples(whole), *seen.submissions.samples(), *seen.objectives.samples()])
 
     async def start(self, declared: DeclaredFiles) -> None:
-        """Applies what files say, and goes on with what an earlier run left."""
+        """Applies quotas and schedules of files, and goes on with the spool and redrives of an earlier run."""
         store_read = await self._control.start(declared.quotas)
         if self._spooler is not None:
             await self._spooler.start()
@@ -161,18 +161,18 @@ class GatewayService:
         self._overview.start(self._look_every)
 
     async def declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
-        """Applies what files say now; a quota that only the former said is gone."""
+        """Applies changed files; a quota or schedule that is only in the former ones is removed."""
         await self._control.declare(before.quotas, now.quotas)
         await self.schedules.start(now.schedules)
 
     def close(self) -> None:
-        """Takes nothing new; whoever waits for a result or a change is answered now."""
+        """Refuses new submissions, and ends waits for results and watches."""
         self._submitter.close()
         self._status.close()
         self._control.close()
 
     async def stop(self) -> None:
-        """Ends what runs between calls, but not the spool's drain. Harmless twice, and after a failed start."""
+        """Ends all tasks between calls except the spool's drain. Harmless twice, and after a failed start."""
         self._submitter.close()
         await self.schedules.stop()
         await self._overview.stop()
@@ -182,6 +182,6 @@ class GatewayService:
         await self._status.stop()
 
     async def stop_spooling(self) -> None:
-        """Last of all, when no call is inside any more; what is spooled stays for the next run."""
+        """Ends the spool's drain, once no call is inside any more; spooled workloads stay for the next run."""
         if self._spooler is not None:
             await self._spooler.stop()

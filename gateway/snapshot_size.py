@@ -1,5 +1,5 @@
-"""The size of what is in force: everybody who follows it gets all of it as one message, so what would make that larger
-than a message may be is refused when it is asked for, and not found by schedulers that hear nothing any more."""
+"""The size of the control snapshot (functions, gates, quotas): all watchers get it as one message, so a change that
+would make it larger than a message may be is refused; schedulers would else hear nothing any more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = MAX_MESSAGE // 4 * 3
 
 
 def check_functions(known: Snapshot, specs: Collection[FunctionSpec]) -> None:
-    """Raises InvalidRequest where there is no room for these functions. Those that are known already cost no look."""
+    """Raises InvalidRequest where there is no room for these functions. Known functions are not measured again."""
     named = {spec.name: spec for spec in known.functions}
     if any(named.get(spec.name) != spec for spec in specs):
         named.update({spec.name: spec for spec in specs})
@@ -31,10 +31,10 @@ def check_quotas_fit(known: Snapshot, quotas: Collection[Quota]) -> None:
 
 def _check(known: Snapshot, wanted: Snapshot, what: str) -> None:
     size = snapshot_to_wire(wanted).ByteSize()
-    if size > MOST and size > snapshot_to_wire(known).ByteSize():  # what makes it smaller is taken
+    if size > MOST and size > snapshot_to_wire(known).ByteSize():  # a change that makes it smaller is accepted
         raise InvalidRequest(
-            f"with {what} all that is in force would be {size / (1 << 20):.1f} MiB ({len(wanted.functions):,} "
-            f"functions with their arguments, {len(wanted.quotas):,} quotas), and at most {MOST >> 20} MiB reach the "
-            "schedulers: register fewer functions, with shorter descriptions of their arguments, or say more with each "
-            "quota (`per: tenant`)"
+            f"with {what} all functions, gates and quotas would be {size / (1 << 20):.1f} MiB "
+            f"({len(wanted.functions):,} functions with their arguments, {len(wanted.quotas):,} quotas), "
+            f"and at most {MOST >> 20} MiB reach the schedulers: register fewer functions, with shorter "
+            "descriptions of their arguments, or cover more with each quota (`per: tenant`)"
         )

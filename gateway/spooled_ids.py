@@ -1,4 +1,4 @@
-"""Ids of the spool → what the queue calls them, or what is known of those that are not there."""
+"""Ids of spooled workloads → their ids in the queue, or their statuses while they are not there."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from ..model.status import SPOOLED, WorkloadStatus
 from ..stores.spool.spool import PREFIX, Spooled
 from .spooling import Spooler
 
-#: Of one whose end was asked for before it was in the queue.
+#: The reason of a workload that was cancelled while it was spooled.
 ENDS_THERE = "it is cancelled once the store answers"
-#: Seconds between looks at a spooled workload whose result somebody waits for.
+#: Seconds between looks at a spooled workload whose result a caller waits for.
 LOOK = 0.1
 
 
 class SpooledIds:
-    """Without a spooler every id is the queue's."""
+    """Resolves ids of spooled workloads; without a spooler every id is the queue's."""
 
     def __init__(self, spooler: Spooler | None, clock: Clock) -> None:
         self._spooler = spooler
         self._clock = clock
 
     async def resolve(self, ids: Sequence[str]) -> tuple[list[str], dict[str, WorkloadStatus | None]]:
-        """Each id as the queue knows it, and the statuses of those that it does not (they keep their ids)."""
+        """Each id as the queue knows it, and the statuses of workloads that are not in the queue (under their own
+        ids)."""
         own = [id for id in ids if id.startswith(PREFIX)]
         if self._spooler is None or not own:
             return list(ids), {}
@@ -39,7 +40,8 @@ class SpooledIds:
         return [names.get(id, id) for id in ids], statuses
 
     async def brought(self, id: str, wait: float) -> tuple[str, WorkloadStatus | None]:
-        """The id as the queue knows it, after at most `wait` seconds; its status where the queue does not."""
+        """Waits at most `wait` seconds for a workload to reach the queue. Returns its id there, and its status (or
+        None) where it is not there."""
         until = self._clock.monotonic() + wait
         while True:
             [name], statuses = await self.resolve([id])
@@ -49,7 +51,8 @@ class SpooledIds:
             await asyncio.sleep(LOOK)
 
     async def cancel(self, ids: Sequence[str]) -> dict[str, str]:
-        """Asks for the end of those that wait in the spool; of each that did, or had ended there, how it is."""
+        """Asks for the end of workloads that wait in the spool. Returns the outcome of each id of the spool that is not
+        in the queue: `requested`, `ended` or `unknown`."""
         own = [id for id in ids if id.startswith(PREFIX)]
         if self._spooler is None or not own:
             return {}

@@ -1,10 +1,11 @@
-"""The spooler: takes submissions while the store is away, and brings them there in order once it answers.
+"""The spooler (store and forward): takes submissions while the store is away, and brings them there in order once it
+answers.
 
 Crashes: a row leaves the spool only after the queue is known to have its item, so a crash between the two brings the
-item there again, and the queue knows it by its dedupe key. Of every submission at least one of the two has it.
+item there again, and the queue recognises it by its dedupe key. Every submission is in at least one of the two.
 
-Whoever submits may leave while its items are being spooled. They are spooled all the same, and until they are counted
-nothing of an order goes past them.
+A client may leave while its items are being spooled. They are spooled all the same, and until they are counted no
+ordered submission overtakes them.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from ..stores.spool.spool import Spool, Spooled, SpooledItem
 from .config import GatewayConfig
 from .rules.spool import SpoolRule, SpoolState, SubmissionWay
 
-#: What the queue is given at once out of the spool, in workloads and bytes.
+#: Workloads and bytes that go from the spool to the queue at once.
 BATCH_ITEMS, BATCH_BYTES = 500, 1 << 20
-#: What is cancelled in the spool is due in the queue so much later (seconds): until it is cancelled there, it does not
-#: start.
+#: Seconds by which a workload that was cancelled in the spool is due later in the queue, so that it does not start
+#: before it is cancelled there.
 PUT_OFF = 86_400.0
 
 _LOG = logging.getLogger("tailrace.gateway")
 
 
 class SpooledInto(QueueIntake, QueueItems, Protocol):
-    """A queue, as far as a spool before it needs it."""
+    """The part of a queue that a spool before it needs."""
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
-        """As QueueLookup's."""
+        """Cancels items, like `QueueLookup.cancel`."""
 
 
 class Spooler:
-    """The queue with a spool before it: `submit` is the queue's, and goes on while the queue's store is away.
+    """A queue with a spool before it: `submit` also works while the queue's store is away.
 
     patience  seconds that the store gets to answer a submission before it counts as away
     """
@@ -62,28 +63,28 @@ class Spooler:
         self._clock = clock
         self._patience = patience
         self._filled = asyncio.Event()
-        self._moving = asyncio.Lock()  # held while workloads are on their way, so that none is cancelled meanwhile
+        self._moving = asyncio.Lock()  # held while workloads go to the queue, so that none is cancelled meanwhile
         self._drain: asyncio.Task[None] | None = None
         self._keeping: set[asyncio.Task[list[Submitted]]] = set()
         self._taken = self._brought = 0  # since the start
 
     async def start(self) -> None:
-        """Goes on with what an earlier run left. The spool is open."""
+        """Begins to bring spooled workloads to the queue, those of an earlier run too. The spool is open."""
         await self._look()
         if self._rule.items:
             _LOG.info("%d workloads are spooled from an earlier run", self._rule.items)
         self._drain = self._duties.begin(self._bring(), "gateway: draining the spool")
 
     async def stop(self) -> None:
-        """Ends the drain; what is spooled stays for the next run. What nobody waits for any more is not waited for."""
+        """Ends the drain; spooled workloads stay for the next run. Writes to the spool under way are cut off."""
         await end_all(self._keeping)
         drain, self._drain = self._drain, None
         if drain is not None:
             await cancel(drain)
 
     async def submit(self, items: Sequence[NewItem]) -> tuple[list[Submitted], bool]:
-        """Stores all items or none, and says whether they were spooled. Raises what the queue raises, and Overloaded
-        where the spool is full."""
+        """Stores all items or none, and returns whether they were spooled. Raises the queue's own errors, and
+        Overloaded where the spool is full."""
         ordered = any(item.key or (item.dedupe_key and not _is_token(item.dedupe_key)) for item in items)
         asked = False
         if self._rule.way(ordered) is SubmissionWay.STORE:
@@ -108,7 +109,7 @@ class Spooler:
         return await self._spooled(items), True
 
     async def _spooled(self, items: Sequence[NewItem]) -> list[Submitted]:
-        # An item that nobody would know again gets a token of the gateway's: it may be brought to the queue twice.
+        # An item without a dedupe key gets a token of the gateway's, since it may be brought to the queue twice.
         known = [
             item if item.dedupe_key else replace(item, dedupe_key=SUBMISSION_PREFIX + uuid.uuid4().hex)
             for item in items
@@ -132,14 +133,14 @@ class Spooler:
     def _kept(self, task: asyncio.Task[list[Submitted]]) -> None:
         self._keeping.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waits is told; nobody may
+            task.exception()  # raised at the caller, if there still is one
 
     async def _look(self) -> None:
         held = await self._spool.held()
         self._rule.holds(held.items, held.size)
 
     async def _bring(self) -> None:
-        """The drain."""
+        """Brings spooled workloads to the queue, for ever."""
         while True:
             if self._rule.state is SpoolState.CLEAR:
                 self._filled.clear()
@@ -152,7 +153,7 @@ class Spooler:
             except (Unavailable, TimeoutError) as error:
                 await asyncio.sleep(self._failed(error))
             except Exception:
-                _LOG.exception("bringing what is spooled to the store failed; trying again")
+                _LOG.exception("bringing spooled workloads to the store failed; trying again")
                 await asyncio.sleep(self._rule.failed(random.random))
 
     async def _bring_some(self) -> None:
@@ -160,7 +161,7 @@ class Spooler:
         if batch:
             try:
                 await self._bring_batch(batch)
-            except UserError:  # which one it is: each alone, in the same order
+            except UserError:  # find the wrong one: each alone, in the same order
                 for each in batch:
                     try:
                         await self._bring_batch([each])
@@ -171,7 +172,7 @@ class Spooler:
         before = self._rule.items
         await self._look()
         if before and not self._rule.items:
-            _LOG.info("everything that was spooled is in the store")
+            _LOG.info("all spooled workloads are in the store")
 
     async def _bring_batch(self, batch: Sequence[SpooledItem]) -> None:
         async with asyncio.timeout(self._patience):
@@ -184,13 +185,14 @@ class Spooler:
         self._brought += len(batch)
 
     def _sent(self, each: SpooledItem) -> NewItem:
-        """A cancelled one goes there too: by its dedupe key the queue finds what it has of it since a lost answer."""
+        """The item to submit. A cancelled one goes to the queue too, which finds by its dedupe key whether it has it
+        since a lost answer."""
         if not each.cancelled:
             return each.item
         return replace(each.item, due=max(each.item.due, self._clock.wall()) + PUT_OFF, expires_at=0.0)
 
     async def _move_those_there(self, batch: Sequence[SpooledItem], stored: Sequence[Submitted]) -> None:
-        """What the queue had already, from a try that was not answered, is as it was before it was changed here."""
+        """Applies changes made in the spool to items that the queue had already, from a try that was not answered."""
         changes = [
             Reschedule(answer.id, each.item.due, each.item.kind.priority)
             for each, answer in zip(batch, stored, strict=True)
@@ -200,32 +202,33 @@ class Spooler:
             await self._queue.reschedule(changes)
 
     def _failed(self, error: Exception) -> float:
-        """Notes that the store failed; after how long it is asked again."""
+        """Notes that the store failed; returns the seconds until it is asked again."""
         if not self._rule.away:
             _LOG.warning("the store is away, and submissions are spooled: %s", error or "it did not answer in time")
         return self._rule.failed(random.random)
 
     async def find(self, ids: Sequence[str]) -> list[Spooled | None]:
-        """What is known of ids of the spool."""
+        """The spooled workloads of these ids of the spool; None for an unknown one."""
         return await self._spool.find(ids)
 
     async def cancel(self, ids: Sequence[str]) -> list[bool]:
-        """Has what still waits in the spool cancelled in the queue, once it is there; of each id, whether it waits."""
+        """Has workloads that wait in the spool cancelled in the queue, once they are there. Returns for each id whether
+        it waited."""
         async with self._moving:
             return await self._spool.cancel(ids)
 
     async def reschedule(self, change: Reschedule) -> str:
-        """Changes one that still waits in the spool; `unknown` where it does not."""
+        """Changes a workload that waits in the spool; returns `unknown` where it does not."""
         async with self._moving:
             [answer] = await self._spool.reschedule([change])
         return answer
 
     async def peek(self, id: str, max_bytes: int) -> ItemContent | None:
-        """What one that still waits in the spool holds."""
+        """The content of a workload that waits in the spool; None: it does not."""
         return await self._spool.peek(id, max_bytes)
 
     async def overview(self) -> SpoolOverview:
-        """What operators see of it."""
+        """The state of the spool, for operators."""
         oldest = 0.0
         with contextlib.suppress(TailraceError):
             oldest = await self._spool.oldest()
@@ -241,10 +244,10 @@ class Spooler:
 
 
 def spool_rule(config: GatewayConfig) -> SpoolRule:
-    """The rule with the configured bounds."""
+    """The rule of the spool, with the configured bounds."""
     return SpoolRule(config.spool_items, config.spool_bytes)
 
 
 def _is_token(dedupe_key: str) -> bool:
-    """Whether it is only the client's, by which a call that was sent twice is known again: it orders nothing."""
+    """Whether a dedupe key is only a client's token for repeats of its call, which implies no order."""
     return dedupe_key.startswith(SUBMISSION_PREFIX)

@@ -1,6 +1,6 @@
-"""Statuses and results of workloads, and the cancellation of those that somebody asks to end.
+"""The desk for statuses, results and searches of workloads, and for their cancellation.
 
-All who wait for a result share one loop that reads statuses in batches; nobody who waits costs a task of the queue's.
+All waits for results share one loop that reads statuses in batches, so that a wait costs the queue no task.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from ..wire.search_messages import search_from_wire
 from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .polling import Polling
-from .seen_status import seen
+from .shown_status import shown_status
 from .spooled_ids import SpooledIds
 from .spooling import Spooler
 
 _LOG = logging.getLogger("tailrace.gateway")
 
 
-#: Who runs items: of each id that runs the worker's name, and when it was last heard of (wall clock seconds).
+#: Looks up runs: for each id that runs, the worker's name, and when it was last heard of (wall clock seconds).
 Runners = Callable[[Sequence[str]], Awaitable[Mapping[str, tuple[str, float]]]]
-#: Ids whose runner is asked for in one request: a scheduler looks through all that it has for each.
+#: Most ids whose worker is looked up for one request: a scheduler looks through all that it has for each.
 MOST_RUNNERS = 20
 
 
 async def no_runners(ids: Sequence[str]) -> Mapping[str, tuple[str, float]]:
-    """For a gateway that knows of no scheduler."""
+    """An empty answer, for a gateway without a scheduler beside it."""
     return {}
 
 
 class StatusDesk:
-    """Answers Status, Result and Cancel."""
+    """Answers Status, Find, Result and Cancel."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class StatusDesk:
         self._closed = False
 
     def start(self) -> None:
-        """Starts the shared loop."""
+        """Starts the loop that all waits for results share."""
         self._loop = self._duties.begin(self._poll(), "gateway: waiting for results")
 
     def close(self) -> None:
-        """Answers everybody who waits with what is known now, and nobody waits any more."""
+        """Ends all waits for results with Unavailable, and refuses new ones."""
         self._closed = True
         for futures in self._waiting.values():
             for future in futures:
@@ -90,13 +90,13 @@ class StatusDesk:
             self._loop = None
 
     async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
-        """What is known of each id."""
+        """The status of each id; an unknown one is answered as such."""
         ids = self._bounded(list(request.ids))
         names, spooled = await self._spooled.resolve(ids)
         asked = [name for name in names if name not in spooled]
         found = dict(zip(asked, await self._queue.status(asked), strict=True)) if asked else {}
         statuses = [
-            spooled[name] if name in spooled else None if (each := found[name]) is None else seen(each)
+            spooled[name] if name in spooled else None if (each := found[name]) is None else shown_status(each)
             for name in names
         ]
         if request.tries and asked:
@@ -106,7 +106,7 @@ class StatusDesk:
         return pb.StatusReply(statuses=[status_to_wire(name, each) for name, each in zip(names, statuses, strict=True)])
 
     async def _with_runners(self, statuses: list[WorkloadStatus | None]) -> list[WorkloadStatus | None]:
-        """The same, with who runs those that are handed out. A scheduler that does not answer tells nothing."""
+        """Adds the workers that run items. A scheduler that does not answer adds none."""
         out = [each.id for each in statuses if each is not None and each.state in HANDED_OUT][:MOST_RUNNERS]
         if not out:
             return statuses
@@ -122,7 +122,7 @@ class StatusDesk:
         ]
 
     async def _with_creators(self, statuses: list[WorkloadStatus | None]) -> list[WorkloadStatus | None]:
-        """The same, with who submitted those that have not ended and say so."""
+        """Adds the names of submitters to workloads that have not ended and have such a header."""
         live = [each.id for each in statuses if each is not None and not each.ended and each.state != SPOOLED]
         found = await self._queue.headers(live) if live else {}
         creators = {id: dict(headers).get(CREATED_BY, "") for id, headers in found.items()}
@@ -132,13 +132,13 @@ class StatusDesk:
         ]
 
     async def find(self, request: pb.FindRequest) -> pb.FindReply:
-        """A page of what fits."""
+        """A page of the workloads that fit a search."""
         page = await self._queue.find(search_from_wire(request))
-        found = [status_to_wire(each.id, seen(each)) for each in page.statuses]
+        found = [status_to_wire(each.id, shown_status(each)) for each in page.statuses]
         return pb.FindReply(statuses=found, after=page.after)
 
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
-        """Ends what has not started, and has the others' workers told."""
+        """Cancels workloads that have not started, and has the workers of the others told."""
         given = self._bounded(list(request.ids))
         spooled = await self._spooled.cancel(given)
         ids, _ = await self._spooled.resolve(given)
@@ -157,7 +157,7 @@ class StatusDesk:
         id, status = await self._spooled.brought(id, wait)
         if status is None:
             [found] = await self._queue.status([id])
-            status = None if found is None else seen(found)
+            status = None if found is None else shown_status(found)
             if status is not None and not status.ended and wait > 0:
                 status = await self._ended(id, status, wait)
         reply = pb.ResultReply(status=status_to_wire(id, status))
@@ -179,7 +179,7 @@ class StatusDesk:
             raise Unavailable("the gateway is shutting down; ask again in a moment")
         if self._count >= self._config.waiting_results:
             raise Overloaded(
-                f"{self._count} results are being waited for, which is all the gateway allows: "
+                f"{self._count} calls wait for results already, the most that this gateway allows (`waiting_results`): "
                 "ask for the status now and then instead"
             )
         future: asyncio.Future[WorkloadStatus] = asyncio.get_running_loop().create_future()
@@ -194,7 +194,7 @@ class StatusDesk:
                 return await future
         except TimeoutError:
             [found] = await self._queue.status([id])
-            return status if found is None else seen(found)
+            return status if found is None else shown_status(found)
         finally:
             self._count -= 1
             futures.discard(future)
@@ -203,7 +203,7 @@ class StatusDesk:
                 self._polling.remove(id)
 
     async def _poll(self) -> None:
-        """Looks for what is waited for, together, each at its own pace."""
+        """Reads the statuses that are waited for, in batches, each workload at its own pace."""
         while True:
             due = self._polling.next()
             if due is None:
@@ -225,7 +225,7 @@ class StatusDesk:
                     _LOG.exception("reading statuses failed")
                 continue
             for id, each in zip(ids, found, strict=True):
-                if each is None or seen(each).ended:
+                if each is None or shown_status(each).ended:
                     self._tell(id, each)
 
     def _tell(self, id: str, found: StoredStatus | None) -> None:
@@ -236,7 +236,7 @@ class StatusDesk:
             if found is None:
                 future.set_exception(InvalidRequest(f"workload {id} was forgotten while its result was waited for"))
             else:
-                future.set_result(seen(found))
+                future.set_result(shown_status(found))
 
     def _bounded(self, ids: list[str]) -> list[str]:
         if len(ids) > self._config.max_batch:

@@ -1,8 +1,8 @@
-"""Submissions, and what may be submitted: THE rule. A request is taken whole or refused whole, naming the workload and
-what is wrong.
+"""Checks of submissions: THE rule of acceptance. A request is accepted whole or refused whole, with the number
+of the wrong workload and the fault.
 
-A payload is held to the schema that the function's workers announced, which asks for no more than they do; the last
-word is the worker's.
+A payload is checked against the schema that the function's workers announced, which is no stricter than they are; the
+worker has the last word.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..wire.v1 import gateway_pb2 as pb
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 from .on_done import OnDone
-from .rules.highest import HighestPriorities
+from .rules.highest_priority import HighestPriorities
 
 #: Kinds whose names were checked and found good; forgotten all at once when there are more.
 KINDS_KEPT = 10_000
@@ -34,7 +34,7 @@ KINDS_KEPT = 10_000
 _SUBMISSION = re.compile(r"[0-9a-f]{16,64}")
 
 
-#: Raises InvalidPayload for what its function does not take.
+#: Raises InvalidPayload for a payload that does not fit its function.
 PayloadCheck = Callable[[bytes], None]
 
 
@@ -48,7 +48,7 @@ class SubmissionRule:
         self._functions = functions
         self._highest = HighestPriorities() if highest is None else highest
         self._on_done = OnDone(config, functions, self._highest)
-        self._changes = 0  # of those, that `_kinds` knows of
+        self._changes = 0  # of `_highest` when `_kinds` was begun
         self._kinds: dict[tuple[str, int, str, str], Kind] = {}
 
     def check_count(self, count: int) -> None:
@@ -59,8 +59,8 @@ class SubmissionRule:
             )
 
     def items(self, workloads: Sequence[pb.NewWorkload], now: float, before: int = 0, of: int = 0) -> list[NewItem]:
-        """The items, in order. `now` is wall clock seconds. They are a part of a request `of` so many, with so many
-        `before` them; 0: they are all of it."""
+        """The items of workloads, in order. `now` is wall clock seconds. `of`: number of workloads in the whole
+        request, with `before` of them before these; 0: these are all."""
         if not of:
             self.check_count(len(workloads))
             of = len(workloads)
@@ -75,8 +75,8 @@ class SubmissionRule:
         return items
 
     def form(self, workload: pb.NewWorkload, now: float) -> tuple[NewItem, PayloadCheck]:
-        """What workloads have in common that differ in their payloads and tokens alone: an item without either, and
-        the check of the payloads."""
+        """The common part of workloads that differ in payloads and tokens alone: an item without either, and the check
+        of the payloads."""
         if workload.payload or workload.key or workload.dedupe_key or workload.submission_id:
             raise InvalidRequest("a form of workloads has no payload, key, dedupe_key or submission_id")
         self._look()
@@ -93,7 +93,7 @@ class SubmissionRule:
         return self._said(workload, spec, b"", now), check
 
     def _look(self) -> None:
-        """Forgets kinds that were good before quotas changed."""
+        """Forgets kinds that were checked before quotas changed."""
         if self._changes != self._highest.changes:
             self._changes = self._highest.changes
             self._kinds.clear()
@@ -120,7 +120,7 @@ class SubmissionRule:
         )
 
     def _said(self, workload: pb.NewWorkload, spec: FunctionSpec, payload: bytes, now: float) -> NewItem:
-        # Few workloads say more than their kind; the others do not pay for asking.
+        # Few workloads have more than a kind; the others do not pay for these checks.
         kind = self._kind(workload, spec)
         due = self._due(workload, now) if workload.delay or workload.HasField("at") else 0.0
         expires_at = _deadline(workload, due or now) if workload.HasField("expires_after") else 0.0
@@ -148,7 +148,7 @@ class SubmissionRule:
         return kind
 
     def _due(self, workload: pb.NewWorkload, now: float) -> float:
-        """Wall clock seconds; 0: now."""
+        """The due time of a workload, in wall clock seconds; 0: now."""
         at = workload.at if workload.HasField("at") else None
         return due_time(workload.delay, at, self._config.max_delay, now)
 
@@ -161,8 +161,8 @@ class SubmissionRule:
 
 
 def due_time(delay: float, at: float | None, most: float, now: float) -> float:
-    """Wall clock seconds of when something is due that is to be after `delay` seconds or at a time; 0: now. Raises
-    InvalidRequest for both, and for what is more than `most` seconds ahead."""
+    """Wall clock seconds of something due after `delay` seconds or at a time; 0: now. Raises InvalidRequest for both,
+    and for a time more than `most` seconds ahead."""
     if at is not None:
         if delay:
             raise InvalidRequest("delay and at are both given: expected one of them")
@@ -180,14 +180,14 @@ def due_time(delay: float, at: float | None, most: float, now: float) -> float:
 
 
 def rank_of(priority: int) -> int:
-    """The rank itself. Raises InvalidRequest for one that no priority has."""
+    """The rank, checked. Raises InvalidRequest for a rank that no priority has."""
     if priority > LOWEST:
         raise InvalidRequest(f"priority is {priority}: expected 0 ({HIGHEST.label}) to {int(LOWEST)} ({LOWEST.label})")
     return priority
 
 
 def too_urgent(rank: int, highest: int, function: str, tenant: str) -> str:
-    """What is told of a priority that its tenant may not ask for."""
+    """The refusal of a priority above the highest one of a function and tenant."""
     whose = f"workloads of {function!r}" + (f" for the tenant {tenant!r}" if tenant else "")
     return (
         f"priority is {Priority(rank).label}: {whose} may have {Priority(highest).label} at most "
@@ -196,12 +196,12 @@ def too_urgent(rank: int, highest: int, function: str, tenant: str) -> str:
 
 
 def refused(error: UserError, place: int, of: int) -> UserError:
-    """What a request of so many is told that is refused for the workload of this place."""
+    """The error of a request of `of` workloads that is refused for the one at this place."""
     return error if of == 1 else type(error)(f"workload {place} of {of}: {error}; none was accepted")
 
 
 def submission_key(token: str) -> str:
-    """The key by which a workload with this token is known again; empty: it has none. Raises InvalidRequest."""
+    """The key by which the queue recognises a workload with this token; empty: none. Raises InvalidRequest."""
     if not token:
         return ""
     if not _SUBMISSION.fullmatch(token):
@@ -232,6 +232,6 @@ def _dedupe_key(workload: pb.NewWorkload) -> str:
     key = workload.dedupe_key
     if key:
         if key.startswith(SUBMISSION_PREFIX):
-            raise InvalidRequest(f"dedupe_key may not begin with {SUBMISSION_PREFIX!r}: the platform's own do")
+            raise InvalidRequest(f"dedupe_key may not begin with {SUBMISSION_PREFIX!r}, the platform's own prefix")
         return _short("dedupe_key", key)
     return submission_key(workload.submission_id)

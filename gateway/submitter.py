@@ -1,4 +1,4 @@
-"""The Submitter: checks, lets in, stores, and answers only then (ATF's submission path in front of the store)."""
+"""The Submitter: checks, admits, stores, and answers only then (ATF's submission path in front of the store)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from ..model.errors import InvalidRequest, Overloaded, StoreFull, Unavailable
 from ..stores.queue.intake import NewItem, QueueIntake, Submitted
 from ..wire.v1 import gateway_pb2 as pb
 from .admission import Admission
-from .columns import WorkloadColumns
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
-from .rules.highest import HighestPriorities
-from .rules.refusals import Refusals
+from .rules.highest_priority import HighestPriorities
+from .rules.recent_refusals import Refusals
 from .spooling import Spooler
 from .submission import SubmissionRule
-from .submissions_seen import ACCEPTED, REFUSED, SubmissionsSeen
+from .submission_columns import WorkloadColumns
+from .submission_measures import ACCEPTED, REFUSED, SubmissionMeasures
 
-#: Workloads of one request that are checked in one turn of the event loop, about a millisecond: one by one, and in
-#: columns.
+#: Workloads of a request that are checked in one turn of the event loop (about a millisecond): one by one, in columns.
 PART, COLUMN = 250, 500
 
 
@@ -36,7 +35,7 @@ class Submitter:
         clock: Clock,
         refusals: Refusals,
         spooler: Spooler | None = None,
-        seen: SubmissionsSeen | None = None,
+        seen: SubmissionMeasures | None = None,
         highest: HighestPriorities | None = None,
     ) -> None:
         self._queue = queue
@@ -46,15 +45,15 @@ class Submitter:
         self._rule = SubmissionRule(config, functions, highest)
         self._admission = Admission(config.submitting_items, config.submitting_bytes)
         self._closed = False
-        self.seen = SubmissionsSeen(clock) if seen is None else seen
+        self.seen = SubmissionMeasures(clock) if seen is None else seen
 
     @property
     def inside(self) -> int:
-        """Workloads that are being stored."""
+        """Number of workloads that are being stored."""
         return self._admission.inside[0]
 
     def close(self) -> None:
-        """Refuses what comes from now on."""
+        """Refuses submissions from now on."""
         self._closed = True
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
@@ -75,7 +74,7 @@ class Submitter:
             raise
         self.seen.ended(items, [each.id for each in stored], self._clock.monotonic() - began, ACCEPTED)
         reply = pb.SubmitReply(ids=[each.id for each in stored], spooled=spooled)
-        # A submission id that was known means that this very call was heard before: nobody's duplicate.
+        # A known submission id means that this very call was heard before, so it is no duplicate.
         workloads = request.workloads
         for index, each in enumerate(stored):
             if each.duplicate and workloads and workloads[index].dedupe_key:
@@ -91,7 +90,7 @@ class Submitter:
             self._admission.leave(count, size, self._clock.monotonic() - started)
 
     async def _checked(self, request: pb.SubmitRequest) -> list[NewItem]:
-        """The items of a request, a part at a time: between them whoever submits one gets a turn."""
+        """The items of a request, checked part by part; small requests get a turn between two parts."""
         now, items = self._clock.wall(), list[NewItem]()
         if request.HasField("alike"):
             if request.workloads:

@@ -1,4 +1,4 @@
-"""Operators' calls on tailers and their sources: pause, resume, seek; audits, and what was passed."""
+"""The desk for tailers and their sources: pauses, resumes and seeks; audits, and ranges that were passed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MOST_DROPS = 1000
 class TailerControl(Protocol):
     """The tailers beside a gateway.
 
-    known  the tailers here
+    known  the names of the tailers here
     check  raises InvalidRequest for a replay, which has commands of its own
-    heed   the gate of one changed: it is in force when this returns; raises InvalidRequest for an unknown one
-    seek   raises InvalidRequest for an unknown one
+    heed   applies the changed gate of a tailer before it returns; raises InvalidRequest for an unknown tailer
+    seek   moves a checkpoint; raises InvalidRequest for an unknown tailer
     """
 
     def known(self) -> list[str]: ...
@@ -38,10 +38,10 @@ class TailerControl(Protocol):
 
 
 class TailerGates(Protocol):
-    """The gates of sources.
+    """The gates of sources. Both methods return the version of the control store.
 
-    set_gate  sets one, or removes one: raises InvalidRequest where there is none
-    put_gate  as `set_gate`, but that removing what is not there is harmless
+    set_gate  sets a gate, or removes it; raises InvalidRequest where there is none to remove
+    put_gate  like `set_gate`, but removing a gate that does not exist is harmless
     """
 
     async def set_gate(self, gate: Gate) -> int: ...
@@ -49,17 +49,17 @@ class TailerGates(Protocol):
     async def put_gate(self, gate: Gate) -> int: ...
 
 
-#: The audits of a tailer by name, of one partition or all, of a range of positions or all.
+#: Audits the tailer of this name: one partition or all (None), a range of positions or all (None).
 Audits = Callable[[str, str | None, tuple[int, int] | None], Awaitable[list[Audit]]]
 
 
 async def no_audits(tailer: str, partition: str | None, span: tuple[int, int] | None) -> list[Audit]:
-    """For a gateway that knows of no tailers."""
+    """Refuses an audit, for a gateway without tailers. Raises InvalidRequest."""
     raise InvalidRequest(f"this gateway has no tailers beside it, so it cannot audit {tailer!r}")
 
 
 class TailerDesk:
-    """A TailerPort: of the tailers beside this gateway, and of those of other processes."""
+    """Answers calls about tailers beside this gateway and in other processes (a TailerPort)."""
 
     def __init__(
         self,
@@ -76,15 +76,15 @@ class TailerDesk:
         self._drops = drops
 
     async def _here(self, name: str) -> TailerControl | None:
-        """The tailers beside this gateway, if this one is not of another process: whoever asks for one that is nowhere
-        hears of those."""
+        """The tailers beside this gateway, unless the tailer of this name runs in another process (then None). They
+        also answer for a tailer that runs nowhere."""
         if self._tailers is None or (name not in self._tailers.known() and await self._others.places(name)):
             return None
         return self._tailers
 
     async def pause_tailer(self, gate: Gate) -> str:
-        """A tailer's pause is a gate of its source: durable, and heard wherever the tailer runs. To resume starts again
-        what failed, too, so it is refused only where there is neither tailer nor gate."""
+        """Pauses or resumes a tailer by a gate of its source, which is durable and reaches the tailer wherever it runs.
+        A resume also starts a failed tailer again, so it is refused only where there is neither tailer nor gate."""
         if self._tailers is not None:
             self._tailers.check(gate.source)
         here = [] if self._tailers is None else self._tailers.known()
@@ -108,26 +108,32 @@ class TailerDesk:
         return f"no tailer {gate.source!r} runs now; {near}One of that name {later} once it starts"
 
     async def seek_tailer(self, seek: Seek) -> list[Move]:
-        """Nothing is passed without somebody's word."""
+        """Moves a checkpoint, or shows the moves (a dry run). A seek passes items, so it needs a reason."""
         if (seek.position is None and not seek.edge and not seek.time) or seek.edge not in ("", START, END):
-            raise InvalidRequest(f"seek {seek.tailer!r} to where? Expected a position, a time, {START!r} or {END!r}")
+            raise InvalidRequest(
+                f"seek {seek.tailer!r}: no such target: expected a position, a time, {START!r} or {END!r}"
+            )
         if seek.position is not None and seek.position > LAST_POSITION:
-            raise InvalidRequest(f"seek {seek.tailer!r} to {seek.position}? No position is above {LAST_POSITION}")
+            raise InvalidRequest(
+                f"seek {seek.tailer!r}: its target is {seek.position}: expected a position of at most {LAST_POSITION}"
+            )
         if not seek.dry_run and not seek.why.strip():
-            raise InvalidRequest("a seek passes items without running them: say why (--why), or look with --dry-run")
+            raise InvalidRequest(
+                "a seek passes items without running them: give the reason (--why), or look with --dry-run"
+            )
         here = await self._here(seek.tailer)
         return await (self._others if here is None else here).seek(seek)
 
     async def audit(
         self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None
     ) -> list[Audit]:
-        """What became of everything that a tailer's source had."""
+        """The audit of a tailer's source, by partition."""
         here = await self._here(tailer)
         found = await (self._others.audits if here is None else self._audits)(tailer, partition, span)
         return [replace(each, passed=None) for each in found]
 
     async def drops(self, tailer: str = "", limit: int = 100, skip: int = 0) -> list[DropRow]:
-        """Ranges of one tailer or of all, by tailer, partition and position."""
+        """Ranges that were passed without being run, of one tailer or all, by tailer, partition and position."""
         if self._drops is None:
             raise InvalidRequest("this gateway has no store of drops")
         return await self._drops.list(tailer, min(limit, MOST_DROPS) if limit > 0 else MOST_DROPS, max(0, skip))

@@ -1,4 +1,4 @@
-"""The desk for tokens: administrators make and revoke them, the control store keeps their hashes."""
+"""The desk for access tokens: administrators make and revoke them, the control store keeps their hashes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _DAY = 86_400.0
 
 
 class TokenDesk:
-    """A TokenPort. `refresh` reads the control store again, so that what was made or revoked is in force here."""
+    """Answers calls about access tokens (a TokenPort). `refresh` reads the control store again, so that changes are in
+    force here at once."""
 
     def __init__(self, control: Control, refresh: Callable[[], Awaitable[None]], clock: Clock) -> None:
         self._control = control
@@ -24,7 +25,7 @@ class TokenDesk:
         self._clock = clock
 
     async def create_token(self, order: TokenOrder) -> MadeToken:
-        """Makes one, with a secret that is told once."""
+        """Makes a token, with a secret that is returned once."""
         if not 1 <= order.lasts <= LONGEST_DAYS * _DAY:
             raise InvalidRequest(f"the token lasts {order.lasts:g} s: expected 1 s to {LONGEST_DAYS} days")
         if len(order.rights) > MOST_RIGHTS:
@@ -39,21 +40,19 @@ class TokenDesk:
             raise InvalidRequest(f"there are {MOST_TOKENS} tokens already: revoke some (`tailrace auth token list`)")
         await self._control.put_token(token)
         if token not in (await self._control.snapshot()).tokens:
-            raise Conflict(f"there is a token {order.name!r} already: revoke it, or choose another name")
+            raise Conflict(f"a token {order.name!r} exists already: revoke it, or choose another name")
         await self._refresh()
         return MadeToken(secret, _view(token))
 
     async def tokens(self) -> list[TokenView]:
-        """Those that there are, by name."""
+        """All tokens, by name."""
         return [_view(token) for token in (await self._control.snapshot()).tokens]
 
     async def revoke_token(self, name: str, why: str = "") -> TokenView:
-        """Ends one."""
+        """Revokes a token."""
         found = [token for token in (await self._control.snapshot()).tokens if token.name == name]
         if not found:
-            raise InvalidRequest(
-                f"there is no token {name[:200]!r}: `tailrace auth token list` shows those that there are"
-            )
+            raise InvalidRequest(f"no token is named {name[:200]!r}: `tailrace auth token list` shows all tokens")
         await self._control.remove_token(name)
         await self._refresh()
         return _view(found[0])

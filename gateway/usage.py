@@ -1,4 +1,4 @@
-"""Usage: what schedulers report is kept, and summed for operators."""
+"""Usage: keeps the reports of schedulers, and sums them for operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_HOURS, LONGEST = 24, 8_000
 
 
 class UsageDesk:
-    """A UsagePort."""
+    """Answers calls about usage (a UsagePort)."""
 
     def __init__(self, usage: Usage | None, clock: Clock) -> None:
         self._usage = usage
@@ -36,10 +36,11 @@ class UsageDesk:
         return self._usage
 
     async def tell_usage(self, report: UsageReport) -> bool:
-        """One that cannot be right is refused whole; a clock that is ahead makes no hour of its own."""
+        """Stores a report; returns False for a repeat. A report with impossible numbers is refused whole; an hour ahead
+        of this clock counts as the next one at most."""
         store = self._store()
         if not report.scheduler or len(report.scheduler) > NAME_LENGTH or report.number < 1:
-            raise InvalidRequest("which scheduler reports usage, and which report is it? Expected a name and a number")
+            raise InvalidRequest("the usage report has no scheduler or number: expected a name, and a number from 1 on")
         if len(report.rows) > REPORT_ROWS:
             raise InvalidRequest(f"a report of {len(report.rows)} rows: at most {REPORT_ROWS} are taken at once")
         now = int(self._clock.wall()) // HOUR
@@ -49,7 +50,7 @@ class UsageDesk:
     async def usage(
         self, since: int, until: int, by: list[str], function: str = "", tenant: str = "", downstream: str = ""
     ) -> list[UsageSum]:
-        """An hour after the other."""
+        """Sums usage, reading one hour after the other."""
         store = self._store()
         if not 0 <= until - since <= MOST_HOURS:
             raise InvalidRequest(f"usage of {until - since} hours: ask for at most {MOST_HOURS} at once")
@@ -63,13 +64,13 @@ class UsageDesk:
 
 
 def _checked(row: UsageRow, now: int) -> UsageRow:
-    """A row with what may be kept of its names: records of a stream may say anything."""
+    """A row with its names cut and cleaned, since records of a stream may have any text as a name."""
     if not (0 <= row.items < 1 << 50 and 0 <= row.micros < 1 << 50):
-        raise InvalidRequest(f"usage of {row.function!r:.300}: {row.items} items and {row.micros} µs cannot be")
+        raise InvalidRequest(f"usage of {row.function!r:.300}: {row.items} items and {row.micros} µs are impossible")
     names = (_kept(row.function), _kept(row.tenant), _kept(row.downstreams, LONGEST))
     return UsageRow(min(row.hour, now + 1), *names, row.items, row.micros)
 
 
 def _kept(name: str, most: int = NAME_LENGTH) -> str:
-    """No engine has a place for NULs."""
+    """A name without NULs, which engines cannot store, cut at `most` characters."""
     return name[:most].replace("\0", "\ufffd")

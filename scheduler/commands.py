@@ -74,7 +74,7 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
     from ..foundation.clock import SYSTEM_CLOCK
     from ..model.outcome import Outcome
     from ..model.priority import Priority
-    from ..sdk import found_downstreams
+    from ..sdk import downstream_status
 
     terminal.show_facts({"scheduler": reply.scheduler, "ready": reply.ready}, False)
     lanes = [
@@ -102,7 +102,7 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
     ]
     outcomes = [{"outcome": Outcome(each.outcome).name.lower(), "count": each.count} for each in reply.outcomes]
     reasons = [{"held_because": each.reason, "count": each.count} for each in reply.reasons]
-    downstreams = found_downstreams.rows(reply.downstreams, SYSTEM_CLOCK.wall())
+    downstreams = downstream_status.rows(reply.downstreams, SYSTEM_CLOCK.wall())
     retries = [
         {"retries_of": each.function, "per_second": each.rate, "waiting": each.waiting} for each in reply.retries
     ]

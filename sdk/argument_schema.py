@@ -1,4 +1,4 @@
-"""The JSON Schema of a function's arguments, as a worker announces it: what the front door may hold a submission to.
+"""The JSON Schema of a function's arguments, as a worker announces it, so that a gateway can check submissions.
 
 It never asks for more than the worker does. Where a type hint brings code of its own (a validator that runs before the
 type's, a model that takes fields under several names), the schema takes anything, and the worker decides.
@@ -53,7 +53,7 @@ def argument_schema(adapter: pydantic.TypeAdapter[Any]) -> str:
 
 
 def _bare(schema: Any, *, named: bool = False) -> Any:
-    """Without what is for people. `named`: the keys are names of the user's."""
+    """The schema without texts for people (titles, descriptions). `named`: the keys are the user's own names."""
     if isinstance(schema, list):
         return [_bare(each) for each in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""`AsyncClient`: the asyncio face of the core in `conversation.py`; the twin of `Client`."""
+"""`AsyncClient`: the asyncio client. It shares the core in `conversation.py` with `Client`, the blocking one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 def _awaited(
     core: Callable[Concatenate[Conversation, P], Steps[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """A method that has its signature and its words from the core, which both faces share."""
+    """Makes a method of an operation of the core, with the operation's signature and docstring."""
 
     @wraps(core)
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -46,7 +46,7 @@ def _awaited(
 
 
 def _counted(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """`result` in a function: its run gives its place to another one meanwhile, and does not wait without end."""
+    """Makes `result` release the slot of the run that calls it while it waits, and bounds that wait."""
 
     @wraps(method)
     async def counted(self: AsyncClient, id: str, timeout: float | str | None = None) -> Any:
@@ -63,7 +63,7 @@ _Awaited = Coroutine[Any, Any, AsyncHandle]
 def _takes(
     make: Callable[P, Call],
 ) -> Callable[[Callable[[AsyncClient, Call], _Awaited]], Callable[Concatenate[AsyncClient, P], _Awaited]]:
-    """A method of a Call takes what a Call is made of."""
+    """Makes a method that takes a Call take the arguments of a Call instead."""
 
     def decorate(method: Callable[[AsyncClient, Call], _Awaited]) -> Callable[Concatenate[AsyncClient, P], _Awaited]:
         async def submit(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle:
@@ -75,17 +75,18 @@ def _takes(
 
 
 class AsyncClient(JobTrees[AsyncJob]):
-    """The same for asyncio: `Client` with `await`, for the event loop that it is first used in.
+    """Submits workloads and follows them, from asyncio: `Client` with `await`. It belongs to the event loop that first
+    uses it.
 
-    gateway  host:port, or several of one store (a list, or with commas between): a call that one does not answer is
-             made to the next; default: TAILRACE_GATEWAY, else `gateway` or `gateways` in configs/client.yaml, else
-             this user's on this machine: 127.0.0.1:8786, or another address if the one that runs listens there; when
-             that comes back elsewhere, the client goes along
-    timeout  how long a call is tried while no gateway answers or takes it (default 10 s: longer than a gateway's
-             restart, and than it takes to notice that its store is away); then Unavailable is raised
+    gateway  host:port, or several gateways of one store (a list, or text with commas): a call that one of them does not
+             answer is made to the next. Default: TAILRACE_GATEWAY, else `gateway` or `gateways` in configs/client.yaml,
+             else this user's gateway on this machine: 127.0.0.1:8786, or the address of the only one that runs. A
+             gateway found on this machine is found again when it comes back at another address
+    timeout  seconds or "10s" that a call is tried while no gateway answers or accepts it (default 10 s: longer than a
+             gateway's restart, and than it takes to notice that its store is away); then Unavailable is raised
     tls      a folder with tls.crt, tls.key and ca.crt, for gateways on other hosts; default: TAILRACE_TLS
-    token    an access token, for their `token_listen`, over TLS with the `ca.crt` of that folder; default: where the
-             folder has no certificate that in TAILRACE_TOKEN_FILE, or TAILRACE_TOKEN
+    token    an access token for a gateway's `token_listen`, over TLS with the `ca.crt` of that folder. Default, where
+             the folder has no certificate: the token in the file of TAILRACE_TOKEN_FILE, or in TAILRACE_TOKEN
 
     An async context manager; close it before its event loop ends. Not for use in forked children: see `Client`.
     """
@@ -113,8 +114,8 @@ class AsyncClient(JobTrees[AsyncJob]):
 
     @_takes(Call)
     async def submit(self, call: Call) -> AsyncHandle:
-        """Submits one workload; it is durable when this returns. See `Client.submit`. Those that are submitted at once,
-        in one turn of the event loop, share a call to the gateway."""
+        """Submits one workload, which is durable when this returns. See `Client.submit`. Submissions of one turn of the
+        event loop share a call to the gateway."""
         return self._handle(call, await self._together.submit(call))
 
     async def submit_many(self, calls: Iterable[Call], *, resend: bool = True) -> list[AsyncHandle]:
@@ -140,8 +141,8 @@ class AsyncClient(JobTrees[AsyncJob]):
     resume_schedule = _awaited(scheduling.resume)
 
     async def close(self) -> None:
-        """Closes the connection; the client cannot be used any more. Calls that are under way raise InvalidRequest: the
-        gateway may have heard them or not. Harmless twice."""
+        """Closes the connection; the client cannot be used any more. Calls under way raise InvalidRequest, whether or
+        not the gateway heard them. Harmless twice."""
         self._closed = True
         await self._together.close(self._is_closed())
         channels, near = [*self._channels, *self._former], self._near
@@ -163,7 +164,7 @@ class AsyncClient(JobTrees[AsyncJob]):
         return f"<AsyncClient of {self.gateway}>"
 
     async def _run(self, steps: Steps[T]) -> T:
-        """Makes the calls that the core asks for, and waits when it says so."""
+        """Makes the calls and the pauses that the core asks for."""
         if self._closed:
             raise self._is_closed()
         if not self._stubs:
@@ -198,8 +199,8 @@ class AsyncClient(JobTrees[AsyncJob]):
         self._near = [Submissions(address) for address in self._addresses]
 
     async def _look(self, before: Found) -> Found | None:
-        """Looks for the gateway again, and dials it where it is now. What the former one is being asked goes on until
-        it moves once more."""
+        """Looks for the gateway again, and dials it where it is now. Calls to its former address go on until it moves
+        once more."""
         found = look_again("gateway", before)
         if found is not None and found.addresses != self._addresses and not self._closed:
             self._addresses, self.gateway = found.addresses, ", ".join(found.addresses)
@@ -220,13 +221,13 @@ class AsyncClient(JobTrees[AsyncJob]):
         return InvalidRequest(f"this client of {self.gateway} is closed: make another one")
 
     async def _asked(self, step: Ask) -> Any:
-        """The answer to one call: of a submission, without gRPC where that is open."""
+        """Makes one call and returns its answer; a submission goes over a plain socket, not gRPC, where one is open."""
         near = self._open_near(step)
         if near is not None and near.open:
             try:
                 return await self._answer(near.submit(step.request, step.timeout), step)
             except Unsent:
-                step = step._replace(meanwhile=None)  # was called
+                step = step._replace(meanwhile=None)  # it was called already
                 near = self._open_near(step)
         if near is not None:
             step.request.asks_direct = near.asks()
@@ -237,7 +238,7 @@ class AsyncClient(JobTrees[AsyncJob]):
         return answer
 
     def _open_near(self, step: Ask) -> Submissions | None:
-        """What a submission may go by without gRPC. Raises InvalidRequest when this client is closed."""
+        """The plain socket for submissions; None for other calls. Raises InvalidRequest when this client is closed."""
         if self._closed:
             raise self._is_closed()
         return self._near[step.place] if step.method == "Submit" else None

@@ -25,7 +25,7 @@ W = TypeVar("W", bound=Callable[..., Any])
 
 #: The largest payload that any gateway takes (bytes); most take less (`max_payload`).
 LARGEST_PAYLOAD = 4 << 20
-#: Characters of an address that is told of an end.
+#: Longest URL in `on_done` (characters).
 LONGEST_URL = 2000
 
 
@@ -37,22 +37,23 @@ class Call:
     delay          seconds or "5m" from now; at: a datetime (naive: local time) or wall clock seconds instead
     priority       interactive | user_visible | eventual | reporting; default: the function's own
     collection     a label that limits and gates can name; default: the function's own
-    tenant         whom it is for: a label that limits, turns and gates can name, and to find it and its dead letter by
-    key            at most one workload of a key runs at a time, in order
-    dedupe_key     a second submission with a known one is the first one
+    tenant         the customer or account it is for: a label that limits, fair shares and gates can name, and by which
+                   the workload and its dead letter are found
+    key            ordering key: at most one workload of a key runs at a time, in order
+    dedupe_key     idempotency key: a submission with a known one stores nothing, and returns the first one's workload
     headers        text pairs that the function finds in its Context
     expires_after  seconds or "1h" from when it is due; then it is not started any more
-    on_done        who is told, at least once, when it is over, however it ended: a function, which gets the event as
-                   its argument, or an https URL; not on a queue in Redis
+    on_done        a function or an https URL that is told when it is over, however it ended, at least once (a function
+                   gets the event as its argument); not on a queue in Redis
     created_by     who submits it, for `status`; a header of its own (`created-by`)
-    arguments      arguments by name, for those whose names clash with the ones above. Where a declared function has a
-                   parameter of such a name, an option of that name needs `arguments` beside it (perhaps empty), since
-                   else nobody could know which of the two was meant
+    arguments      the function's arguments by name, for names that are also options above. If a declared function has
+                   a parameter named like an option, that option can only be given beside `arguments` (perhaps empty),
+                   so that it is clear which of the two is meant
 
-    The only argument of a function that takes `bytes` may be a `Reference` to an object: for what is too large to
-    travel. Then the function reads the object with `ctx.open()`.
+    The only argument of a function that takes `bytes` may be a `Reference` to an object that is too large to travel.
+    The function then reads the object with `ctx.open()`.
 
-    Raises InvalidPayload naming the argument that does not fit, InvalidRequest naming any other.
+    Raises InvalidPayload naming the argument that does not fit, InvalidRequest naming the option that does not.
     """
 
     __slots__ = (
@@ -106,7 +107,7 @@ class Call:
         if isinstance(function, str):
             if args:
                 raise InvalidRequest(
-                    f"{function!r} is submitted by its name, so its arguments need theirs too: name each of them, "
+                    f"{function!r} is submitted by its name, so its arguments need theirs too: name each argument, "
                     "or submit the declared function"
                 )
             self.function = _text("function", function)
@@ -152,18 +153,18 @@ class Call:
 
 
 def called_by(function: Function[..., Any] | str, what: str) -> str:
-    """The name of a function, or of one that is named. Raises InvalidRequest for anything else."""
+    """The name of a declared function; a name stays as it is. Raises InvalidRequest for anything else."""
     found = function if isinstance(function, str) else getattr(getattr(function, "spec", None), "name", None)
     if not isinstance(found, str):
         raise InvalidRequest(
             f"cannot make {what} of {function!r:.200}: expected a function declared with @tailrace.function, or its "
             "name"
         )
-    return str.__str__(found)  # of a subclass its text, whatever it says of itself
+    return str.__str__(found)  # the text of a subclass of str, whatever its own methods say
 
 
 def shown_as_call(method: Callable[..., Any], wrapper: W) -> W:
-    """`wrapper` with the name and the words of a method of a Call, and with the arguments that make one."""
+    """Gives `wrapper` the name and the docstring of `method`, and the signature of a Call."""
     shown: Any = wraps(method)(wrapper)
     shown.__signature__ = inspect.signature(Call.__init__).replace(
         return_annotation=inspect.signature(method).return_annotation
@@ -172,7 +173,7 @@ def shown_as_call(method: Callable[..., Any], wrapper: W) -> W:
 
 
 def merged(arguments: Mapping[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """A function's arguments given in two ways. Raises InvalidPayload for one that is given twice."""
+    """Merges arguments given by `arguments` and by keyword. Raises InvalidPayload for one that is given twice."""
     twice = arguments.keys() & kwargs.keys()
     if twice:
         raise InvalidPayload(f"argument {min(twice)!r} is given twice: by its name and in arguments")
@@ -201,7 +202,7 @@ def check_clash(function: Function[..., Any], options: Mapping[str, Any]) -> Non
 
 
 def _by_name(function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Positional arguments by their names."""
+    """All arguments by name. Raises InvalidPayload for too many positional ones, and for one given twice."""
     names = [
         name
         for name, parameter in function.parameters.items()
@@ -218,7 +219,7 @@ def _by_name(function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 
 def duration(name: str, value: float | str) -> float:
-    """Seconds. Raises InvalidRequest that begins with the option's name."""
+    """The seconds of a duration. Raises InvalidRequest, which begins with the option's name."""
     try:
         return seconds(value)
     except InvalidRequest as error:
@@ -226,7 +227,7 @@ def duration(name: str, value: float | str) -> float:
 
 
 def moment(name: str, value: datetime | float) -> float:
-    """Wall clock seconds. Raises InvalidRequest that begins with the option's name."""
+    """The wall clock seconds of a moment. Raises InvalidRequest, which begins with the option's name."""
     if isinstance(value, datetime):
         return value.timestamp()
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
@@ -248,7 +249,7 @@ def _pairs(headers: Mapping[str, str]) -> Headers:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is text that can be sent (half a surrogate pair cannot)."""
+    """Whether a value is text that can be sent (half a surrogate pair cannot)."""
     if not isinstance(value, str):
         return False
     if value.isascii():

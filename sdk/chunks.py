@@ -1,7 +1,7 @@
 """Chunks of `submit_many`: calls of bounded size, each made ready while the one before is stored.
 
-Workloads of a chunk mostly differ in their payloads alone. Then what they have in common is said once for each *form*
-of them, and the payloads are a column: a message for each costs client and gateway four times as much.
+Workloads of a chunk mostly differ in their payloads alone. Then the fields that they share are sent once for each
+*form* of workload, and the payloads as a column: a message for each costs client and gateway four times as much.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .call import Call
 #: A chunk holds at most so many workloads and (beside its last one) payload bytes.
 CHUNK_ITEMS = 1000
 CHUNK_BYTES = 1 << 20
-#: A chunk of more forms goes workload by workload.
+#: Most forms of a chunk; one of more is sent workload by workload.
 FORMS = 64
-#: Hexadecimal digits of a call's token; those of each workload's place in it follow.
+#: Random bytes of a call's token; a workload's has the digits of its place in the call behind them.
 TOKEN_BYTES = 13
 
 
 class Ahead:
-    """The requests of chunks, one made ready before it is asked for. What fails in that is raised when it is."""
+    """The requests of chunks, each prepared before it is needed. An error of that is raised by `next`."""
 
     def __init__(self, chunks: Iterator[list[Call]], resend: bool) -> None:
         self._chunks = chunks
@@ -32,7 +32,7 @@ class Ahead:
         self._ready: list[tuple[list[Call], pb.SubmitRequest] | Exception | None] = []
 
     def prepare(self) -> None:
-        """Harmless when one is ready."""
+        """Prepares the next request. Harmless when one is ready."""
         if self._ready:
             return
         try:
@@ -42,7 +42,7 @@ class Ahead:
             self._ready.append(error)
 
     def next(self) -> tuple[list[Call], pb.SubmitRequest] | None:
-        """The next one; None: there is none."""
+        """The next chunk with its request; None: there are no more."""
         self.prepare()
         one = self._ready.pop()
         if isinstance(one, Exception):
@@ -51,7 +51,7 @@ class Ahead:
 
 
 def chunks(calls: Iterable[Call]) -> Iterator[list[Call]]:
-    """Calls as they go together, in order. Raises InvalidRequest for what is none."""
+    """Yields chunks of calls, in order. Raises InvalidRequest for anything but a Call."""
     chunk: list[Call] = []
     size = 0
     for call in calls:
@@ -85,7 +85,7 @@ def message(call: Call, token: str) -> pb.NewWorkload:
 
 
 def _alike(chunk: list[Call], token: str) -> pb.Alike | None:
-    """The chunk in columns; None: too much of it is said of single ones."""
+    """The chunk in columns; None: keys, or more than FORMS forms, set its workloads apart."""
     if len(chunk) == 1:
         return None
     forms: dict[tuple[object, ...], Call] = {}

@@ -1,8 +1,8 @@
-"""`Client`: the blocking face of the core in `conversation.py`, which alone knows what to say and when to try again.
-It finds the gateway by itself and never touches a store.
+"""`Client`: the blocking client. The core in `conversation.py`, which `AsyncClient` shares, decides which calls are
+made and when they are tried again. The client finds the gateway by itself and never touches a store.
 
-It makes blocking gRPC calls rather than run the asyncio twin's event loop in a thread: gRPC's asyncio cannot be used in
-a process forked from one that used it, its blocking calls can (tried, 1.85).
+Its gRPC calls are blocking ones, rather than those of an `AsyncClient` with an event loop in a thread: gRPC's asyncio
+cannot be used in a process forked from one that used it, its blocking calls can (tried, 1.85).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def _blocking(core: Callable[Concatenate[Conversation, P], Steps[T]]) -> Callable[Concatenate[Client, P], T]:
-    """A method that has its signature and its words from the core, which both faces share."""
+    """Makes a method of an operation of the core, with the operation's signature and docstring."""
 
     @wraps(core)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -49,7 +49,7 @@ def _blocking(core: Callable[Concatenate[Conversation, P], Steps[T]]) -> Callabl
 
 
 def _counted(method: Callable[P, T]) -> Callable[P, T]:
-    """`result` in a function: its run gives its place to another one meanwhile, and does not wait without end."""
+    """Makes `result` release the slot of the run that calls it while it waits, and bounds that wait."""
 
     @wraps(method)
     def counted(self: Client, id: str, timeout: float | str | None = None) -> Any:
@@ -63,7 +63,7 @@ def _counted(method: Callable[P, T]) -> Callable[P, T]:
 def _takes(
     make: Callable[P, Call],
 ) -> Callable[[Callable[[Client, Call], Handle]], Callable[Concatenate[Client, P], Handle]]:
-    """A method of a Call takes what a Call is made of."""
+    """Makes a method that takes a Call take the arguments of a Call instead."""
 
     def decorate(method: Callable[[Client, Call], Handle]) -> Callable[Concatenate[Client, P], Handle]:
         def submit(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
@@ -77,17 +77,17 @@ def _takes(
 class Client(JobTrees[Job]):
     """Submits workloads and follows them, from ordinary code. Safe to share between threads, and after a fork.
 
-    gateway  host:port, or several of one store (a list, or with commas between): a call that one does not answer is
-             made to the next; default: TAILRACE_GATEWAY, else `gateway` or `gateways` in configs/client.yaml, else
-             this user's on this machine: 127.0.0.1:8786, or another address if the one that runs listens there; when
-             that comes back elsewhere, the client goes along
-    timeout  how long a call is tried while no gateway answers or takes it (default 10 s: longer than a gateway's
-             restart, and than it takes to notice that its store is away); then Unavailable is raised
+    gateway  host:port, or several gateways of one store (a list, or text with commas): a call that one of them does not
+             answer is made to the next. Default: TAILRACE_GATEWAY, else `gateway` or `gateways` in configs/client.yaml,
+             else this user's gateway on this machine: 127.0.0.1:8786, or the address of the only one that runs. A
+             gateway found on this machine is found again when it comes back at another address
+    timeout  seconds or "10s" that a call is tried while no gateway answers or accepts it (default 10 s: longer than a
+             gateway's restart, and than it takes to notice that its store is away); then Unavailable is raised
     tls      a folder with tls.crt, tls.key and ca.crt, for gateways on other hosts; default: TAILRACE_TLS
-    token    an access token, for their `token_listen`, over TLS with the `ca.crt` of that folder; default: where the
-             folder has no certificate that in TAILRACE_TOKEN_FILE, or TAILRACE_TOKEN
+    token    an access token for a gateway's `token_listen`, over TLS with the `ca.crt` of that folder. Default, where
+             the folder has no certificate: the token in the file of TAILRACE_TOKEN_FILE, or in TAILRACE_TOKEN
 
-    A context manager; one that is not closed is closed with the program.
+    A context manager; a client that is not closed is closed with the program.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Client(JobTrees[Job]):
 
     @_takes(Call)
     def submit(self, call: Call) -> Handle:
-        """Submits one workload; it is durable when this returns. `tailrace.Call` says what the arguments mean.
+        """Submits one workload, which is durable when this returns. `tailrace.Call` explains the arguments.
 
         Raises UnknownFunction, InvalidPayload, InvalidRequest; Overloaded, StoreFull or Unavailable when trying again
         did not help within the client's timeout. Trying again never submits twice.
@@ -124,9 +124,9 @@ class Client(JobTrees[Job]):
     def submit_many(self, calls: Iterable[Call], *, resend: bool = True) -> list[Handle]:
         """Submits many workloads, in chunks of at most 1000 (or 1 MiB), each stored whole or not at all.
 
-        Raises what `submit` raises when the first chunk is refused; PartlySubmitted, with the handles of what was
-        accepted, when a later one is. `resend=False` does without the tokens by which a chunk that was sent twice
-        is known again (the queue keeps one per workload): then a chunk that is not answered is not sent again.
+        Raises the errors of `submit` when the first chunk is refused, and PartlySubmitted, with the handles of the
+        accepted workloads, when a later one is. A chunk that is not answered is sent again, with tokens by which the
+        queue recognises a repeat (it keeps one per workload); `resend=False` does without both.
         """
         return self._run(submitting.submit_many(self._talk, calls, resend, self._handle))
 
@@ -149,8 +149,8 @@ class Client(JobTrees[Job]):
     resume_schedule = _blocking(scheduling.resume)
 
     def close(self) -> None:
-        """Closes the connection; the client cannot be used any more. Calls that are under way raise InvalidRequest: the
-        gateway may have heard them or not. Harmless twice."""
+        """Closes the connection; the client cannot be used any more. Calls under way raise InvalidRequest, whether or
+        not the gateway heard them. Harmless twice."""
         with self._lock:
             self._closed = True
             channels, self._channels, self._former, self._stubs = [*self._channels, *self._former], [], [], []
@@ -170,8 +170,8 @@ class Client(JobTrees[Job]):
         return f"<Client of {self.gateway}>"
 
     def _run(self, steps: Steps[T], wait: Wait | None = None) -> T:
-        """Makes the calls that the core asks for, and waits when it says so. `wait` is that of the run that this is
-        inside of: it can be stopped."""
+        """Makes the calls and the pauses that the core asks for. `wait`: the wait of the run inside which this is
+        called, by which a call under way can be stopped."""
         answer: Any = None
         problem: Exception | None = None
         while True:
@@ -214,7 +214,7 @@ class Client(JobTrees[Job]):
             return self._stubs
 
     def _look(self, before: Found) -> Found | None:
-        """Looks for the gateway again, and dials it where it is now. What other threads are asking the former one goes
+        """Looks for the gateway again, and dials it where it is now. Calls of other threads to its former address go
         on until it moves once more."""
         found = look_again("gateway", before)
         if found is None:
@@ -230,18 +230,18 @@ class Client(JobTrees[Job]):
         return found
 
     def _problem(self, error: Exception, address: str) -> Exception:
-        """What a call's failure means to the core."""
+        """The error that the core gets for a failed call."""
         if self._closed:  # under this call
             return self._is_closed()
         if isinstance(error, grpc.FutureCancelledError):
-            return TailraceError("nobody waits any longer: the run that asked was told to end")
+            return TailraceError("the wait was given up: the run that waited was told to end")
         return error_of(error, address, shown=self._shown) if isinstance(error, grpc.RpcError) else error
 
     def _is_closed(self) -> InvalidRequest:
         return InvalidRequest(f"this client of {self.gateway} is closed: make another one")
 
     def _forked(self) -> None:
-        """In a child: another lock (the parent's may be held), and a connection of its own at the next call."""
+        """Gives a forked child a new lock (the parent's may be held). Its next call makes a connection of its own."""
         self._lock = threading.Lock()
 
 

@@ -6,8 +6,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class ClientConfig(BaseModel):
-    """The gateways of a client. `gateway` is host:port; left out, it is the one on this machine. `gateways` are several
-    of one store: a call that one does not answer is made to the next."""
+    """The gateways of a client.
+
+    gateway   host:port (default: the gateway on this machine)
+    gateways  several of one store, instead of `gateway`: a call that one does not answer is made to the next
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

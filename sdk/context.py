@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.errors import InvalidRequest
 from ..model.plain_text import plain
 from ..model.workload import Headers
-from .used import Sums, add_used, told
+from .used_units import Sums, add_used, told
 
 if TYPE_CHECKING:
     from .opened_content import Opened, Places
@@ -26,7 +26,7 @@ _LOGGER = logging.getLogger("tailrace.function")
 
 
 class _RunLogger(logging.LoggerAdapter[logging.Logger]):
-    """Puts the function and the workload's id before each message, and all of the run in the record's `extra`."""
+    """Puts the function and the workload's id before each message, and both with the attempt in a record's `extra`."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         run = self.extra or {}
@@ -37,10 +37,12 @@ class _RunLogger(logging.LoggerAdapter[logging.Logger]):
 class Context:
     """One run of one workload. Every field has a default, so that a test can make one: `Context(id="test")`.
 
-    attempt    1 for the first attempt; crashes: processes that died while it ran
-    fence      rises with every hand-out of this workload: pass it to whatever you write to, and refuse older ones
-    deadline   CLOCK_MONOTONIC seconds when the timeout ends the run; None: no timeout
-    cancelled  somebody asked for this run to end (`async def` functions are cancelled anyway)
+    attempt    1 for the first attempt
+    crashes    number of processes that died while it ran
+    fence      fencing token, a number that rises with every hand-out of this workload: pass it to each store that you
+               write to, and let the store refuse older ones
+    deadline   when the timeout ends the run, in CLOCK_MONOTONIC seconds; None: no timeout
+    cancelled  whether somebody asked for this run to end (`async def` functions are cancelled anyway)
     """
 
     __slots__ = (
@@ -100,14 +102,14 @@ class Context:
         self._additions = itertools.count()
 
     def next_addition(self) -> int:
-        """The number of an addition to a job that this run makes: another attempt that adds in the same order is known
-        by it, and adds nothing again."""
+        """The number of the next addition that this run makes to a job, from 0. Another attempt that adds in the same
+        order gets the same numbers, by which its additions are recognised and not made again."""
         return next(self._additions)
 
     def open(self) -> Opened:
-        """The workload's content, in pieces: `async for piece in ctx.open()`, or `for` in a `def` function. It is the
-        payload where that travelled; where the payload is a reference (objects above `max_value`) it is streamed from
-        the place that the reference names, as the worker's file (`objects`) says how to get there."""
+        """The workload's content, in pieces: `async for piece in ctx.open()`, or `for` in a `def` function. Mostly that
+        is the payload. An object above `max_value` comes as a reference instead: it is streamed from the place that
+        the reference names, with the access that the worker's file has for it (`objects`)."""
         from .opened_content import Opened, Places
 
         return Opened(self._payload, self.headers, self._places or Places())
@@ -119,22 +121,22 @@ class Context:
         return max(0.0, self.deadline - time.monotonic())
 
     def progress(self, note: str) -> None:
-        """Says how far this run has come: shown by `status`, kept when the run dies, given to the next attempt as
-        `previous_progress`. Cut at 1024 characters; only the latest counts. Safe from any thread."""
+        """Records how far this run has come. The note is shown by `status`, kept when the run dies, and given to the
+        next attempt as `previous_progress`. Cut at 1024 characters; only the latest counts. Safe from any thread."""
         if not isinstance(note, str):
             raise InvalidRequest(f"a progress note is text, not {type(note).__name__}")
         if self._note is not None:
             self._note(plain(note, PROGRESS_LENGTH))
 
     def used(self, downstream: str = "", /, **units: float) -> None:
-        """Says what this run really used of units with a rate of their own: `ctx.used("openai", tokens=812)`, or
-        without a downstream. Several calls add up; it is told with the run's end, however it ends. Safe from any
-        thread. Raises InvalidRequest for what is no amount, and notes nothing of that call then."""
+        """Records the real use of this run, of units that have a rate of their own: `ctx.used("openai", tokens=812)`,
+        or without a downstream. Several calls add up; the sums are reported with the run's end, however it ends. Safe
+        from any thread. Raises InvalidRequest for a wrong name or amount, and then records nothing of that call."""
         add_used(self._used, downstream, units)
 
     @property
     def amounts(self) -> tuple[tuple[str, str, float], ...]:
-        """What it said so far: downstream, unit, how much."""
+        """The sums of `used` so far: downstream, unit, amount."""
         return told(self._used) if self._used else ()
 
     @property

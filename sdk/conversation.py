@@ -1,9 +1,9 @@
-"""The conversation of a client with a gateway: calls, and what is made of the answers. The one core under `Client` and
-`AsyncClient`.
+"""The conversation of a client with gateways: which calls are made, repeated and given up. It is the one core under
+`Client` and `AsyncClient`.
 
-Each operation is a generator that yields `Ask` (a call to make), `Pause` (seconds to wait) and `Look` (for where the
-gateway is), is sent the answer or thrown the error, and returns its result. The faces only make calls, wait and look,
-one blocking and one awaiting, so the rules below have no twins, and are tested without a network.
+Each operation is a generator that yields `Ask` (a call to make), `Pause` (seconds to wait) and `Look` (for the
+gateway's new address), is sent the answer or thrown the error, and returns its result. The two clients only make calls,
+wait and look, one blocking and one awaiting, so the rules below have no twins, and are tested without a network.
 
 A call that was not answered is made again until `patience` seconds have passed, to the next gateway where there are
 several. The operations are in `submitting.py`, `workload_calls.py` and `scheduling.py`.
@@ -23,18 +23,18 @@ from .discovery import Found
 
 T = TypeVar("T")
 
-#: Seconds that a call is tried while no gateway answers, unless a client is told otherwise.
+#: Default of a client's `timeout`: seconds that a call is tried while no gateway answers.
 PATIENCE = 10.0
 #: Seconds at least between two looks for a gateway that does not answer.
 LOOK_PAUSE = 0.2
-#: Of several gateways one gets half of the time that is left to answer, and at least so much: a gateway whose store is
-#: away takes two seconds to notice.
+#: Seconds at least that one of several gateways gets to answer (else half of the time that is left): a gateway whose
+#: store is away takes two to notice.
 LEAST_TRY = 3.0
 
 
 class Ask(NamedTuple):
-    """Make this call to the gateway of this place; give up on its answer after `timeout` seconds. `meanwhile` is called
-    once the call is on its way."""
+    """A call to make to the gateway at `place` in the list of addresses, given up after `timeout` seconds. `meanwhile`
+    is called once the call is on its way."""
 
     method: str
     request: Any
@@ -44,14 +44,14 @@ class Ask(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Wait so many seconds."""
+    """A pause of so many seconds."""
 
     seconds: float
 
 
 class Look(NamedTuple):
-    """Look whether the gateway that was found here is elsewhere by now, and call that one from now on. The answer is
-    where it is; None: here still, or nobody knows."""
+    """A look whether the gateway that was found has another address by now, at which it is called from then on. The
+    answer is that address; None: it has not moved, or nobody knows."""
 
     before: Found
 
@@ -61,9 +61,9 @@ Steps = Generator[Ask | Pause | Look, Any, T]
 
 class Conversation:
     """The calls of one client to gateways that share a store. `patience` (seconds) bounds how long a call is tried;
-    `now` is monotonic. Calls go to the gateway that answered last; the first one is any of them, so that many clients
-    spread. One that was looked for is looked for again while it does not answer, unless it did before and nobody can
-    tell it from another platform's."""
+    `now` is monotonic. Calls go to the gateway that answered last, and at first to a random one, so that many clients
+    spread. A gateway that was looked for on this machine is looked for again while it does not answer; but not one
+    that answered before and whose platform is unknown, since another platform's could be found instead."""
 
     def __init__(self, found: Found, patience: float, now: Callable[[], float]) -> None:
         self.found = found
@@ -75,7 +75,7 @@ class Conversation:
 
     @property
     def addresses(self) -> Sequence[str]:
-        """Where the gateways are."""
+        """The addresses of the gateways, host:port."""
         return self.found.addresses
 
     def turn(self) -> None:
@@ -83,7 +83,7 @@ class Conversation:
         self._place = (self._place + 1) % len(self.addresses)
 
     def elsewhere(self, method: str, request: Any) -> Steps[list[Any]]:
-        """What the other gateways say, those that answer: only the one that spooled a workload knows its id."""
+        """The answers of the other gateways that answer: only the one that spooled a workload knows its id."""
         replies: list[Any] = []
         for step in range(1, len(self.addresses)):
             place = (self._place + step) % len(self.addresses)
@@ -101,8 +101,9 @@ class Conversation:
         again: bool = True,
         meanwhile: Callable[[], None] | None = None,
     ) -> Steps[Any]:
-        """One call, made again while no gateway can be reached or they ask to come later, as far as patience goes. A
-        try that was not answered may have been heard: from then on no refusal says that nothing was stored."""
+        """Makes a call, again and again while no gateway can be reached or all ask to come later, within `patience`
+        (plus `extra` seconds for each answer). A try that was not answered may have been heard: from then on no refusal
+        proves that nothing was stored."""
         end = self.now() + self._patience
         backoff, places = Backoff(*CALL), len(self.addresses)
         asked, soonest = 0, math.inf  # of this round: how many gateways, and the shortest wait that one asked for
@@ -142,7 +143,7 @@ class Conversation:
             yield Pause(wait)
 
     def _look(self) -> Steps[None]:
-        """Goes on with the gateway where it is now, if it moved."""
+        """Goes on with the gateway at its new address, if it moved."""
         found, now = self.found, self.now()
         if found.looked and (found.home or not self._reached) and now >= self._look_at:
             self._look_at = now + LOOK_PAUSE

@@ -1,12 +1,13 @@
 """Discovery of gateways: the argument, else TAILRACE_GATEWAY, else the `gateway` or `gateways` of a client.yaml, else
-what runs on this machine. In an argument and in the environment several stand with commas between.
+the gateway that runs on this machine. An argument and the environment name several with commas between.
 
 The file is the one named by TAILRACE_CONFIG (a client.yaml, or a directory that holds one), else `configs/client.yaml`
 under the current directory. A file of the usual place may be absent; one that was named may not.
 
-What runs on this machine is looked for by the notices in the run directory (`notices.py`): the default address, if this
-user listens there or nobody is known, else the one that is known. Several, none of them there, are for the user to
-choose from. A scheduler is found likewise, by its argument and TAILRACE_SCHEDULER.
+A gateway of this machine is found by the notices (service registrations) in the run directory (`notices.py`): at the
+default address, if this user listens there or there is no notice, else at the address of the only notice. Of several,
+none of them at the default address, the user has to choose one. A scheduler is found in the same way, by its argument
+and TAILRACE_SCHEDULER.
 """
 
 from __future__ import annotations
@@ -30,16 +31,20 @@ USUAL_FILE = Path("configs") / FILE_NAME
 
 _DEFAULTS = {"gateway": DEFAULT_GATEWAY, "scheduler": DEFAULT_SCHEDULER}
 _VARIABLES = {"gateway": GATEWAY_VARIABLE, "scheduler": SCHEDULER_VARIABLE}
-#: Seconds within which whoever listens on loopback takes a connection, if it takes one at all.
+#: Seconds within which a listener on loopback accepts a connection, if it accepts one at all.
 ANSWERED_WITHIN = 0.1
-#: Of those that a user has to choose from, so many are named.
+#: Most gateways that a message lists for the user to choose from.
 NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Addresses, each host:port, and why these: for whoever gets no answer there; empty: they were given. `looked`:
-    nobody named them, so that another look may find another one; `home`: of which platform, as its notice says."""
+    """The addresses that were found, each host:port.
+
+    why     why these, for the message that they do not answer; empty: the caller gave them
+    looked  whether they were looked for on this machine, since nobody named any: another look may find another one
+    home    the platform's home, as its notice says; empty: unknown
+    """
 
     addresses: tuple[str, ...]
     why: str = ""
@@ -48,12 +53,12 @@ class Found:
 
     @property
     def reason(self) -> str:
-        """Why these, behind what is said of their silence."""
+        """A sentence on the choice, for the end of a message that they do not answer; empty: none."""
         return f" It was asked because {self.why}" if self.why else ""
 
 
 def find_gateways(argument: str | Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> Found:
-    """The gateways. Raises ConfigError: it names where a wrong address was found, or what there is to choose from."""
+    """Finds the gateways. Raises ConfigError, which says where a wrong address stands, or which ones to choose from."""
     environment = os.environ if environment is None else environment
     if argument:
         given = argument.split(",") if isinstance(argument, str) else argument
@@ -75,19 +80,19 @@ def find_gateways(argument: str | Sequence[str] | None = None, environment: Mapp
     return look("gateway", environment)
 
 
-def functions_clients_of(gateway: str) -> None:
-    """Clients in functions of this process, and of those it starts, are of this gateway, unless the environment names
-    another one."""
+def set_default_gateway(gateway: str) -> None:
+    """Makes a gateway the default of clients in this process and in those that it starts, for functions that run there.
+    A gateway that the environment names stays."""
     os.environ.setdefault(GATEWAY_VARIABLE, gateway)
 
 
 def find_gateway(argument: str | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """The first of them, for what talks to one gateway."""
+    """Finds the first gateway, for a caller that talks to one only."""
     return find_gateways(argument, environment).addresses[0]
 
 
 def find_scheduler(argument: str | None = None, environment: Mapping[str, str] | None = None) -> Found:
-    """A scheduler. Raises ConfigError: it names where a wrong address was found, or what there is to choose from."""
+    """Finds a scheduler. Raises ConfigError, which says where a wrong address stands, or which ones to choose from."""
     environment = os.environ if environment is None else environment
     if argument:
         return Found((checked_address(argument, "--scheduler", DEFAULT_SCHEDULER),))
@@ -98,7 +103,8 @@ def find_scheduler(argument: str | None = None, environment: Mapping[str, str] |
 
 
 def look(part: str, environment: Mapping[str, str] | None = None) -> Found:
-    """The one of this machine. Raises ConfigError: several run, and none at the default address."""
+    """Looks for a part (gateway or scheduler) on this machine. Raises ConfigError: several run, none at the default
+    address."""
     environment = os.environ if environment is None else environment
     default = _DEFAULTS[part]
     known = notices(part, environment)
@@ -117,8 +123,8 @@ def look(part: str, environment: Mapping[str, str] | None = None) -> Found:
 
 
 def look_again(part: str, before: Found, environment: Mapping[str, str] | None = None) -> Found | None:
-    """Where a part is that was looked for and does not answer: at another address by now, of the same platform if one
-    was found. None: where it was, or nobody knows."""
+    """Looks again for a part that does not answer where it was found: its new address, on the same platform if that is
+    known. None: it has not moved, or nobody knows."""
     known = [each for each in notices(part, environment) if before.home in ("", each.home)]
     if len(known) != 1 or known[0].address in before.addresses:
         return None
@@ -131,9 +137,9 @@ def _told(notice: Notice, where: str) -> Found:
 
 
 def _ours(port: str, known: Sequence[Notice]) -> bool:
-    """Whether one of these users listens at a port without a notice, as a tunnel to another machine does. (Of a run
-    directory that was chosen only notices count: what listens there may be of another one.) Who it is takes the
-    kernel milliseconds to say where there are many connections, so it is asked when somebody does."""
+    """Whether this user, or one with a notice, listens at a port without a notice, as a tunnel to another machine does.
+    (With a chosen run directory only notices count: a listener may belong to another directory.) The kernel takes
+    milliseconds to name a listener where there are many connections, so it is asked only if there is one."""
     from ..foundation.listening import listeners
 
     try:

@@ -1,4 +1,4 @@
-"""The gateway that a command asks: found where none is named, asked in one conversation."""
+"""The gateway that a command talks to: the one that is named, else one that is found (`discovery.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def ask(gateway: str | None, question: Callable[[GatewayClient], Awaitable[T]]) -> T:
-    """One conversation with the gateway at this address; None: where it is found."""
+    """Asks the gateway at this address (None: one that is found) and returns the answer to `question`."""
 
     async def conversation() -> T:
         async with gateway_client(gateway) as client:
@@ -25,7 +25,7 @@ def ask(gateway: str | None, question: Callable[[GatewayClient], Awaitable[T]]) 
 
 
 def gateway_client(gateway: str | None) -> GatewayClient:
-    """A client of the gateway at this address; None: where it is found."""
+    """A client of the gateway at this address; None: of one that is found."""
     from ..wire.gateway import GatewayClient  # loads gRPC, which `tailrace --help` does without
 
     found = find_gateways(gateway)

@@ -31,9 +31,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ISOLATIONS = ("shared", "process")
-#: What an item is estimated to use, by unit: a number, or where its headers or its payload say so.
+#: Estimated use of an item, by unit: a number, or the header or the argument that says it.
 Units = Mapping[str, float | Mapping[str, Any]]
-#: Errors that are the sign of a downstream; or of which, where there are several.
+#: Errors that blame the one downstream of a function; or a list of errors for each of several downstreams.
 ThrottledBy = Sequence[type[BaseException]] | Mapping[str, Sequence[type[BaseException]]]
 #: Longest description kept: the first line of the docstring.
 DESCRIPTION_LENGTH = 200
@@ -50,10 +50,10 @@ class _Plan(typing.NamedTuple):
 class Function(Generic[P, R]):
     """A declared function. Calling it calls the original, so it can be tested like any other.
 
-    spec        what a worker announces of it
-    collection  the collection of a submission that names none
-    is_async    whether it is an `async def`
-    throttled_by  errors that count as throttled, each with the downstream of which it is the sign
+    spec          the description that a worker announces
+    collection    the collection of a submission that names none
+    is_async      whether it is an `async def`
+    throttled_by  errors that count as throttled, each with the downstream that it blames
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Function(Generic[P, R]):
 
     @property
     def arguments(self) -> Arguments:
-        """How payloads become keyword arguments. Raises DeclarationError when a type hint cannot be resolved."""
+        """The codec of payloads and keyword arguments. Raises DeclarationError when a type hint cannot be resolved."""
         return self.prepared().arguments
 
     @property
@@ -115,7 +115,7 @@ class Function(Generic[P, R]):
         return replace(self.spec, arguments=self.arguments.schema)
 
     def prepared(self) -> _Plan:
-        """Resolves the type hints now. Raises DeclarationError naming what cannot be resolved."""
+        """Resolves the type hints now, once. Raises DeclarationError naming the hint that cannot be resolved."""
         if self._plan is None:
             try:
                 self._plan = self._make_plan()
@@ -208,22 +208,23 @@ def function(
 
     name        unique per worker; default: the function's own
     priority    interactive | user_visible | eventual (default) | reporting, or a level of TAILRACE_PRIORITIES
-    timeout     seconds or "30s" for one run; None (default): as long as it likes
+    timeout     seconds or "30s" for one run; None (default): no limit
     retry       when a failed run is tried again (default: 20 attempts, 5 s doubling up to 6 h)
-    pool        a name binds executors to the functions of that pool; default: shared with the others
+    pool        name of a pool of executors that run only its functions; default: shared with the others
     isolation   shared (default) | process: each run has a warm process to itself (CPU-bound or untrusted code)
     version     shown beside the name
     collection  the collection of submissions that name none
-    owner       who to ask about it: shown beside the name, and where a submission is refused
-    results     whether what it returns is kept (default: yes)
-    downstreams what it calls that must not be overloaded, by name (`["stripe"]`): each has a limit for all who call it
-    throttled_by  errors that say what `Throttled` does (`[ConnectionError]`), TimeoutError for its own timeout too;
-                or by downstream (`{"stripe": [ConnectionError]}`)
-    units       what an item is estimated to use of units with a rate of their own: `{"tokens": 500}`, or where it says
-                so itself: `{"tokens": {"header": "tokens"}}`, `{"tokens": {"field": "max_tokens"}}`
-    requires    labels that a worker must have to run it (`["gpu", "python>=3.12"]`); default: any worker does
+    owner       team or person to ask about it: shown beside the name, and where a submission is refused
+    results     whether its return value is kept (default: yes)
+    downstreams names of the services it calls that must not be overloaded (`["stripe"]`): each has one limit for all
+                functions that call it
+    throttled_by  errors that mean the same as raising `Throttled` (`[ConnectionError]`; TimeoutError: its own timeout
+                too), as a list or by downstream (`{"stripe": [ConnectionError]}`)
+    units       estimated use of an item, of units that have a rate of their own: `{"tokens": 500}`, or from a header
+                (`{"tokens": {"header": "tokens"}}`) or an argument (`{"tokens": {"field": "max_tokens"}}`)
+    requires    labels that a worker must have to run it (`["gpu", "python>=3.12"]`); default: any worker runs it
 
-    Raises DeclarationError for what cannot be declared.
+    Raises DeclarationError, which says what is wrong and what is expected.
     """
     if call is not None and not callable(call):
         raise DeclarationError(f"@tailrace.function takes its options by name: name={call!r}, not {call!r}")
@@ -300,7 +301,7 @@ def _requirements(function: str, requires: Sequence[str]) -> tuple[str, ...]:
 
 
 def _unit_sources(function: str, units: Units) -> tuple[UnitSource, ...]:
-    """Where estimates come from, as the specification has it."""
+    """The sources of estimates by unit, as a FunctionSpec has them. Raises DeclarationError."""
     if not isinstance(units, Mapping) or len(units) > MOST_UNITS:
         raise DeclarationError(
             f"function {function!r}: units is {units!r:.200}; expected at most {MOST_UNITS}, such as "
@@ -326,7 +327,7 @@ def _unit_sources(function: str, units: Units) -> tuple[UnitSource, ...]:
 
 
 def _signs(spec: FunctionSpec, throttled_by: ThrottledBy) -> tuple[tuple[type[BaseException], str], ...]:
-    """Errors with the downstream of which each is the sign; of a list that is the only one."""
+    """Each error with the downstream that it blames: for a plain list the only one. Raises DeclarationError."""
     if isinstance(throttled_by, Mapping):
         by_name: Mapping[str, Sequence[type[BaseException]]] = throttled_by
     else:
@@ -338,10 +339,10 @@ def _signs(spec: FunctionSpec, throttled_by: ThrottledBy) -> tuple[tuple[type[Ba
                 f"function {spec.name!r}: throttled_by has {errors!r:.100}; expected a list of classes of exceptions"
             )
         if name not in spec.downstreams:
-            what = f"{name!r:.100}" if name else "one of several, or of none"
+            blamed = f"{name!r:.100}" if isinstance(throttled_by, Mapping) else "one of several, or none"
             raise DeclarationError(
-                f"function {spec.name!r}: throttled_by is the sign of a downstream that it declares, not of {what}: "
-                'name it in downstreams=[…]; of several throttled_by says which, {"stripe": [ConnectionError]}'
+                f"function {spec.name!r}: throttled_by blames a downstream that the function declares, not {blamed}: "
+                'name it in downstreams=[…]; of several, say which: throttled_by={"stripe": [ConnectionError]}'
             )
         for error in errors:
             if not (isinstance(error, type) and issubclass(error, BaseException)):

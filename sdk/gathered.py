@@ -1,5 +1,5 @@
-"""The results that a job which gathers is given, whatever there is of them: given whole where they fit one payload,
-read by pages from a gateway where they do not. A function with a parameter of this type need not know which it is.
+"""The results that a gathering job gets: whole where they fit one payload, else page by page from a gateway. A function
+with a parameter of type `Gathered` need not know which.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ T = TypeVar("T")
 
 
 class ResultReader(Protocol):
-    """Results that lie with their jobs, page by page."""
+    """Reads results that rest with their jobs, page by page."""
 
     def pages(self) -> Iterator[list[bytes]]:
-        """Some of them at a time, to a run that may block."""
+        """Yields the results of each page, in a run that may block."""
 
     def awaited_pages(self) -> AsyncGenerator[list[bytes], None]:
-        """The same for asyncio."""
+        """Yields the results of each page, for asyncio."""
 
 
 class Gathered(Generic[T]):
     """All results of the jobs before one that gathers: `async for` in an `async def` function, `for` in a `def` one, as
-    often as one likes. `Gathered[int]` checks each; `len` is how many there are, `failed` how many items have none.
+    often as one likes. `Gathered[int]` checks each; `len` is their number, `failed` the number of items without one.
 
-    They are in the order of jobs and items, and in memory by pages. A test can make one of a list.
+    They come in the order of jobs and items, with one page in memory at a time. A test can make one of a list.
     """
 
     def __init__(self, values: Iterable[T] = (), *, failed: int = 0) -> None:
@@ -47,7 +47,7 @@ class Gathered(Generic[T]):
     def by_pages(
         cls, results: GatheredResults, read: ResultReader, made: Callable[[Sequence[bytes]], list[T]]
     ) -> Gathered[T]:
-        """Of results that are read: `made` makes values of some of them."""
+        """Makes one of results that `read` reads page by page; `made` turns their bytes into values."""
         found = cls(failed=sum(each.failed for each in results.jobs))
         found._count = results.total
         found._read, found._made = read, made
@@ -55,7 +55,7 @@ class Gathered(Generic[T]):
 
     @property
     def given(self) -> list[T]:
-        """The results that were given whole."""
+        """The results that were given whole; none where they are read by pages."""
         return self._values
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class Gathered(Generic[T]):
 
 
 class RunReader:
-    """A ResultReader of the run that has an item: it asks the gateway that a client finds."""
+    """A ResultReader for the run of a gathering item (`holder`). It asks the gateway that a client finds."""
 
     def __init__(self, holder: JobHolder) -> None:
         self._holder = holder

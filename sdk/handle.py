@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class _Follows(Protocol):
-    """A `Client`, as far as a handle asks it."""
+    """The part of a `Client` that a handle uses."""
 
     def status(self, id: str, /) -> WorkloadStatus: ...
 
@@ -20,7 +20,7 @@ class _Follows(Protocol):
 
 
 class _FollowsAwaited(Protocol):
-    """An `AsyncClient`, as far as a handle asks it."""
+    """The part of an `AsyncClient` that a handle uses."""
 
     def status(self, id: str, /) -> Awaitable[WorkloadStatus]: ...
 
@@ -51,39 +51,41 @@ class _Submitted(Generic[C]):
 class Handle(_Submitted[_Follows]):
     """A submitted workload.
 
-    duplicate  its dedupe key was known, and this is the first one with it
-    spooled    the store was away: it is on the gateway's disk, lasts as long as that, and gets its id in the queue once
-               it is there. Whether the store knows its dedupe key is not known yet
+    id         the workload's id
+    function   the name of its function
+    duplicate  whether its dedupe key was known: this is then the workload that was first submitted with it
+    spooled    whether the store was away: the workload then rests on the gateway's disk, lasts as long as that, and
+               gets its id in the queue once it is there. Nobody knows yet whether the store knows its dedupe key
     """
 
     __slots__ = ()
 
     def status(self) -> WorkloadStatus:
-        """Where it is now. See `Client.status`."""
+        """The present state of the workload. See `Client.status`."""
         return self._client.status(self.id)
 
     def result(self, timeout: float | str | None = None) -> Any:
-        """Waits for its end and returns its value. See `Client.result`."""
+        """Waits for the workload's end and returns its value. See `Client.result`."""
         return self._client.result(self.id, timeout)
 
     def cancel(self) -> str:
-        """Asks for its end. See `Client.cancel`."""
+        """Asks for the workload's end. See `Client.cancel`."""
         return self._client.cancel(self.id)
 
 
 class AsyncHandle(_Submitted[_FollowsAwaited]):
-    """A submitted workload. `duplicate` and `spooled` as of a `Handle`."""
+    """A submitted workload, with the fields of a `Handle`."""
 
     __slots__ = ()
 
     async def status(self) -> WorkloadStatus:
-        """Where it is now. See `Client.status`."""
+        """The present state of the workload. See `Client.status`."""
         return await self._client.status(self.id)
 
     async def result(self, timeout: float | str | None = None) -> Any:
-        """Waits for its end and returns its value. See `Client.result`."""
+        """Waits for the workload's end and returns its value. See `Client.result`."""
         return await self._client.result(self.id, timeout)
 
     async def cancel(self) -> str:
-        """Asks for its end. See `Client.cancel`."""
+        """Asks for the workload's end. See `Client.cancel`."""
         return await self._client.cancel(self.id)

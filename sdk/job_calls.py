@@ -1,5 +1,5 @@
-"""Jobs: what a client asks of a gateway, as steps of a conversation; `talk` is the client's own. Each call can be made
-again: a tree's id and the token of an addition are drawn before it is first made."""
+"""Calls about jobs that a client makes to a gateway, as steps of a conversation (`talk`, the client's). Each call can
+be repeated: a tree's id and the token of an addition are drawn before the first time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..model.act import reason
 from ..model.errors import WorkloadFailed
 from ..model.job import JobHolder, JobItem, ResultPage, TreeSpec, TreeState, TreeStatus
 from ..model.units import seconds
-from ..wire.named import named
+from ..wire.named_fields import named
 from ..wire.ports.jobs import JobPagePort, JobPort
 from ..wire.stores import call_of
 from .context import Context
@@ -21,7 +21,7 @@ from .conversation import Conversation, Steps
 
 #: Items, and payload bytes, of one call; results of one page.
 CHUNK_ITEMS, CHUNK_BYTES, PAGE = 1000, 1 << 20, 1000
-#: One call that waits for the end of a job asks for at most so many seconds.
+#: Longest wait (seconds) of one call for the end of a job.
 LONGEST_WAIT = 20.0
 
 
@@ -46,8 +46,8 @@ def create(talk: Conversation, tree: TreeSpec) -> Steps[TreeStatus]:
 
 
 def add(talk: Conversation, tree: str, job: str, items: Iterable[JobItem], run: Context | None = None) -> Steps[int]:
-    """Adds items in chunks, each stored whole or not at all; how many. Those that a run of an item adds have a token
-    by which another attempt of it is known: the item, and the how many-th addition of the run this is."""
+    """Adds items in chunks, each stored whole or not at all; returns how many. The token of an addition that a `run`
+    makes is its item's id with the number of the addition, so that another attempt of it adds nothing twice."""
     added = 0
     for some in _chunks(items):
         holder = None if run is None else JobHolder(run.id, run.fence)
@@ -76,13 +76,13 @@ def seal(talk: Conversation, tree: str, job: str) -> Steps[TreeStatus]:
 
 
 def status(talk: Conversation, tree: str, item: str = "") -> Steps[TreeStatus]:
-    """How a tree stands, which is known by its id or by one of its items."""
+    """The state of a tree, given by its id or by the id of one of its items."""
     found: TreeStatus = yield from _asked(talk, JobPort.job, tree=tree, item=item)
     return found
 
 
 def wait(talk: Conversation, tree: str, timeout: float | str | None) -> Steps[TreeStatus]:
-    """Waits for the end of a tree. Raises TimeoutError after `timeout`, which changes nothing of it."""
+    """Waits for the end of a tree. Raises TimeoutError after `timeout` (None: never), which changes nothing of it."""
     end = math.inf if timeout is None else talk.now() + seconds(timeout)
     while True:
         left = max(0.0, min(LONGEST_WAIT, end - talk.now()))
@@ -97,13 +97,13 @@ def wait(talk: Conversation, tree: str, timeout: float | str | None) -> Steps[Tr
 
 
 def results(talk: Conversation, tree: str, after: str) -> Steps[ResultPage]:
-    """A page of results."""
+    """A page of the results of a tree's final jobs, after the one that ended with `after`."""
     page: ResultPage = yield from _asked(talk, JobPort.job_results, tree=tree, after=after, limit=PAGE)
     return page
 
 
 def gathered(talk: Conversation, holder: JobHolder, after: str) -> Steps[ResultPage]:
-    """A page of the results that a run's item gathers."""
+    """A page of the results that the item of a run gathers."""
     page: ResultPage = yield from _asked(
         talk, JobPagePort.gathered, port="job_pages", holder=holder, after=after, limit=PAGE
     )
@@ -111,27 +111,27 @@ def gathered(talk: Conversation, holder: JobHolder, after: str) -> Steps[ResultP
 
 
 def change(talk: Conversation, tree: str, what: str, why: str = "") -> Steps[str]:
-    """Cancels, pauses, resumes or deletes a tree."""
+    """Cancels, pauses, resumes or deletes a tree (`what`); answers `done`, or `over`."""
     word: str = yield from _asked(talk, JobPort.change_job, tree=tree, what=what, who=whoami(), why=reason(why))
     return word
 
 
 def retry(talk: Conversation, tree: str, id: str, why: str = "") -> Steps[TreeStatus]:
-    """Makes another tree of what failed in one, or goes on with the open one. The answer has its id."""
+    """Makes another tree of the items that failed in one, or answers with the open one that was made before."""
     asked = {"tree": tree, "id": id, "who": whoami(), "why": reason(why)}
     found: TreeStatus = yield from _asked(talk, JobPort.retry_job, LONGEST_WAIT, **asked)
     return found
 
 
 def value_of(result: bytes) -> Any:
-    """What a function returned."""
+    """The return value of a function, from its JSON."""
     import pydantic_core
 
     return pydantic_core.from_json(result)
 
 
 def check_over(status: TreeStatus) -> None:
-    """Raises WorkloadFailed for a tree that ended before its time."""
+    """Raises WorkloadFailed for a tree that failed or was cancelled."""
     if status.state in (TreeState.FAILED, TreeState.CANCELLED):
         raise WorkloadFailed(
             f"the job {status.id} ({status.type}) ended as {status.state}: {status.why}",

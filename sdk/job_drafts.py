@@ -1,5 +1,5 @@
-"""Drafts of trees: what a client draws with `then` and `gather` before anything is asked of a gateway, and the items
-that are made of arguments."""
+"""Drafts of trees: the jobs that a client draws with `then` and `gather` before it calls a gateway, and items made of
+arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Target: TypeAlias = "Stage | Function[..., Any] | str"
 
 
 class Stage:
-    """One job of a tree that is being drawn: what comes after it is drawn from it."""
+    """One job of a tree that is being drawn, from which the jobs after it are drawn."""
 
     __slots__ = ("_draft", "name")
 
@@ -42,13 +42,13 @@ class Stage:
         also: Sequence[Stage] = (),
         **options: Any,
     ) -> Stage:
-        """A job whose items are made of this one's results, one by one, as soon as each is there.
+        """Draws a job whose items are made of this one's results, one by one, as soon as each is there.
 
-        function  what runs it
-        name      what it is called in its tree; default: the function's name
+        function  the function that runs its items, or the name of one
+        name      its name in the tree; default: the function's name
         argument  the parameter that gets a result; default: the function's first one
-        each      a result is a list, and each element of it becomes an item
-        final     its results are the tree's; default: when nothing comes after it
+        each      whether a result is a list, of which each element becomes an item
+        final     whether its results are the tree's; default: if nothing comes after it
         also      other jobs whose results it gets too
         options   priority (default eventual), collection, tenant, max_failures_per_item (default: its function's)
         """
@@ -65,7 +65,8 @@ class Stage:
         also: Sequence[Stage] = (),
         **options: Any,
     ) -> Stage:
-        """A job of one item: it gets the list of all results of this one (and of `also`), when these are complete."""
+        """Draws a job of one item, which gets the list of all results of this one (and of `also`) when they are
+        complete. Options are those of `then`."""
         parents = (self.name, *(stage.name for stage in also))
         return self._draft.put(function, name, parents=parents, argument=argument, gather=True, final=final, **options)
 
@@ -74,7 +75,7 @@ class Stage:
 
 
 class Draft:
-    """A tree that is being drawn; nothing is known of it elsewhere yet."""
+    """A tree that is being drawn; no gateway knows of it yet."""
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class Draft:
         tenant: str = "",
         **said: Any,
     ) -> Stage:
-        """One more job."""
+        """Adds a job to the drawing. Raises InvalidRequest when the tree is made already."""
         if self.made:
             raise InvalidRequest(
                 f"the job {self.id} is made, and its tree is fixed: draw all of it before the first add"
@@ -119,7 +120,7 @@ class Draft:
         return Stage(self, name)
 
     def _free(self, called: str) -> str:
-        """A function may have several jobs of a tree."""
+        """A name that no job has: the function's, with a number if it is taken."""
         number, name = 1, called
         while name in self.functions:
             number += 1
@@ -127,7 +128,7 @@ class Draft:
         return name
 
     def spec(self) -> TreeSpec:
-        """What is asked for."""
+        """The tree as a gateway is asked to make it."""
         about = (self._key, self._policy, self._most_failed)
         return TreeSpec(self.id, self._type, self._jobs, *about, whoami(), self._on_done, self._events)
 
@@ -140,7 +141,7 @@ def _events(events: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """A subclass of text as text, whatever it says of itself: no message carries it otherwise."""
+    """Plain text of a subclass of str, whatever its own methods say: messages carry nothing else."""
     return str.__str__(text) if isinstance(text, str) else text
 
 
@@ -154,7 +155,7 @@ class Given(NamedTuple):
 
 
 def item_of(function: Function[..., Any] | str, given: Any) -> JobItem:
-    """An item of what was given: a Call, the arguments by name (a mapping), several (a tuple), or the one."""
+    """Makes an item of a Call, of arguments by name (a mapping), of several (a tuple), or of one."""
     if isinstance(given, Call):
         call = given
     elif isinstance(given, Given):
@@ -181,7 +182,7 @@ def draft_of(
     final: bool | None = None,
     **options: Any,
 ) -> tuple[Draft, Stage]:
-    """A tree whose first job is of the first function, each of the others after the one before."""
+    """Draws a tree with a job for each function, each after the one before; returns it with its first job."""
     draft = Draft(type, key, policy, most_failed, on_done, events)
     root = stage = draft.put(functions[0], name, final=final, **options)
     for function in functions[1:]:

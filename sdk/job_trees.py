@@ -1,4 +1,4 @@
-"""Trees of jobs, as both clients begin them: nothing is asked of a gateway yet."""
+"""Trees of jobs, as both clients begin them, before anything is asked of a gateway."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class JobTrees(Generic[J]):
         self._make_job = make
 
     def job(self, type: str, function: Function[..., Any] | str, /, **options: Any) -> J:
-        """A job of this type: a container of items that `function` handles alike. `then` and `gather` say what comes
-        after it, `add` and `add_many` fill it, `seal` says that nothing more will come.
+        """Begins a job of this type: a container of items that `function` handles alike. `then` and `gather` draw the
+        jobs after it, `add` and `add_many` fill it, `seal` says that nothing more will come.
 
-        key          no two jobs of a type have the same, until the first is forgotten
-        policy       what a failed item does: continue (default), fail_tree, or threshold: it fails the tree once more
+        key          a text that no other job of the type has, until this one is forgotten; default: none
+        policy       the effect of a failed item: continue (default), fail_tree, or threshold: the tree fails once more
                      than `most_failed` items have failed
-        events       of item_succeeded, item_failed and job_completed those that are told of in streams of the log, such
-                     as `jobs.item_failed`; default: none
-        on_done      who is told, at least once, when it is over: a function, which gets the event as its argument, or
-                     an https URL, where the gateway sends such (`callbacks` in gateway.yaml)
-        name, final, priority, collection, tenant  as of `then`
+        events       those of item_succeeded, item_failed and job_completed that go to streams of the log, such as
+                     `jobs.item_failed`; default: none
+        on_done      a function or an https URL that is told when the tree is over, at least once. A function gets the
+                     event as its argument; the gateway must allow URLs (`callbacks` in gateway.yaml)
+        name, final, priority, collection, tenant, max_failures_per_item  as in `then`
         """
         return self.chain(type, function, **options)
 
     def chain(self, type: str, /, *functions: Function[..., Any] | str, **options: Any) -> J:
-        """A job of each function, the result of one being the argument of the next: seen and controlled as one."""
+        """Begins a job for each function, the result of one being the argument of the next: one tree."""
         if not functions:
             raise InvalidRequest("a chain of no function: expected one or more")
         draft, root = draft_of(type, functions, **options)
@@ -46,18 +46,18 @@ class JobTrees(Generic[J]):
     def map_reduce(
         self, type: str, map: Function[..., Any] | str, reduce: Function[..., Any] | str, /, **options: Any
     ) -> J:
-        """A job of `map`, and one of `reduce` that gets the list of all its results. Whose the tree is, and how urgent,
-        both are."""
+        """Begins a job of `map`, and one of `reduce` that gets the list of all its results. Priority, collection,
+        tenant and max_failures_per_item hold for both."""
         draft, root = draft_of(type, [map], **options)
         root.gather(reduce, **{name: options[name] for name in OF_EACH_JOB if name in options})
         return self._make_job(self, draft.id, draft, root.name, None)
 
     def known_job(self, id: str) -> J:
-        """A job that was made before, by its id."""
+        """The job that was made before and has this id."""
         return self._make_job(self, id, None, "", None)
 
     def job_of(self, run: Context, /) -> J:
-        """The job whose item this run has, from inside its function. What it adds there (to the same job, or `to=` one
-        that comes after it, sealed or not) is refused once the run has lost its item, and another attempt that makes
-        the same additions in the same order adds nothing again."""
+        """The job of the item that this run has, for use inside its function. Additions (to the same job, or `to=` one
+        after it, sealed or not) are refused once the run has lost its item; another attempt that makes the same
+        additions in the same order adds nothing again."""
         return self._make_job(self, "", None, "", run)

@@ -1,5 +1,5 @@
-"""Jobs of both clients: a tree is drawn with `then` and `gather`, made by the first thing that is asked of it, filled
-and sealed."""
+"""Jobs of both clients: a tree of jobs is drawn with `then` and `gather`, made by the first call that needs it, filled
+with items, and sealed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 
 class Followed:
-    """A job of a client: by its id, with the tree that it was drawn with, if it was drawn here. `gathers_anew`: of
-    another try the jobs that gather what is tried again alone."""
+    """The common part of `Job` and `AsyncJob`: a job by its id, with the draft of its tree if that was drawn here.
+    `gathers_anew`: after `retry`, the names of jobs that gather the results of the new try alone."""
 
     gathers_anew: tuple[str, ...] = ()
 
@@ -39,15 +39,15 @@ class Followed:
         return self._draft
 
     def then(self, function: Function[..., Any] | str, **said: Any) -> Stage:
-        """A job after the first one. See `Stage.then`."""
+        """Draws a job after the first one. See `Stage.then`."""
         return Stage(self._drawn(), self._root).then(function, **said)
 
     def gather(self, function: Function[..., Any] | str, **said: Any) -> Stage:
-        """A job that gets all results of the first one as a list. See `Stage.gather`."""
+        """Draws a job that gets all results of the first one as a list. See `Stage.gather`."""
         return Stage(self._drawn(), self._root).gather(function, **said)
 
     def _known(self, talk: Conversation) -> Steps[None]:
-        """Makes the tree, or finds it by the item of a run."""
+        """Makes the tree, if that was not done; or finds it by the item that a run has."""
         if self._within is not None:
             yield from self._find(talk)
         yield from self._created(talk)
@@ -67,7 +67,7 @@ class Followed:
         return (yield from job_calls.add(talk, self.id, name, items, self._within))
 
     def _target(self, to: Target | None) -> tuple[str, Function[..., Any] | str]:
-        """The name of the job that items go to, and what makes items of arguments."""
+        """The name of the job that items go to, and the function (or its name) that takes their arguments."""
         functions = self._functions if self._draft is None else self._draft.functions
         if to is None or isinstance(to, str | Stage):
             name = self._root if to is None else to if isinstance(to, str) else to.name
@@ -116,7 +116,7 @@ class Followed:
     _again = ""  # the id of another try that was asked for and not answered
 
     def _retry(self, talk: Conversation, why: str) -> Steps[TreeStatus]:
-        """Another try. One that was not answered is asked for again with the id that it had."""
+        """Asks for another try. A request that was not answered is repeated with the same id."""
         self._again = self._again or job_calls.new_id()
         found = yield from job_calls.retry(talk, self.id, self._again, why)
         self._again = ""
@@ -127,7 +127,7 @@ class Followed:
 
 
 class _Runs(Protocol):
-    """A `Client`, as far as a job asks it."""
+    """The part of a `Client` that a job uses."""
 
     _talk: Conversation
 
@@ -135,7 +135,7 @@ class _Runs(Protocol):
 
 
 class _RunsAwaited(Protocol):
-    """An `AsyncClient`, as far as a job asks it."""
+    """The part of an `AsyncClient` that a job uses."""
 
     _talk: Conversation
 
@@ -143,45 +143,48 @@ class _RunsAwaited(Protocol):
 
 
 class Job(Followed):
-    """A job with all that comes after it: a tree, known by one id. It is made by the first call that needs it."""
+    """A job with all jobs after it: a tree, known by one id. It is made by the first call that needs it."""
 
     def __init__(self, client: _Runs, id: str, draft: Draft | None, root: str, run: Context | None = None) -> None:
         super().__init__(id, draft, root, run)
         self._client = client
 
     def add(self, *args: Any, key: str = "", dedupe_key: str = "", to: Target | None = None, **kwargs: Any) -> int:
-        """Adds one item: the function's arguments. It is durable when this returns. `key`: at most one item of a key
-        runs at a time; `dedupe_key`: a second one with it raises Conflict; `to`: another job than the
-        first: a stage, its name, or its function."""
+        """Adds one item, given as the function's arguments; it is durable when this returns. Returns how many were
+        added. `key`: at most one item of a key runs at a time; `dedupe_key`: a second item with it raises Conflict;
+        `to`: a stage, its name, or its function, instead of the first job."""
         return self.add_many([Given(args, kwargs, key, dedupe_key)], to=to)
 
     def add_many(self, items: Iterable[Any], *, to: Target | None = None) -> int:
-        """Adds many, in chunks of at most 1000 (or 1 MiB), each whole or not at all. An item is the function's one
-        argument, a tuple of several, a dict of them by name, or a Call."""
+        """Adds many items, in chunks of at most 1000 (or 1 MiB), each stored whole or not at all; returns how many were
+        added. An item is the function's one argument, a tuple of several, a dict of them by name, or a Call."""
         return self._client._run(self._add(self._client._talk, items, to))
 
     def seal(self, stage: Stage | None = None) -> TreeStatus:
-        """From now on nothing can be added: the tree completes when everything in it has ended. Harmless twice."""
+        """Says that nothing more is added to the first job (or `stage`): the tree completes when all in it has ended.
+        Harmless twice."""
         return self._client._run(self._seal(self._client._talk, stage))
 
     def status(self) -> TreeStatus:
-        """How the tree stands: each job with its items."""
+        """The state of the tree, with the counts of each job's items."""
         return self._client._run(self._status(self._client._talk))
 
     progress = status
 
     def wait(self, timeout: float | str | None = None) -> TreeStatus:
-        """Waits until the tree is over. Raises WorkloadFailed when it ended before its time, TimeoutError."""
+        """Waits until the tree is over. Raises WorkloadFailed when it failed or was cancelled, and TimeoutError after
+        `timeout` (seconds or "10s"; None: no limit): it goes on then."""
         found = self._client._run(self._wait(self._client._talk, timeout))
         job_calls.check_over(found)
         return found
 
     def results(self) -> Iterator[Any]:
-        """The values that final jobs returned, in the order in which their items were made, page by page."""
+        """Yields the values that the items of final jobs returned, in the order in which these were made, page by page.
+        Failed items are left out."""
         return (job_calls.value_of(each.result) for each in self.outcomes() if each.succeeded)
 
     def outcomes(self) -> Iterator[JobResult]:
-        """What became of each item of a final job that has ended, failed ones too."""
+        """Yields the end of each item of the final jobs that has ended, failed ones too, page by page."""
         after = ""
         while True:
             page = self._client._run(self._results(self._client._talk, after))
@@ -191,32 +194,34 @@ class Job(Followed):
                 return
 
     def cancel(self, *, why: str = "") -> str:
-        """Ends the tree: what waits is cancelled, what runs is told. `why` is kept with who asked, here and below."""
+        """Ends the tree: its waiting items are cancelled, its running ones are told. Returns `done`, or `over` when
+        there was nothing to do. `why` is kept with the name of the caller, here and below."""
         return self._client._run(self._change(self._client._talk, "cancel", why))
 
     def pause(self, *, why: str = "") -> str:
-        """Nothing more of it is started, until `resume`."""
+        """Starts no more items of the tree, until `resume`. Returns `done` or `over`."""
         return self._client._run(self._change(self._client._talk, "pause", why))
 
     def resume(self, *, why: str = "") -> str:
-        """Lets the tree go on."""
+        """Lets the tree go on. Returns `done` or `over`."""
         return self._client._run(self._change(self._client._talk, "resume", why))
 
     def retry(self, *, why: str = "") -> Job:
-        """Another job, of the items that failed in this one, which must be over: the same tree, filled and sealed. Its
-        `gathers_anew` names the jobs that gather what is tried again alone, since items before them had failed."""
+        """Makes another job of the items that failed in this one, which must be over: the same tree, filled and sealed.
+        Its `gathers_anew` names the jobs that gather the results of the new try alone, since items before them had
+        failed."""
         found = self._client._run(self._retry(self._client._talk, why))
         again = Job(self._client, found.id, None, "")
         again.gathers_anew = tuple(found.anew)
         return again
 
     def delete(self, *, why: str = "") -> str:
-        """Cancels it, and forgets it once nothing of it runs."""
+        """Cancels the tree, and forgets it once nothing of it runs. Returns `done` or `over`."""
         return self._client._run(self._change(self._client._talk, "delete", why))
 
 
 class AsyncJob(Followed):
-    """The same for asyncio: `Job` with `await`."""
+    """A job for asyncio: `Job` with `await`."""
 
     def __init__(
         self, client: _RunsAwaited, id: str, draft: Draft | None, root: str, run: Context | None = None
@@ -231,15 +236,15 @@ class AsyncJob(Followed):
         return await self.add_many([Given(args, kwargs, key, dedupe_key)], to=to)
 
     async def add_many(self, items: Iterable[Any], *, to: Target | None = None) -> int:
-        """Adds many. See `Job.add_many`."""
+        """Adds many items. See `Job.add_many`."""
         return await self._client._run(self._add(self._client._talk, items, to))
 
     async def seal(self, stage: Stage | None = None) -> TreeStatus:
-        """From now on nothing can be added. See `Job.seal`."""
+        """Says that nothing more is added. See `Job.seal`."""
         return await self._client._run(self._seal(self._client._talk, stage))
 
     async def status(self) -> TreeStatus:
-        """How the tree stands."""
+        """The state of the tree. See `Job.status`."""
         return await self._client._run(self._status(self._client._talk))
 
     progress = status
@@ -251,13 +256,13 @@ class AsyncJob(Followed):
         return found
 
     async def results(self) -> AsyncIterator[Any]:
-        """The values that final jobs returned. See `Job.results`."""
+        """Yields the values that the items of final jobs returned. See `Job.results`."""
         async for each in self.outcomes():
             if each.succeeded:
                 yield job_calls.value_of(each.result)
 
     async def outcomes(self) -> AsyncIterator[JobResult]:
-        """What became of each item of a final job that has ended."""
+        """Yields the end of each ended item of the final jobs. See `Job.outcomes`."""
         after = ""
         while True:
             page = await self._client._run(self._results(self._client._talk, after))
@@ -272,20 +277,20 @@ class AsyncJob(Followed):
         return await self._client._run(self._change(self._client._talk, "cancel", why))
 
     async def pause(self, *, why: str = "") -> str:
-        """Nothing more of it is started, until `resume`."""
+        """Starts no more items of the tree, until `resume`. Returns `done` or `over`."""
         return await self._client._run(self._change(self._client._talk, "pause", why))
 
     async def resume(self, *, why: str = "") -> str:
-        """Lets the tree go on."""
+        """Lets the tree go on. Returns `done` or `over`."""
         return await self._client._run(self._change(self._client._talk, "resume", why))
 
     async def retry(self, *, why: str = "") -> AsyncJob:
-        """Another job, of the items that failed in this one. See `Job.retry`."""
+        """Makes another job of the items that failed in this one. See `Job.retry`."""
         found = await self._client._run(self._retry(self._client._talk, why))
         again = AsyncJob(self._client, found.id, None, "")
         again.gathers_anew = tuple(found.anew)
         return again
 
     async def delete(self, *, why: str = "") -> str:
-        """Cancels it, and forgets it once nothing of it runs."""
+        """Cancels the tree, and forgets it once nothing of it runs. Returns `done` or `over`."""
         return await self._client._run(self._change(self._client._talk, "delete", why))

@@ -1,4 +1,4 @@
-"""The content that `Context.open()` gives: a workload's, in pieces, whether it travelled or only where it lies.
+"""The content of a workload, in pieces, as `Context.open()` gives it: its payload, or the object it refers to.
 
 A worker opens places that its own file names, and nothing else: a payload says which object, never with which secret or
 at which address.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Bytes read at once.
 BLOCK = 1 << 20
-#: Content may be so many times as long as its gzip.
+#: Most bytes of content for each byte of its gzip.
 MOST_RATIO = 200
 
 
@@ -35,8 +35,8 @@ class Places:
 
     @classmethod
     def revealed(cls, texts: Sequence[str]) -> Places:
-        """From what `Place.reveal` wrote. A worker that names none, as nearly all, need not know what a place is: that
-        takes half as long as the rest of an executor's start."""
+        """Makes places of the texts that `Place.reveal` wrote. Nearly all workers have none, and then do not import the
+        class: that takes half as long as the rest of an executor's start."""
         if not texts:
             return cls()
         from ..foundation.object_places import Place
@@ -44,7 +44,7 @@ class Places:
         return cls([Place.model_validate_json(text) for text in texts])
 
     def store(self, url: str) -> Any:
-        """The store of a place. Raises ConfigError when the worker's file names none."""
+        """The store of the place at a URL. Raises ConfigError when the worker's file names no such place."""
         if url not in self._stores:
             from ..foundation.object_places import place_for
 
@@ -52,8 +52,8 @@ class Places:
             if place is None:
                 raise ConfigError(
                     f"the content lies at {url}, which this worker may not open: add it to its file, worker.yaml, as "
-                    f"\"objects: [{{url: '{url}'}}]\", with what its tailer's file says of endpoint, region and "
-                    "credentials"
+                    f"\"objects: [{{url: '{url}'}}]\", with the endpoint, region and credentials that its tailer's "
+                    "file has"
                 )
             try:
                 from ..foundation.objects import ObjectStore

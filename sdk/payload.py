@@ -61,7 +61,7 @@ class RawArguments:
         return {} if self._optional and not payload else {self._parameter: payload}
 
     def encode(self, arguments: Mapping[str, Any]) -> bytes:
-        """The bytes given for the parameter."""
+        """The bytes given for the parameter. Raises InvalidPayload for anything else."""
         unknown = arguments.keys() - {self._parameter}
         value = arguments.get(self._parameter, b"" if self._optional else None)
         if unknown or not isinstance(value, bytes | bytearray | memoryview):
@@ -108,7 +108,7 @@ class TypedArguments:
 
 
 def explained(function: str, names: Sequence[str], error: pydantic_core.ValidationError) -> str:
-    """What does not fit of a payload: which argument, what was expected and what came. `names` are the arguments."""
+    """The message for a payload that does not fit: which argument, expected what, got what. `names`: the arguments."""
     problems = error.errors(include_url=False, include_context=False)
     said = [_problem(names, problem) for problem in problems[:SHOWN_ERRORS]]
     if len(problems) > SHOWN_ERRORS:
@@ -145,7 +145,7 @@ def encode_result(value: Any) -> bytes:
     """A return value as JSON; None is no bytes. Raises InvalidPayload when it cannot be written as JSON."""
     if value is None:
         return b""
-    way = ". Return plain data or a pydantic model, or declare the function with results=False; to redrive it runs it"
+    way = ". Return plain data or a pydantic model, or declare the function with results=False; a redrive runs it"
     return _to_json(value, "the return value", f"{way} once more")
 
 

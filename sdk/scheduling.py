@@ -1,5 +1,5 @@
-"""Schedules made by programs: the methods of both clients, as steps of a conversation with the gateway; `talk` is the
-client's own and no argument of the method."""
+"""Schedules made by programs: methods of both clients, as steps of a conversation with the gateway. The client gives
+`talk`; it is no argument of its methods."""
 
 from __future__ import annotations
 
@@ -53,18 +53,21 @@ def schedule(
     arguments: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Steps[ScheduleView]:
-    """Has a function run by the clock from now on: `name` is the schedule's, the rest is as of `submit` and of
-    configs/schedules.yaml (docs/guides/schedules.md). It is durable when this returns, with its next ten runs.
+    """Makes a schedule, by which a function runs from now on. `name` is the schedule's; the other options are those of
+    `submit` and of configs/schedules.yaml (docs/guides/schedules.md). The schedule is durable when this returns it,
+    with its next ten runs.
 
-    cron, every, at   when: exactly one of them. every: seconds or "15m"; at, once: a datetime or wall clock seconds
+    cron, every, at   the times, by exactly one of them. cron: five fields; every: seconds or "15m"; at: once, at a
+                      datetime or wall clock seconds
     timezone          of cron, and of datetimes without an offset (default UTC)
-    overlap           a run that meets the one before: skip (default), queue or allow
-    catch_up          what was missed by more than `grace` ("60s"): skip (default), latest (of `at`) or all, of
-                      which the newest `catch_up_max` (100) run
-    jitter            each run is later by a part of it; starts, until: no run before, none after
-    max_runs          so many and no more
-    replace           in the place of the one of this name, if that says something else; without it Conflict is
-                      raised. The same again is harmless
+    overlap           for a run that is due while the one before runs: skip (default), queue or allow
+    catch_up          for runs missed by more than `grace` (default "60s"): skip (default), latest (default with `at`),
+                      or all, of which the newest `catch_up_max` (100) run
+    jitter            seconds or "30s": each run is later by some part of it (default 0)
+    starts, until     no run before, none after
+    max_runs          number of runs after which it is over (default: no limit)
+    replace           whether it replaces a schedule of this name that differs (default: no, Conflict is raised); an
+                      equal one is left as it is
 
     Raises InvalidRequest, InvalidPayload, UnknownFunction, Conflict, and Unavailable as `submit` does.
     """
@@ -76,7 +79,7 @@ def schedule(
     given = merged(arguments or {}, kwargs)
     call = Call(function, *args, priority=priority, collection=collection, tenant=tenant, arguments=given)
     if call.headers:
-        raise InvalidRequest(f"{name}: a schedule carries no Reference: give the function where it lies as text")
+        raise InvalidRequest(f"{name}: a schedule takes no Reference: pass the place of the object as text")
     zone, once = timezone or "UTC", _moment("at", at, timezone)
     wanted = Schedule(
         name,
@@ -104,20 +107,20 @@ def schedule(
 
 
 def keep(talk: Conversation, schedule: Schedule, replace: bool) -> Steps[ScheduleView]:
-    """Has it kept; the same twice is harmless, so a call that was not answered is made again."""
+    """Stores a schedule. An equal one is left as it is, so a call that was not answered is made again."""
     request = pb.PutScheduleRequest(schedule=schedule_to_wire(schedule), replace=replace)
     return schedule_view((yield from talk.answered("PutSchedule", request)))
 
 
 def schedules(talk: Conversation, name: str = "", *, next: int = 1, last: int = 0) -> Steps[list[ScheduleView]]:
-    """All schedules by name, or the one of a name, each with so many coming and former runs (100 at most)."""
+    """All schedules by name, or the one of this name, each with `next` coming and `last` former runs (100 at most)."""
     request = pb.ListSchedulesRequest(name=name, limit=ALL, next=next, last=last)
     return [schedule_view(each) for each in (yield from talk.answered("ListSchedules", request)).schedules]
 
 
 def unschedule(talk: Conversation, name: str, *, why: str = "") -> Steps[bool]:
-    """Removes a schedule; False: there was none. What runs already goes on. `why` is kept with who asked. Raises
-    InvalidRequest for one that schedules.yaml keeps."""
+    """Removes a schedule; False: there was none. A run that has begun goes on. `why` is kept with the name of the
+    caller. Raises InvalidRequest for a schedule that schedules.yaml keeps."""
     try:
         yield from _change(talk, name, "remove", why)
     except InvalidRequest:
@@ -129,17 +132,17 @@ def unschedule(talk: Conversation, name: str, *, why: str = "") -> Steps[bool]:
 
 
 def pause(talk: Conversation, name: str, *, why: str = "") -> Steps[ScheduleView]:
-    """Fires no more until `resume_schedule`; what falls into the pause is passed over, and counted."""
+    """Stops a schedule until `resume_schedule`; runs that fall into the pause are passed over, and counted."""
     return _change(talk, name, "pause", why)
 
 
 def resume(talk: Conversation, name: str, *, why: str = "") -> Steps[ScheduleView]:
-    """Fires again, from the next instant on."""
+    """Lets a paused schedule run again, from its next instant on."""
     return _change(talk, name, "resume", why)
 
 
 def _change(talk: Conversation, name: str, what: str, why: str) -> Steps[ScheduleView]:
-    """Harmless when it is so already."""
+    """Changes a schedule. Harmless when it is so already."""
     request = pb.ChangeScheduleRequest(name=name, what=what, who=whoami(), why=reason(why))
     return schedule_view((yield from talk.answered("ChangeSchedule", request)))
 

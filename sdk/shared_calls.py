@@ -1,6 +1,6 @@
-"""Lone submissions that are made at once share a call: a message costs a client and its gateway several hundred µs,
-whatever it carries. Nothing is waited for: those of one turn of the event loop go together, so a lone one goes at once,
-and under load they come back together and go together again.
+"""Single submissions that are made in one turn of the event loop share a call to the gateway, since a message costs a
+client and its gateway several hundred µs, whatever it carries. No submission waits for others: a single one goes at
+once, and under load those that were answered together go together again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MOST, BYTES = 256, 1 << 20
 
 
 class _Lone(NamedTuple):
-    """A lone submission that waits, and whom to tell. By its token it is known again, whether it goes with others or
-    alone."""
+    """A single submission that waits, with its caller's future. Its token identifies it whenever it is sent, with
+    others or alone."""
 
     call: Call
     token: str
@@ -29,8 +29,8 @@ class _Lone(NamedTuple):
 
 
 class SharedCalls:
-    """The lone submissions of one turn. `submit` makes one call of several, each under its token; it is durable, or
-    none of them is known to be, when that returns."""
+    """Collects the single submissions of one turn and sends them in shared calls. `submit` makes one call of several,
+    each under its token: all are durable when it returns, none is known to be when it raises."""
 
     def __init__(self, submit: Callable[[Sequence[Call], Sequence[str]], Awaitable[list[Accepted]]]) -> None:
         self._submit = submit
@@ -39,7 +39,7 @@ class SharedCalls:
         self._closed: Exception | None = None
 
     async def submit(self, call: Call) -> Accepted:
-        """Submits one. Raises what is wrong with it, whoever goes with it."""
+        """Submits one workload. A refusal that it raises is of this submission, never of one that shared its call."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Accepted] = loop.create_future()
         if not self._waiting:
@@ -88,7 +88,7 @@ class SharedCalls:
                     each.future.set_result(answer)
 
     async def close(self, why: Exception) -> None:
-        """Ends what is under way, of which it is not known whether it was heard: its callers are told why."""
+        """Ends the calls under way, heard by the gateway or not; their callers get `why` raised."""
         self._closed = why
         await end_all(self._running)
 

@@ -1,12 +1,12 @@
-"""The protocol of a source: the seam between where work rests and the one pump that drives them all.
+"""The protocol of a source: the interface between a place where work rests and the pump that reads and settles it.
 
 Two families, because sources differ in one thing only. A *queue* source settles each item; a
 *stream* source has positions and a checkpoint. A source connects, reads and closes; reconnecting with back-off,
 windows, pushing and settling are the pump's work (Benthos' division). A new source is one file with a `SourceKind`
 named by an entry point in the group `tailrace.sources`, and passes `tailrace.testing.conformance`.
 
-What a stream source can do beside that it says by having the methods of `Dated`, `Ranged`, `Counted`, `Trimmed` and
-`TrimmedTogether`: one that has a method of such a name is called by it.
+Optional powers of a stream source are the protocols `Dated`, `Ranged`, `Counted`, `Trimmed` and `TrimmedTogether`: a
+source that has a method of one of them is called by it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..model.workload import Headers
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The capabilities of a source, as data; `validate` and the docs say what a missing power costs.
+    """The capabilities of a source, as data. `validate` and the docs tell the cost of each missing one.
 
     rereads          an item can be read again by its position (held items release their payload)
     renews           a lease can be prolonged (functions may run longer than one lease)
@@ -32,7 +32,7 @@ class Capabilities:
                      finds it (`Dated`)
     holes            a position may never have held anything (compaction, markers); else it was lost to retention
     sparse           positions are far apart (they hold a time, say), so that what lies between them is never counted
-    replays          `reread` and `ends` need no `open`, and find what was settled long ago too: see `Rereader`
+    replays          `reread` and `ends` need no `open`, and find items settled long ago too: see `Rereader`
     """
 
     rereads: bool = True
@@ -49,10 +49,11 @@ class Capabilities:
 class StreamBatch:
     """The records of one read of one partition: parallel lists, positions rising.
 
-    `times` are wall clock seconds of when each item came into being. What is absent is passed, and noted. What was lost
-    stops the tailer unless its file allows that; nothing in it was handed out. What is refused becomes a dead letter,
-    with the payload that it has here. Where positions may have holes, what is below `through` and did not come holds
-    nothing.
+    times    wall clock seconds when each item came into being
+    absent   positions that are passed, and noted
+    lost     ranges that stop the tailer unless its file allows losses; no item in them was handed out
+    refused  items that become dead letters, with the payload that they have here
+    through  of a source with `holes`: each position below it that did not come holds nothing
     """
 
     partition: str
@@ -69,47 +70,49 @@ class StreamBatch:
 
 
 class StreamSource(Protocol):
-    """Positions and a checkpoint. All methods may raise NotConnected; then the pump closes and opens again. With any
-    other error it ends, and another one is begun after a pause; ConfigError is shown as what somebody must mend."""
+    """A source with positions and a checkpoint. Every method may raise NotConnected: the pump then closes the source
+    and opens it again. Any other error ends the pump, and another one is begun after a pause; a ConfigError is shown to
+    operators as a fault that they must mend."""
 
     capabilities: Capabilities
 
     async def open(self, positions: Mapping[str, int]) -> None:
-        """Connects and seeks each partition to its position (one not named: its start). Harmless when open."""
+        """Connects and seeks each partition to its position (one not named: to its start). Harmless when open."""
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
-        """The next items, at most `limit` and about `max_bytes` in all (at least one item), each position once per
-        open. Waits up to `timeout` seconds for the first; an empty list: nothing came, or the source was closed."""
+        """Returns the next items, at most `limit` and about `max_bytes` in all (at least one item), each position once
+        per open. Waits up to `timeout` seconds for the first; an empty list: none came, or the source was closed."""
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
-        """Items by position, again (capability `rereads`); those gone are in `absent`, or in `lost` when retention
-        took them."""
+        """Reads items again by their positions (capability `rereads`). Positions that are gone are in `absent`, or in
+        `lost` when retention took them."""
 
     async def ends(self) -> dict[str, int]:
-        """For each partition the position that its next item will get: the measure of lag."""
+        """The position that the next item of each partition will get, by partition: the measure of lag."""
 
     async def close(self) -> None:
         """Ends a pending read. Harmless when closed."""
 
 
 class PartitionSource(StreamSource, Protocol):
-    """One partition of a shared source. All raise NotConnected while it is not this process' share."""
+    """One partition of a shared source. Every method raises NotConnected while this process does not have it."""
 
     async def begin(self) -> int:
-        """Where reading begins when there is no checkpoint. It is made durable before anything is read."""
+        """The position where reading begins without a checkpoint. It is made durable before anything is read."""
 
     async def settled_below(self, partition: str, position: int) -> None:
-        """The checkpoint has passed everything below: whoever else wants to know (a group) may be told."""
+        """Learns that the checkpoint has passed everything below `position`, and may tell others (a consumer group)."""
 
 
 class SharedSource(Protocol):
-    """A stream whose partitions are handed out, by somebody else, to all that read it: they come and go.
+    """A stream whose partitions a coordinator elsewhere (a consumer group) shares out among its readers, so that they
+    come and go.
 
-    It says who should read a partition; the ownership row says who may. So a partition that is taken away is read no
-    further, what is out ends, and its row is released; whoever gets it waits for that.
+    The coordinator says who should read a partition; the row of ownership says who may. So a partition that is taken
+    away is read no further, its items that are out end, and its row is released; the next reader waits for that.
 
-    release_within  seconds that what is out may take to end when a partition is taken away
-    problem  why it cannot be reached now, while it still goes on by itself; empty when it can
+    release_within  seconds that items that are out may take to end when a partition is taken away
+    problem         why the coordinator cannot be reached now, while the source still tries; empty when it can
     """
 
     capabilities: Capabilities
@@ -120,32 +123,33 @@ class SharedSource(Protocol):
         """Connects and asks for a share. Harmless when open. Raises NotConnected."""
 
     async def changed(self, known: frozenset[str]) -> frozenset[str]:
-        """The partitions that are this process' share, when they are not those `known`. Raises NotConnected when the
-        connection is gone; then it is closed and opened again, and the share stays what it was until it is known."""
+        """Waits until this process' share differs from the partitions `known`, and returns it. Raises NotConnected when
+        the connection is gone: the source is then closed and opened again, and the old share holds until the new one
+        is known."""
 
     def partition(self, name: str) -> PartitionSource:
         """A partition as a source."""
 
     async def close(self) -> None:
-        """Gives the share back. Ends what is pending. Harmless when closed."""
+        """Gives the share back, and ends pending calls. Harmless when closed."""
 
 
 class Rereader(Protocol):
-    """The reader of a replay: a stream source that nobody opens, so that it disturbs no other reader. All raise
-    NotConnected, and may be called again."""
+    """The reader of a replay: a stream source that nobody opens, so that it disturbs no other reader. Every method may
+    raise NotConnected, and may then be called again."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """With `replays` and `rereads`."""
+        """The capabilities of the source, `replays` and `rereads` among them."""
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
-        """As a StreamSource's."""
+        """Reads items again by their positions, like `StreamSource.reread`."""
 
     async def ends(self) -> dict[str, int]:
-        """As a StreamSource's."""
+        """The position that the next item of each partition will get, like `StreamSource.ends`."""
 
     async def close(self) -> None:
-        """Lets go of connections. Harmless when closed."""
+        """Closes the connections. Harmless when closed."""
 
 
 @runtime_checkable
@@ -153,8 +157,8 @@ class Dated(Protocol):
     """A source that finds the position of a time by itself."""
 
     async def position_at(self, partition: str, time: float) -> int:
-        """The first position whose item came into being at `time` (wall clock seconds) or later; the end if none
-        did."""
+        """The first position whose item came into being at `time` (wall clock seconds) or later; the end if there is
+        none."""
 
 
 @runtime_checkable
@@ -162,7 +166,7 @@ class Ranged(Protocol):
     """A source whose positions are far apart, so that nobody can name those of a range."""
 
     async def between(self, partition: str, first: int, last: int, limit: int) -> StreamBatch:
-        """The first items from `first` to `last`, both included: `limit` at most; none: there are no more."""
+        """Reads the first items from `first` to `last`, both included: `limit` at most; none: there are no more."""
 
 
 @runtime_checkable
@@ -170,30 +174,31 @@ class Counted(Protocol):
     """A stream source whose positions are far apart and that can say all the same how many items are left."""
 
     async def behind(self, positions: Mapping[str, int]) -> int:
-        """How many items there are from these positions on, all partitions together, about; -1: it cannot say."""
+        """Number of items from these positions on, about, in all partitions together; -1: unknown."""
 
 
 @runtime_checkable
 class Trimmed(Protocol):
-    """A stream source that wants to know what its checkpoint has passed, since it forgets that, or tells others."""
+    """A stream source that is told how far its checkpoint is, to delete settled items or to tell others."""
 
     async def settled_below(self, partition: str, position: int) -> None:
-        """The checkpoint has durably passed everything below, and its owner is one still. Told about once a second
-        while something new is passed, and again after each `open` and where this raised Unavailable."""
+        """Learns that the checkpoint has durably passed everything below `position`, from an owner that still owned the
+        partition. Called about once a second while the checkpoint moves, and again after each `open` and after a call
+        that raised Unavailable."""
 
 
 @runtime_checkable
 class TrimmedTogether(Protocol):
-    """A Trimmed source that hears of many partitions at once; then it is told this way only."""
+    """A Trimmed source that takes the checkpoints of many partitions in one call, and is called in this way only."""
 
     async def settled_below_each(self, positions: Mapping[str, int]) -> None:
-        """The same of each of these partitions."""
+        """Learns the checkpoints of these partitions, as `settled_below` does of one."""
 
 
 class QueueSource(Protocol):
-    """Each item is claimed, renewed and settled by itself. All methods may raise NotConnected.
+    """A source whose items are claimed, renewed and settled one by one. Every method may raise NotConnected.
 
-    `lease`, `renew` and `settle` mean what they mean in `stores.queue.queue.Queue`.
+    `lease`, `renew` and `settle` keep the contract of `stores.queue.queue.Queue`.
     """
 
     capabilities: Capabilities
@@ -211,10 +216,10 @@ class QueueSource(Protocol):
         """Ends hand-outs of one claim; returns the ids refused as stale. Repeating a settlement is harmless."""
 
     async def waiting(self) -> int:
-        """How many items wait: the measure of lag; -1 when the source cannot tell."""
+        """Number of items that wait: the measure of lag; -1 when the source cannot tell."""
 
     async def due(self) -> dict[str, int]:
-        """How many items could be claimed now, by function; at most some thousands of each are counted."""
+        """Number of items that could be claimed now, by function; at most some thousands of each are counted."""
 
     async def close(self) -> None:
         """Ends a pending lease call. Harmless when closed."""
@@ -222,25 +227,25 @@ class QueueSource(Protocol):
 
 @runtime_checkable
 class ResultSource(Protocol):
-    """A QueueSource some of whose items are items of jobs, whose results travel with their settlements."""
+    """A QueueSource with items of jobs, whose results travel with their settlements."""
 
     async def settle_results(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> ResultSettlement:
-        """As `settle`, and which of them failed since no other item can be made of their results."""
+        """Settles like `settle`. The answer also has the items that failed, as no item can be made of their results."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
     """A kind of source as the registry knows it.
 
-    name      what `source: {kind: …}` says
-    family    queue | stream | relay (what it has goes to the platform's own queue)
+    name      the word in `source: {kind: …}`
+    family    queue | stream | relay (its items go to the platform's own queue)
     options   a pydantic model of the other keys under `source`
     build     (options, environment) → the source; `environment` names the stores this process has
     extra     the pip extra that brings its client library; empty: none
-    retention whether it forgets items after a time, done or not
+    retention whether it deletes items after a time, done or not
     shared    whether `build` gives a SharedSource
-    reader    (options, environment) → what a replay reads by; None: what `build` gives, where it `replays`
-    not_again where a source of the kind cannot replay: why, and what to do instead
+    reader    (options, environment) → the Rereader of a replay; None: the source itself, if it `replays`
+    not_again why a source of the kind cannot replay, and what to do instead; empty: it can
     """
 
     name: str

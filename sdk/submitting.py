@@ -1,7 +1,7 @@
-"""Submitting: what a client asks of a gateway, as steps of a conversation; `talk` is the client's own.
+"""Submissions of a client to a gateway, as steps of a conversation (`talk`, the client's).
 
-It may be heard although no answer came, so every workload carries a token (its dedupe key, else a submission id) by
-which the queue knows it again, whichever gateway brings it.
+A gateway may have heard a call that it did not answer, so every workload carries a token (its dedupe key, else a
+submission id) by which the queue recognises a repeat, whichever gateway brings it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def submit(talk: Conversation, call: Call) -> Steps[Accepted]:
 
 
 def new_token() -> str:
-    """A token of one submission, which it keeps however often it is made."""
+    """Makes the token of one submission, which keeps it however often it is sent."""
     return uuid.uuid4().hex
 
 
 def together(talk: Conversation, calls: Sequence[Call], tokens: Sequence[str]) -> Steps[list[Accepted]]:
-    """Submits a few calls that are stored together, or not at all, each under its token."""
+    """Submits a few calls, each under its token; all are stored, or none."""
     workloads = [message(call, token) for call, token in zip(calls, tokens, strict=True)]
     reply = yield from talk.answered("Submit", pb.SubmitRequest(workloads=workloads))
     return accepted(reply)
@@ -52,7 +52,7 @@ def submit_many(
             told = None
 
     def meanwhile() -> None:
-        """While one chunk is stored the next is made ready and the one before is told: both take a processor."""
+        """Prepares the next chunk and reports the one before while one is stored: both take processor time."""
         ahead.prepare()
         tell()
 
@@ -68,7 +68,7 @@ def submit_many(
             if not done:
                 raise
             raise PartlySubmitted(
-                f"the first {len(done)} workloads were accepted, none is known to be of those after: {error}", done
+                f"the first {len(done)} workloads were accepted; none of the others is known to be: {error}", done
             ) from error
         tell()
         told = chunk, accepted(reply)

@@ -1,5 +1,5 @@
-"""Following workloads to their end: the questions of a client to a gateway, as steps of a conversation; `talk` is the
-client's own and no argument of its methods."""
+"""Following workloads to their end: calls of a client to a gateway, as steps of a conversation. The client gives
+`talk`; it is no argument of its methods."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from .conversation import Conversation, Steps
 
 #: Ids of one call.
 CHUNK_IDS = 1000
-#: One call that waits for a result asks for at most so many seconds, and gets so many more to answer.
+#: Longest wait (seconds) of one call for a result, and seconds beyond it for the answer.
 LONGEST_WAIT = 30.0
 ANSWER_MARGIN = 10.0
 #: Bytes of a payload that `peek` asks for.
 PEEK_BYTES = 64 << 10
-#: What the ids of spooled workloads begin with, and what a gateway says of an id that it does not know.
+#: Prefix of the ids of spooled workloads, and the word of a gateway for an id that it does not know.
 SPOOL_ID = "spool-"
 UNKNOWN = "unknown"
 
 
 def status(talk: Conversation, id: str) -> Steps[WorkloadStatus]:
-    """Where a workload is now. Raises InvalidRequest when its id is not known."""
+    """The present state of a workload. Raises InvalidRequest when its id is not known."""
     [found] = yield from status_many(talk, [id], tries=True)
     return _known(id, found)
 
 
 def status_many(talk: Conversation, ids: Iterable[str], *, tries: bool = False) -> Steps[list[WorkloadStatus | None]]:
-    """Where each of several workloads is now; None for an unknown id. With `tries` also how their attempts went."""
+    """The present state of each workload, None for an unknown id; with `tries` also the end of each attempt."""
     found: list[WorkloadStatus | None] = []
     for some in _chunks(ids):
         reply = yield from talk.answered("Status", pb.StatusRequest(ids=some, tries=tries))
@@ -72,14 +72,14 @@ def find(
 ) -> Steps[list[WorkloadStatus]]:
     """Workloads of the queue that fit everything given, the newest first, at most `limit`.
 
-    function, tenant  theirs
-    states            of these names (`WorkloadStatus.state`)
-    key               the ordering key; of those that have not ended
+    function, tenant  the workload's own; empty: any
+    states            names of states, as in `WorkloadStatus.state`; empty: any
+    key               the ordering key, of workloads that have not ended
     since, until      submitted from and before: wall clock seconds or a datetime
-    after             the id of the last one of a former answer: go on behind it
+    after             the id of the last workload of the answer before, to go on behind it
 
-    What has ended is found as long as the queue keeps it (`retention` of stores.yaml). Spooled workloads are not
-    in the queue yet. Raises InvalidRequest.
+    Ended workloads are found as long as the queue keeps them (`retention` of stores.yaml). Spooled workloads are not
+    in the queue yet. Raises InvalidRequest for an unknown state or a limit below 1.
     """
     known = {state.label: state for state in State}
     for name in states:
@@ -100,11 +100,13 @@ def find(
 
 
 def result(talk: Conversation, id: str, timeout: float | str | None = None) -> Steps[Any]:
-    """Waits for the end of a workload and returns its value (None too when its result is not kept any more).
+    """Waits for the end of a workload and returns its value (None also when its result is not kept any more).
 
-    Raises WorkloadFailed with the reason when it did not succeed, TimeoutError after `timeout` (seconds or "10s";
-    None: as long as it takes; in a function what is left of its own timeout, else 10 minutes), InvalidRequest for an
-    unknown id. In a function whose run cannot wait also InvalidRequest, and Throttled when too many wait already.
+    timeout  seconds or "10s"; None: no limit, or inside a function the rest of its own timeout, else 10 minutes
+
+    Raises WorkloadFailed with the reason when it did not succeed, TimeoutError after `timeout` (the workload goes on),
+    and InvalidRequest for an unknown id. Inside a function also InvalidRequest when its run cannot wait, and Throttled
+    when too many runs wait already.
     """
     patience = None if timeout is None else seconds(timeout)
     end = None if patience is None else talk.now() + patience
@@ -130,13 +132,13 @@ def result(talk: Conversation, id: str, timeout: float | str | None = None) -> S
 
 
 def cancel(talk: Conversation, id: str, *, why: str = "") -> Steps[str]:
-    """Asks for the end of a workload: `cancelled` (it had not started), `requested` (its worker will be told),
-    `ended` (it was over) or `unknown`. `why` is kept with who asked."""
+    """Asks for the end of a workload. Returns `cancelled` (it had not started), `requested` (its worker will be told),
+    `ended` (it was over) or `unknown`. `why` is kept with the name of the caller."""
     return (yield from cancel_many(talk, [id], why=why))[0]
 
 
 def cancel_many(talk: Conversation, ids: Iterable[str], *, why: str = "") -> Steps[list[str]]:
-    """The same for several: one word for each."""
+    """Asks for the end of several workloads. Returns one word for each, as `cancel` does."""
     who, why, found = whoami(), reason(why), list[str]()
     for some in _chunks(ids):
         outcomes = list((yield from talk.answered("Cancel", pb.CancelRequest(ids=some, who=who, why=why))).outcomes)
@@ -160,14 +162,14 @@ def reschedule(
     priority: Priority | str | int | None = None,
     why: str = "",
 ) -> Steps[Rescheduled]:
-    """Gives a workload that waits another due time, another priority, or both. What became of it says the answer's
-    `outcome`, and `why` in words where it is not as was asked; it is changed whole, or not at all.
+    """Gives a waiting workload another due time, another priority, or both: both are changed, or neither. The answer's
+    `outcome` says how it went, and its `why` explains one that is not as asked.
 
     delay     due after (seconds or "30s"), from now
     at        due at: a datetime or wall clock seconds, instead of `delay`
     now       due now, and no later than it was: the same as a delay of 0
     priority  a level or its name
-    why       is kept with who asked
+    why       a reason, kept with the name of the caller
 
     Raises InvalidRequest for options that make no sense, and for an item of a stream, which is in no queue.
     """
@@ -188,8 +190,8 @@ def reschedule(
 
 
 def peek(talk: Conversation, id: str, *, max_bytes: int = PEEK_BYTES) -> Steps[Peeked]:
-    """Looks at a workload that has not ended: the first `max_bytes` bytes of its payload, its headers, its key. The
-    gateway shows 8 MiB at most. Raises InvalidRequest for one that has ended or is not known, and for an item of a
+    """Looks at a workload that has not ended: the first `max_bytes` bytes of its payload (64 KiB by default, 8 MiB at
+    most), its headers, its key. Raises InvalidRequest for one that has ended or is not known, and for an item of a
     stream."""
     if not 0 <= max_bytes < 1 << 32:
         raise InvalidRequest(f"max_bytes is {max_bytes!r:.40}: expected 0 or more bytes")
@@ -205,7 +207,7 @@ def peek(talk: Conversation, id: str, *, max_bytes: int = PEEK_BYTES) -> Steps[P
 
 
 def _peek_elsewhere(talk: Conversation, request: pb.PeekRequest) -> Steps[Any]:
-    """The answer of another gateway that knows it; None: none does."""
+    """The answer of another gateway that knows the workload; None: none does."""
     for _ in range(1, len(talk.addresses)):
         talk.turn()
         try:
@@ -216,7 +218,7 @@ def _peek_elsewhere(talk: Conversation, request: pb.PeekRequest) -> Steps[Any]:
 
 
 def _sendable(id: str) -> str:
-    """The id. Raises InvalidRequest for what no message carries: half a character."""
+    """The id, checked. Raises InvalidRequest for half a character, which no message carries."""
     try:
         id.encode()
     except UnicodeEncodeError:
@@ -225,7 +227,7 @@ def _sendable(id: str) -> str:
 
 
 def _chunks(ids: Iterable[str]) -> Iterator[list[str]]:
-    """As many as one call takes."""
+    """Yields the ids in parts of at most CHUNK_IDS."""
     left = list(ids)
     for start in range(0, len(left), CHUNK_IDS):
         yield left[start : start + CHUNK_IDS]
@@ -238,7 +240,7 @@ def _known(id: str, status: WorkloadStatus | None) -> WorkloadStatus:
 
 
 def _value(status: WorkloadStatus, reply: pb.ResultReply) -> Any:
-    """The return value, or WorkloadFailed."""
+    """The return value. Raises WorkloadFailed for a workload that did not succeed."""
     if status.state == SUCCESS:
         if not reply.has_result:
             return None

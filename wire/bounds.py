@@ -1,5 +1,5 @@
-"""Bounds of a listener: what it grants each peer, and how long it waits for one, so that nobody who connects, says
-nothing, begins a frame or never reads can take a part's memory, its files, or its patience."""
+"""Bounds of a listener: limits and timeouts for its peers, so that no peer that connects and says nothing, begins a
+frame, or never reads can use up a part's memory, its files, or its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..foundation.config import Bytes, Seconds
 
-#: What is counted, by its name in metrics.
+#: The kinds of refusals and endings that are counted, by their names in metrics.
 CONNECTION, GREETING, FRAME, UNREAD_REPLIES = "connection", "greeting", "frame", "unread_replies"
 
 _LOG = logging.getLogger("tailrace.wire")
@@ -23,10 +23,10 @@ class PeerBounds(BaseModel):
 
     connections   at once (1000: a tenth of the files that services usually get, and ten times what a large site has)
     calls         that one connection may have open (16,384: more than the results that a gateway lets wait)
-    unsent        bytes of answers that were made and not read, of all peers (256 MiB); beyond it whoever has most of
-                  them is ended
+    unsent        bytes of answers that were made and not read, of all peers (256 MiB); beyond it the calls of the peer
+                  with most of them are ended
     stalled       seconds in which a peer that has answers waiting must read some of them (20 s)
-    greeting      seconds until a connection has said what it is for (10 s)
+    greeting      seconds until a connection has named the method that it is for (10 s)
     frame         seconds from a frame's first byte to its last (30 s: 16 MiB at 5 Mbit/s)
     idle          seconds after which a connection without a call is closed (10 min); clients dial again
     """
@@ -42,8 +42,8 @@ class PeerBounds(BaseModel):
     idle: Seconds = Field(default=600.0, gt=0)
 
     def within_files(self) -> PeerBounds:
-        """The same with no more connections than leave files for everything else: a sixth of what this process may have
-        open, since a node has four listeners."""
+        """A copy with connections for at most a sixth of the files that this process may open, since a node has four
+        listeners and needs files for everything else."""
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if files == resource.RLIM_INFINITY or files // 6 >= self.connections:
             return self
@@ -54,14 +54,14 @@ USUAL = PeerBounds()
 
 
 class Endings:
-    """The refusals and endings at a listener's bounds: counted by kind, said in the log, and told to who asked."""
+    """The refusals and endings at a listener's bounds: counted by kind, logged, and passed to `tell`."""
 
     def __init__(self, tell: Callable[[str], None] = lambda what: None) -> None:
         self.counts: Counter[str] = Counter()
         self._tell = tell
 
     def note(self, kind: str, what: str) -> None:
-        """One more. The log says the first of each kind, and then each time that their number has doubled."""
+        """Counts one more. The log has the first of each kind, and then one whenever their number has doubled."""
         self.counts[kind] += 1
         count = self.counts[kind]
         if count & (count - 1) == 0:

@@ -1,7 +1,8 @@
-"""Callers of a listener beyond its machine: who each is by its certificate, and whether its role may make the call.
+"""Callers of a listener beyond its machine: authentication by certificate or token, and the right of its role to call.
 
-Certificates are verified by gRPC when a connection is made; each call is held against what they say and what is true by
-now (`foundation/peer_check.py`). Calls that last end within a second of the end of what admitted them.
+gRPC verifies certificates when a connection is made; each call is checked against the certificate and the state of the
+fleet by now (`foundation/peer_check.py`). Calls that last end within a second of the end of the certificate, token or
+right that admitted them.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from ..model.grants import GrantedRights
 from ..model.rights import Need, missing, sentence
 from ..model.token import Token
 from ..model.token_calls import check_call
-from .entry import AUTHORIZATION, BEARER, OPEN
-from .reading import NoMessage
+from .malformed_messages import NoMessage
+from .shared_secret import AUTHORIZATION, BEARER, OPEN
 from .statuses import CallStatus, refused, status_of
 
 #: Seconds between looks at calls that last.
 LOOK = 0.25
-#: Certificates of peers whose content is remembered, and refusals that the log says of each kind of caller.
+#: Certificates of peers whose parsed content is remembered.
 REMEMBERED = 1024
-#: What anybody of the fleet may call, whatever its role.
+#: Methods that anybody of the fleet may call, whatever its role.
 FOR_ALL = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 _PACKAGE = "/tailrace.v1."
 
@@ -41,7 +42,7 @@ _LOG = logging.getLogger("tailrace.wire")
 
 
 class Admitted(NamedTuple):
-    """A caller, and why it is not to be admitted any longer: asked with the wall clock, answered empty while it is."""
+    """A caller that may make a call. `ended` (of the wall clock): why it may not any longer; empty: it still may."""
 
     caller: Caller
     ended: Callable[[float], str]
@@ -52,14 +53,14 @@ class Tokens(Protocol):
     """The tokens that a server knows."""
 
     def shown(self, secret: str, now: float) -> Token:
-        """The token that somebody shows. Raises InvalidRequest, and Unavailable while none is known yet."""
+        """The token of a secret. Raises InvalidRequest for an unknown one, Unavailable while no tokens are known."""
 
     def ended(self, token: Token, now: float) -> str:
-        """Why a token is not to be taken any longer; empty: it is."""
+        """The reason not to accept a token any longer; empty: it is accepted."""
 
 
 class TokenDoor:
-    """A second address of a server, for whoever has a token and no certificate. `address`: the actual one, once it is
+    """A second address of a server, for callers with a token and no certificate. `address`: the actual one, once it is
     served."""
 
     def __init__(self, listen: str, tokens: Tokens) -> None:
@@ -68,14 +69,14 @@ class TokenDoor:
         self.address = ""
 
 
-#: Who makes the call that is being answered; None: somebody of this machine, who showed its secret.
+#: The caller of the call that is being answered; None: a user of this machine, who showed its secret.
 CALLER: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("tailrace-caller", default=None)
-#: The rights of who makes it; None: nobody gave it any of its own, and it may do what its role may.
+#: The rights of that caller; None: it has none of its own, and may do whatever its role may.
 RIGHTS: contextvars.ContextVar[GrantedRights | None] = contextvars.ContextVar("tailrace-rights", default=None)
 
 
 def require(needs: Iterable[Need]) -> None:
-    """Raises InvalidRequest where who makes the call that is being answered lacks a right."""
+    """Raises InvalidRequest where the caller of the call that is being answered lacks a right."""
     granted = RIGHTS.get()
     if granted is not None and (need := missing(granted.rights, needs)) is not None:
         raise InvalidRequest(sentence(granted.name, granted.rights, need))
@@ -103,8 +104,8 @@ class FleetCheck:
         self._refused = 0
 
     def admit(self, context: Any, path: str, request: Any) -> Admitted:
-        """Who makes a call. Raises InvalidRequest for one that may not be made. One that cannot be read is refused
-        behind this check, whatever it would be about."""
+        """The caller of a call. Raises InvalidRequest for one that may not be made. A call that cannot be read passes
+        this check, and is refused behind it."""
         if (shown := _shown(context.invocation_metadata())) is not None:
             return self._with_token(shown, path, request)
         found = self._certificate(context)
@@ -113,7 +114,7 @@ class FleetCheck:
         return Admitted(found.peer.caller, functools.partial(self._ended_for, found), granted)
 
     def _ended_for(self, found: ShownCertificate, now: float) -> str:
-        """Why a certificate is not to be taken any longer; empty: it is."""
+        """The reason not to accept a certificate any longer; empty: it is accepted."""
         return found.ended(self._certificates.now(), now)
 
     def _certificate(self, context: Any) -> ShownCertificate:
@@ -138,7 +139,7 @@ class FleetCheck:
         return Admitted(caller, functools.partial(self._tokens.ended, token), granted)
 
     async def _admitted(self, context: Any, path: str, request: Any) -> Admitted:
-        """The same; a call that may not be made is ended, and counts for its peer until that has read why."""
+        """The caller of a call. One that may not be made is ended, and counts for its peer until that has read why."""
         try:
             return self.admit(context, path, request)
         except Unavailable as error:
@@ -151,7 +152,7 @@ class FleetCheck:
             raise
 
     def _refusal(self, why: str, path: str) -> CallStatus:
-        """What is answered to a call that may not be made; the log says the first ones, and then seldom."""
+        """The status of a call that may not be made. The log has the 1st, 2nd, 4th, 8th … of them."""
         self._refused += 1
         if self._refused & (self._refused - 1) == 0:
             _LOG.warning("a call of %s was refused: %s (%d so far)", path, why, self._refused)
@@ -160,7 +161,7 @@ class FleetCheck:
     # ---- calls that last
 
     def lasts(self, admitted: Admitted, path: str) -> asyncio.Task[Any]:
-        """The running task answers a call that may last: it is cancelled when its caller is not admitted any longer."""
+        """Notes that the running task answers a call that may last: it is cancelled when the caller's right ends."""
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = (admitted, path)
@@ -169,7 +170,7 @@ class FleetCheck:
         return task
 
     def over(self, task: asyncio.Task[Any]) -> str:
-        """Such a call is over: why it was ended from here; empty: it was not."""
+        """Notes that such a call is over, and returns why it was ended from here; empty: it was not."""
         self._open.pop(task, None)
         return self._ended.pop(task, "")
 
@@ -184,13 +185,13 @@ class FleetCheck:
         self._timer = asyncio.get_running_loop().call_later(LOOK, self._look) if self._open else None
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stops the timer that looks for calls to end."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def guarded(self, handler: Any, path: str) -> Any:
-        """The handler of a method, which only those get to who may call it."""
+        """The handler of a method behind the check of its callers."""
         if path == OPEN:
             return handler
         if handler.request_streaming:
@@ -231,7 +232,8 @@ class FleetCheck:
 
 
 def call_name(path: str, request: Any) -> str:
-    """A call as the rule of roles names it: its service and method, and of a call by name (`wire/stores.py`) that."""
+    """The name of a call in the rule of roles: its service and method, and for a call by name (`wire/stores.py`) the
+    store and the method that it names."""
     name = path.removeprefix(_PACKAGE)
     return f"{name} {request.store}.{request.method}" if name in ("Operators/Call", "Stores/Call") else name
 
@@ -247,7 +249,7 @@ def _shown(metadata: Any) -> str | None:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def _read(pem: bytes, chain: bytes) -> ShownCertificate:
-    """The certificate that gRPC has verified, and its chain. Raises InvalidRequest for one that is none of this
-    platform's."""
+    """The certificate that gRPC has verified, and its chain. Raises InvalidRequest for a certificate that is not one of
+    this platform's."""
     found = parsed(pem, "the caller's certificate")
     return ShownCertificate(peer_of(found[0]), [found[0], *(parsed(chain, "the caller's chain") if chain else ())])

@@ -1,4 +1,5 @@
-"""Carriers of streams, by the address: `host:port` gRPC, `direct:host:port` and `direct:@name` a plain socket."""
+"""Carriers of streams, chosen by the address: gRPC for `host:port`, a plain socket for `direct:host:port` and
+`direct:@name`."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from ..model.address import listening_address
 from .bounds import USUAL, Endings, PeerBounds
 from .channel import MAX_MESSAGE, NETWORK, dial
 from .direct import NAMED, SCHEME, DirectChannel, DirectServer
-from .entry import ENTRY
 from .grpc_stream import GrpcChannel
 from .not_listening import not_listening
+from .shared_secret import ENTRY
 from .stream import Listener, StreamChannel, StreamHandler, StreamMethod
 
 
 def dial_streams(address: str) -> StreamChannel:
-    """What opens streams to a part of the platform."""
+    """A channel that opens streams to a part of the platform."""
     if address.startswith(SCHEME) and NETWORK.get() is None:
         return DirectChannel(address, MAX_MESSAGE)
     return GrpcChannel(dial(address), address)
@@ -30,8 +31,8 @@ async def serve_streams(
     chosen_by: str = "",
 ) -> tuple[Listener, str]:
     """Starts a server of streams alone on `direct:host:port` (port 0: any free one) or `direct:@name`, and returns it
-    with its actual address. What it refuses or ends at these bounds is noted in `endings`. `chosen_by`: what says the
-    address, as of `channel.serve`. (Over gRPC streams are served beside all else: there.)
+    with its actual address. Connections that it refuses or ends at these bounds are noted in `endings`. `chosen_by`:
+    the setting of the address, as in `channel.serve`. (Over gRPC `channel.serve` serves streams beside all else.)
 
     Raises ConfigError beyond loopback, where only gRPC is spoken, AlreadyInUse for a taken port.
     """

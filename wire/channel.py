@@ -1,6 +1,6 @@
 """Channels and servers of gRPC with this platform's bounds: TLS beyond loopback, message sizes, keep-alive.
 
-Sessions know only `stream.py`: `carriers.py` dials those."""
+Sessions use `stream.py` instead, over the carrier that `carriers.py` chooses."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..model.errors import ConfigError, NotConnected, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
 from .callers import FleetCheck, TokenDoor
 from .direct import SCHEME
-from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
 from .not_listening import not_listening
-from .secured import RenewedChannel, bare, dialing, meaning, securing, server_credentials, token_credentials
+from .shared_secret import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .statuses import CallStatus, error_of_status, status_of
-from .unread import STRANGER, UnreadAnswers
+from .tls import RenewedChannel, bare, dialing, meaning, securing, server_credentials, token_credentials
+from .unread_answers import STRANGER, UnreadAnswers
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
 MAX_MESSAGE = 16 << 20
@@ -60,7 +60,7 @@ _CALLS_IN_ALL = 2 * _BURST
 
 
 def _bounded(bounds: PeerBounds) -> list[tuple[str, int]]:
-    """Bounds in gRPC's words. It closes a connection beyond their number at once, and tells nobody."""
+    """The bounds as options of gRPC, which closes connections beyond their number without a word."""
     return [
         ("grpc.max_allowed_incoming_connections", bounds.connections),
         ("grpc.max_concurrent_streams", bounds.calls),
@@ -84,8 +84,8 @@ NETWORK: contextvars.ContextVar[Network | None] = contextvars.ContextVar("tailra
 
 
 def dial(address: str, shown: Credentials | None = None) -> grpc.aio.Channel:
-    """A channel to a part of the platform. Connecting happens by itself, and again after a break. `shown`: what its
-    calls show beyond this machine; by default what the process has."""
+    """A channel to a part of the platform. It connects by itself, and again after a break. `shown`: the credentials
+    that its calls show beyond this machine; default: those of the process."""
     network = NETWORK.get()
     if network is not None:
         return network.dial(address)
@@ -99,7 +99,7 @@ def dial(address: str, shown: Credentials | None = None) -> grpc.aio.Channel:
 
 
 def dial_blocking(address: str, shown: Credentials | None = None) -> grpc.Channel:
-    """The same for blocking calls, which also work in a process forked from one that made some."""
+    """A channel for blocking calls, like `dial`. They also work in a process forked from one that made some."""
     _for_calls(address)
     channel: Any
     if (found := dialing(address, shown)) is not None:
@@ -120,11 +120,11 @@ async def serve(
     *,
     chosen_by: str = "",
 ) -> tuple[grpc.aio.Server, str]:
-    """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address. What it refuses or
-    ends at these bounds is noted in `endings`. By the `door` whoever has a token gets in. `chosen_by`: what says the
-    address, for whoever has to choose another, such as "`listen` in gateway.yaml".
+    """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address. Connections and
+    calls that it refuses or ends at these bounds are noted in `endings`. `door`: a second address, for callers with a
+    token. `chosen_by`: the setting of the address for error messages, such as "`listen` in gateway.yaml".
 
-    Beyond loopback it speaks TLS and admits the fleet of its certificates, each to what its role may call. Raises
+    Beyond loopback it speaks TLS and admits the fleet of its certificates, each caller to the calls of its role. Raises
     ConfigError there without certificates, and for a name or an address that this machine does not have; AlreadyInUse
     for a taken port.
     """
@@ -157,7 +157,7 @@ async def serve(
 
 
 def _open(door: TokenDoor, server: grpc.aio.Server, found: Certificates | None) -> None:
-    """The address of whoever has a token: TLS without their certificates."""
+    """Opens the address for callers with a token: TLS that asks for no certificate of theirs."""
     if found is None:
         raise ConfigError(
             f"tokens are taken at {door.listen} only beside a listener with certificates: `listen` beyond loopback, or "
@@ -172,7 +172,7 @@ def _open(door: TokenDoor, server: grpc.aio.Server, found: Certificates | None) 
 
 
 def check_listen(address: str) -> None:
-    """Raises ConfigError for what `serve` could not listen on whoever has the port, before anything is waited for."""
+    """Raises ConfigError for an address that `serve` can never listen on, early."""
     if NETWORK.get() is None:
         listening_address(address, secured=securing(address) is not None)
 
@@ -188,8 +188,8 @@ async def abort(context: Any, error: TailraceError) -> None:
 
 
 def error_of(error: Any, address: str, reason: str = "", shown: Credentials | None = None) -> TailraceError:
-    """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio). `reason`:
-    why this address was asked, behind what is said of its silence."""
+    """The error that a gRPC error (blocking or asyncio) stands for: the other side's own, or NotConnected. `reason`:
+    why this address was asked, appended to the message of NotConnected."""
     if said := meaning(error.details() or "", address, shown):
         return NotConnected(f"{address} is not connected: {said}{reason}")
     metadata = tuple((key, str(value)) for key, value in error.trailing_metadata() or ())

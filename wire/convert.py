@@ -1,4 +1,4 @@
-"""Columns on the wire ↔ the model. Total: what one side can say the other can read.
+"""Columns on the wire ↔ the model, in full: every value that one side can write the other can read.
 
 Measured: building columns costs half a microsecond an item and reading them one; a message per item costs four times
 that. Kinds are sent once per session and direction and then named by number; a table in every message would
@@ -28,7 +28,7 @@ class KindWriter:
         self._next = 0
 
     def write(self, kinds: Sequence[Kind], items: pb.Items) -> None:
-        """Fills `items.kind`, and `items.new_kinds` with those not sent before."""
+        """Fills `items.kind`, and `items.new_kinds` with the kinds that were not sent before."""
         table = self._numbers
         while True:
             try:
@@ -71,12 +71,12 @@ class KindReader:
 
 
 def headers_to_wire(headers: Headers) -> list[pb.Header]:
-    """Pairs as messages."""
+    """Header pairs as messages."""
     return [pb.Header(name=name, value=value) for name, value in headers]
 
 
 def headers_from_wire(headers: Iterable[pb.Header]) -> Headers:
-    """Messages as pairs."""
+    """Header messages as pairs."""
     return tuple((header.name, header.value) for header in headers)
 
 
@@ -163,7 +163,7 @@ def _extra_from_wire(extra: pb.Extra) -> Extra:
 
 
 def write_outcomes(message: pb.Outcomes, outcomes: Outcomes) -> None:
-    """Fills an Outcomes message. A row that cannot be written says so, and costs no other."""
+    """Fills an Outcomes message. A row that cannot be written becomes UNWRITABLE, and spoils no other."""
     message.succeeded.extend(outcomes.succeeded)
     for ref, ended in outcomes.ended.items():
         try:
@@ -189,7 +189,7 @@ def _write_ended(message: pb.Outcomes, ref: int, ended: Ended) -> None:
 
 
 def read_outcomes(message: pb.Outcomes) -> Outcomes:
-    """An Outcomes message as the model's."""
+    """An Outcomes message as the Outcomes of the model."""
     return Outcomes(
         list(message.succeeded),
         {

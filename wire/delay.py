@@ -43,8 +43,7 @@ class Depth(NamedTuple):
 
 
 class Delay(Protocol):
-    """The calls that a delay service answers. Both may raise a TailraceError, which the caller gets as the same
-    error."""
+    """The calls that a delay service answers. Both may raise a TailraceError, which is raised again at the caller."""
 
     async def park(self, items: Sequence[Parked]) -> None: ...
 
@@ -54,8 +53,8 @@ class Delay(Protocol):
 class DelayClient:
     """Calls a delay service at `address` (host:port). Made in a running loop; `close` ends it.
 
-    patience  seconds for which a service that does not answer is called again (default 30); a refusal because it is
-              full (Overloaded) is told at once, since whoever parks must slow down, not wait here
+    patience  seconds for which a service that does not answer is called again (default 30). A refusal because it is
+              full (Overloaded) is raised at once, since a caller that parks must slow down, not wait here
     """
 
     def __init__(self, address: str, patience: float = PATIENCE, timeout: float = CALL_TIMEOUT) -> None:
@@ -78,9 +77,10 @@ class DelayClient:
         await self._channel.close()
 
     async def park(self, items: Sequence[Parked]) -> None:
-        """Durable when it returns. A call whose answer was lost is repeated, which may make copies but loses nothing.
+        """Parks items, which are durable when this returns. A call whose answer was lost is repeated: that may make
+        copies but loses nothing.
 
-        Raises InvalidRequest, Overloaded, StoreFull, or Unavailable when patience ends; some may be stored then.
+        Raises InvalidRequest, Overloaded, StoreFull, or Unavailable when patience ends; some items may be stored then.
         """
         for chunk in _chunks(items):
             await self._patiently(_request(chunk))
@@ -113,7 +113,7 @@ class DelayClient:
 
 
 def register(service: Delay) -> Callable[[grpc.aio.Server], None]:
-    """What `channel.serve` takes to serve this delay service."""
+    """Makes the function by which `channel.serve` registers this delay service."""
     return lambda server: add_DelayServicer_to_server(_DelayServicer(service), server)  # type: ignore[no-untyped-call]
 
 
@@ -149,7 +149,7 @@ async def _answered(answer: Callable[[], Any], context: Any) -> Any:
 
 
 def _chunks(items: Sequence[Parked]) -> list[list[Parked]]:
-    """Cuts by tailer (a request names one), by items and by bytes."""
+    """Cuts items into requests: by tailer (a request names one), number and bytes."""
     chunks: list[list[Parked]] = []
     size = 0
     for item in items:

@@ -1,7 +1,7 @@
 """Streams between processes of one machine over plain sockets (`stream.py`).
 
-Between machines gRPC carries sessions. Within one, most of what a lone item's frame takes is gRPC's own: HTTP/2, and a
-thread that polls and wakes the event loop. A stream here has a connection of its own, and ends with it. The dialing
+Between machines gRPC carries sessions. Within one, most of the time of a single item's frame is gRPC's own: HTTP/2, and
+a thread that polls and wakes the event loop. A stream here has a connection of its own, and ends with it. The dialing
 side's first frame names the method, the serving side's last one the status; between them messages go both ways, in
 protobuf.
 """
@@ -24,13 +24,13 @@ from ..model.errors import TailraceError
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
-from .entry import CallerCheck, Proof, shown_to
-from .reading import NoMessage, reader
+from .malformed_messages import NoMessage, reader
+from .shared_secret import CallerCheck, Proof, shown_to
 from .statuses import CallStatus, error_of_status, refused, status_of
 from .stream import StreamClosed, StreamHandler, StreamMethod
 
-#: What an address begins with that is dialed this way, and one that is a name in the kernel of this machine (of Linux:
-#: an abstract socket, which is gone with whoever listens).
+#: Prefixes of addresses that are dialed in this way: of all, and of names in the kernel of this machine (Linux abstract
+#: sockets, which are gone with their listener).
 SCHEME = "direct:"
 NAMED = SCHEME + "@"
 #: The first frame: this, then the method's path.
@@ -42,7 +42,7 @@ _LOG = logging.getLogger("tailrace.wire")
 
 
 class DirectChannel:
-    """The streams to one address. `largest`: bytes of a message."""
+    """The streams to one address. `largest`: most bytes of a message."""
 
     def __init__(self, address: str, largest: int) -> None:
         self.address = address
@@ -60,7 +60,8 @@ class DirectChannel:
             stream.cancel()
 
     async def connect(self) -> tuple[Wire, set[int] | None]:
-        """A socket to the address, and the users who listen there; None: the system does not say. Raises OSError."""
+        """Connects to the address; returns the socket, and the ids of the users who listen there (None: the system
+        does not say). Raises OSError."""
         loop, address = asyncio.get_running_loop(), self.address
         if address.startswith(NAMED):
             found = named_socket(address.removeprefix(NAMED), socket.socket.connect)
@@ -73,7 +74,7 @@ class DirectChannel:
 
 
 class DirectStream:
-    """The dialing side. It connects when it first sends."""
+    """The dialing side of a stream. It connects when it first sends."""
 
     def __init__(self, channel: DirectChannel, method: StreamMethod, forget: Callable[[DirectStream], None]) -> None:
         self._channel = channel
@@ -133,7 +134,7 @@ class DirectStream:
 
 
 class DirectServer:
-    """Serves streams by the method that they are opened for. `largest`: bytes of a message.
+    """Serves streams by the method that they are opened for. `largest`: most bytes of a message.
 
     Invariant: `_connections` counts the sockets that are open, greeted or not."""
 
@@ -155,7 +156,7 @@ class DirectServer:
         self._streams: set[asyncio.Task[None]] = set()
 
     async def listen(self, host: str, port: int) -> int:
-        """Begins to listen; the actual port. Raises OSError."""
+        """Begins to listen and returns the actual port. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._wire, host.strip("[]"), port)
         return int(self._server.sockets[0].getsockname()[1])
@@ -166,7 +167,7 @@ class DirectServer:
         self._server = await asyncio.get_running_loop().create_unix_server(self._wire, sock=made)
 
     async def stop(self, grace: float | None) -> None:
-        """Ends now: what is open is broken off."""
+        """Ends now, and breaks off open connections."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -193,12 +194,12 @@ class DirectServer:
             async with asyncio.timeout(self._bounds.greeting):
                 return await wire.read()
         except TimeoutError:
-            what = f"a connection was ended: it did not say for {self._bounds.greeting:g} s what it is for"
+            what = f"a connection was ended: it named no method within {self._bounds.greeting:g} s"
             self._endings.note(NO_GREETING, what)
             return None
 
     async def _serve(self, wire: Wire) -> None:
-        """One connection from its greeting to its status."""
+        """Serves one connection from its greeting to its status."""
         try:
             status = await self._answer(wire)
             if status is not None:
@@ -210,7 +211,7 @@ class DirectServer:
             wire.close()
 
     async def _answer(self, wire: Wire) -> CallStatus | None:
-        """How a connection ends that was served; None: without a word, since it speaks of something else."""
+        """Answers a connection; returns its status. None: it speaks another protocol, and ends without a word."""
         try:
             greeting = await self._greeting(wire)
             if greeting is None or greeting[0] != CALL or not greeting[1].startswith(GREETING):
@@ -220,7 +221,7 @@ class DirectServer:
             if entry is not None and not (entry.admits(shown.split()) and entry.admits_user(wire.peer)):
                 return refused(entry.refusal())
             if path not in self._handlers:
-                return CallStatus(StatusCode.UNIMPLEMENTED, f"{path[:200]} is no method of streams here")
+                return CallStatus(StatusCode.UNIMPLEMENTED, f"{path[:200]}: no method for streams has this name")
             method, handle = self._handlers[path]
             await handle(_ServedStream(wire, method))
         except StreamClosed:
@@ -234,7 +235,7 @@ class DirectServer:
 
 
 class _ServedStream:
-    """The serving side: what a handler is given."""
+    """The serving side of a stream, as a handler gets it."""
 
     def __init__(self, wire: Wire, method: StreamMethod) -> None:
         self._wire = wire
@@ -258,7 +259,7 @@ class _ServedStream:
 
 
 def named_socket(name: str, use: Callable[[socket.socket, str], None]) -> socket.socket:
-    """A socket that `use` binds or connects to a name, which in one machine's kernel takes no time. Raises OSError."""
+    """A socket that `use` binds or connects to a name, at once since that is in the kernel. Raises OSError."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.setblocking(False)

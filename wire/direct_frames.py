@@ -1,4 +1,4 @@
-"""One socket with frames both ways, for `direct.py`: four bytes of length, one of what the frame is, and that."""
+"""One socket with frames both ways, for `direct.py`. A frame: four bytes of length, one of its kind, its content."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import cast
 
 from .bounds import FRAME, UNREAD_REPLIES, USUAL, Endings, PeerBounds
-from .entry import peer_user
+from .shared_secret import peer_user
 
-#: What a frame is: a call's method (a connection's first), a message, or the status that a call ended with (its last).
+#: Kinds of frames: a call's method (a connection's first), a message, or the status of a call's end (its last).
 CALL, MESSAGE, STATUS = 0, 1, 2
 #: Bytes that came and nobody has read yet, and bytes written and not yet sent, at which the other side has to wait.
 UNREAD = 1 << 20
@@ -24,8 +24,8 @@ _HEADER = struct.Struct(">IB")
 
 class Wire(asyncio.Protocol):
     """One socket with frames both ways. `opened` is told when it is connected, on the serving side; `closed` when it no
-    longer is. Who begins a frame and does not end it within `bounds.frame`, or reads nothing of what waits for it for
-    `bounds.stalled`, is ended and noted.
+    longer is. A peer that begins a frame and does not end it within `bounds.frame`, or reads nothing for
+    `bounds.stalled` while bytes wait for it, is ended and noted.
 
     Invariants: `_unread` counts the bytes of `_frames`; while they are UNREAD or more, the socket is not read. `_limit`
     is that of a greeting until the first frame came, on the serving side."""
@@ -58,7 +58,7 @@ class Wire(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
 
-    # ---- what the loop says
+    # ---- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -72,7 +72,7 @@ class Wire(asyncio.Protocol):
         while len(buffer) - start >= size:
             length, kind = _HEADER.unpack_from(buffer, start)
             if length > self._limit or kind > STATUS:
-                self.close()  # it speaks of something else, such as HTTP/2
+                self.close()  # it speaks another protocol, such as HTTP/2
                 return
             if len(buffer) - start < size + length:
                 break
@@ -111,11 +111,11 @@ class Wire(asyncio.Protocol):
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
-    # ---- who takes too long
+    # ---- peers that take too long
 
     def _expect(self, handled: int) -> None:
-        """One look for whichever frame is begun now: most are whole with the next bytes, and need no timer each. While
-        nobody takes what came, the socket is not read, and the frame's end may be on its way."""
+        """Starts one timer for the frame that is begun now: most frames are whole with the next bytes, and need none
+        each. While nobody reads the frames that came, the socket is not read, and the frame's end may be on its way."""
 
         def look() -> None:
             self._frame_timer = None
@@ -129,7 +129,7 @@ class Wire(asyncio.Protocol):
         self._frame_timer = asyncio.get_running_loop().call_later(self._bounds.frame, look)
 
     def _look(self) -> None:
-        """The other side has until the timer to read some of what waits."""
+        """Starts the timer within which the other side must read some of the bytes that wait."""
         gone = self._written - self.unsent
 
         def look() -> None:
@@ -147,20 +147,20 @@ class Wire(asyncio.Protocol):
             self._endings.note(kind, f"a connection was ended: {why}")
         self.abort()
 
-    # ---- what calls do
+    # ---- called by streams
 
     @property
     def peer(self) -> int | None:
-        """The user at the other end, where the socket says that."""
+        """The id of the user at the other end; None: the socket does not say."""
         return None if self._transport is None else peer_user(self._transport.get_extra_info("socket"))
 
     @property
     def unsent(self) -> int:
-        """Bytes that were written and are still here."""
+        """Number of bytes that were written and are still here."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     async def read(self) -> tuple[int, bytes] | None:
-        """The next frame; None when the connection is over and all of it was read. One reader at a time."""
+        """Returns the next frame; None: the connection is over and all of it was read. One reader at a time."""
         while not self._frames:
             if self.over:
                 return None
@@ -180,17 +180,17 @@ class Wire(asyncio.Protocol):
             self._transport.write(frame)
 
     async def room(self) -> None:
-        """Waits until more may be written. Of many that wait only those go on that there is room for."""
+        """Waits until more may be written. Of many that wait only as many go on as there is room for."""
         while not self._writable.is_set():
             await self._writable.wait()
 
     async def sent(self) -> None:
-        """Waits until more may be written, and for one turn of the loop: what comes in it may share the next frame."""
+        """Waits until more may be written, and for one turn of the loop, whose items may share the next frame."""
         await asyncio.sleep(0)
         await self._writable.wait()
 
     def close(self) -> None:
-        """Ends the connection, after what was written, if that is read."""
+        """Ends the connection once all bytes that were written are sent, if the other side reads them."""
         if not self.over and self.unsent:
             self._look()
         self.over = True

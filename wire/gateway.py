@@ -1,6 +1,6 @@
-"""The gateway's service, protobuf for any language: the ports that it is made of, and the client half that commands,
-workers and schedulers use, with what operators ask besides (operators.py). Users' programs use `sdk/client.py`, which
-also tries again.
+"""The gateway's service, protobuf for any language: the ports (interfaces) that it is made of, and the client half that
+commands, workers and schedulers use, which has the calls of operators too (operators.py). Users' programs use
+`sdk/client.py`, which also tries again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..model.function_spec import FunctionSpec
 from ..model.limits import Snapshot
 from ..model.schedule import Schedule
 from ..model.status import WorkloadStatus
-from .asking import ASKER, asker_of
+from .asker import ASKER, asker_of
 from .bounds import USUAL
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire
@@ -36,15 +36,15 @@ from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
 
 SERVICE = "tailrace.v1.Gateway"
-#: Seconds within which a gateway takes a confirmation. Meanwhile no further change is taken from it.
+#: Seconds within which a gateway must accept a confirmation. Meanwhile no further change is read from it.
 CONFIRM_WITHIN = 2.0
 
 _LOG = logging.getLogger("tailrace.wire.gateway")
 
 
 class WorkloadPort(Protocol):
-    """Workloads: taken in, found, looked at, moved, ended. Every method of these ports may raise a TailraceError, which
-    the caller gets as the same error."""
+    """Calls about workloads: submit, find, look at, move, end. Every method of these ports may raise a TailraceError,
+    which is raised again at the caller."""
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply: ...
 
@@ -64,7 +64,7 @@ class WorkloadPort(Protocol):
 
 
 class FunctionPort(Protocol):
-    """The registered functions, and all that schedulers and workers watch: gates and quotas too."""
+    """Calls about functions, and the watch by which schedulers and workers follow functions, gates and quotas."""
 
     async def register_functions(self, request: pb.RegisterFunctionsRequest) -> pb.RegisterFunctionsReply: ...
 
@@ -76,7 +76,7 @@ class FunctionPort(Protocol):
 
 
 class SchedulePort(Protocol):
-    """Schedules: kept, seen, changed."""
+    """Calls about schedules: put, list, change."""
 
     async def put(self, request: pb.PutScheduleRequest) -> pb.ScheduleState: ...
 
@@ -86,7 +86,7 @@ class SchedulePort(Protocol):
 
 
 class _GatewayServicer:
-    """The generated service's names, answered by ports."""
+    """The methods of the generated service, answered by ports."""
 
     def __init__(self, workloads: WorkloadPort, functions: FunctionPort, schedules: SchedulePort) -> None:
         self._workloads = workloads
@@ -112,10 +112,10 @@ class _GatewayServicer:
     async def Watch(self, request: pb.WatchRequest, context: Any) -> None:
         try:
             async for message in self._functions.watch(request):
-                async with asyncio.timeout(USUAL.stalled):  # who reads nothing would keep a watcher's place
+                async with asyncio.timeout(USUAL.stalled):  # a peer that reads nothing would keep a watcher's place
                     await context.write(message)
         except TimeoutError:
-            await context.abort(grpc.StatusCode.CANCELLED, f"it read nothing for {USUAL.stalled:g} s")
+            await context.abort(grpc.StatusCode.CANCELLED, f"the caller read nothing for {USUAL.stalled:g} s")
         except TailraceError as error:
             await abort(context, error)
 
@@ -135,7 +135,7 @@ def _unary(answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Any], Awai
 
 
 def _asked(answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
-    """Likewise, of what is to be known who asks for it."""
+    """Makes a method like `_unary`, which also sets ASKER to the caller, for the record of acts."""
     method = _unary(answer)
 
     @functools.wraps(answer)
@@ -149,27 +149,27 @@ def _asked(answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Any], Awai
 def register(
     workloads: WorkloadPort, functions: FunctionPort, schedules: SchedulePort
 ) -> Callable[[grpc.aio.Server], None]:
-    """What `channel.serve` takes to serve these ports."""
+    """Makes the function by which `channel.serve` registers these ports."""
     servicer = _GatewayServicer(workloads, functions, schedules)
     return lambda server: add_GatewayServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
 
 
 class GatewayClient(OperatorClient):
-    """The client half, with what operators ask besides: one call, one answer or error, no second try."""
+    """The client half, with the calls of operators too: one call, one answer or error, no second try."""
 
     def __init__(self, address: str, timeout: float | None = None, reason: str = "") -> None:
         super().__init__(address, timeout, reason)
         self._stub: Any = GatewayStub(self._channel)  # type: ignore[no-untyped-call]
 
     async def call(self, method: str, request: Any) -> Any:
-        """One call of the generated service by its name. Raises what the gateway raised, or Unavailable."""
+        """Makes one call of the generated service, by its name. Raises the gateway's own error, or Unavailable."""
         try:
             return await getattr(self._stub, method)(request, timeout=self._timeout or CALL_TIMEOUT)
         except grpc.aio.AioRpcError as error:
             raise error_of(error, self.address, self._reason) from None
 
     async def register_functions(self, worker: str, functions: Sequence[FunctionSpec]) -> None:
-        """Announces what a worker can run."""
+        """Registers the functions that a worker can run."""
         messages = [function_to_wire(spec) for spec in functions]
         await self.call("RegisterFunctions", pb.RegisterFunctionsRequest(worker=worker, functions=messages))
 
@@ -179,7 +179,7 @@ class GatewayClient(OperatorClient):
         return [function_from_wire(function) for function in reply.functions]
 
     async def limits(self) -> Snapshot:
-        """Gates, quotas and functions as they are now."""
+        """The present gates, quotas and functions."""
         stream = self._stub.Watch(pb.WatchRequest(), timeout=self._timeout or CALL_TIMEOUT)
         try:
             async for message in stream:
@@ -196,18 +196,19 @@ class GatewayClient(OperatorClient):
         return [status_from_wire(message) for message in reply.statuses]
 
     async def put_schedule(self, schedule: Schedule, replace_it: bool = False, why: str = "") -> ScheduleView:
-        """Keeps a schedule, in the place of another one of its name only if told; without `created_by`: user@host."""
+        """Stores a schedule; `replace_it`: also over another one of its name. An empty `created_by` becomes
+        user@host."""
         schedule = schedule if schedule.created_by else replace(schedule, created_by=whoami())
         request = pb.PutScheduleRequest(schedule=schedule_to_wire(schedule), replace=replace_it, why=reason(why))
         return schedule_view(await self.call("PutSchedule", request))
 
     async def schedules(self, name: str = "", limit: int = 1000, next: int = 1, last: int = 0) -> list[ScheduleView]:
-        """All of them by name, or one, each with so many coming and former runs."""
+        """All schedules by name, or the one of this name, each with `next` coming and `last` former runs."""
         request = pb.ListSchedulesRequest(name=name, limit=limit, next=next, last=last)
         return [schedule_view(each) for each in (await self.call("ListSchedules", request)).schedules]
 
     async def change_schedule(self, name: str, what: str, why: str = "") -> ScheduleView:
-        """Pauses, resumes, runs or removes one (then: as it was)."""
+        """Pauses, resumes, runs or removes a schedule (`what`); returns it, a removed one as it was."""
         request = pb.ChangeScheduleRequest(name=name, what=what, who=whoami(), why=reason(why))
         return schedule_view(await self.call("ChangeSchedule", request))
 
@@ -221,9 +222,9 @@ async def watch(
 ) -> None:
     """Calls `on_snapshot` with the control store's content, now and after each change, for ever.
 
-    A gateway that dies or is cut off is called again with back-off; meanwhile nothing is said to `on_snapshot`, so that
-    whoever watches keeps the last version. `unreachable` gets the reason, once per outage. `scheduler` is the name of
-    one, which confirms what it was told. Ends by being cancelled.
+    A gateway that dies or is cut off is called again with back-off; meanwhile `on_snapshot` is not called, so that the
+    watcher keeps the last version. `unreachable` gets the reason, once per outage. `scheduler`: the name of a scheduler
+    that watches, which confirms each snapshot. Ends by being cancelled.
     """
     backoff, said = Backoff(*CALL, random.random), False
     channel = dial(address)
@@ -251,8 +252,8 @@ async def watch(
 
 
 async def _confirm(stub: Any, scheduler: str, version: int) -> None:
-    """Says that these quotas are in force. Raises where nobody hears it: then the watch begins anew, and says it
-    again."""
+    """Confirms that this version of the quotas is in force. Raises AioRpcError where nobody hears it: the watch then
+    begins anew, and confirms again."""
     try:
         await stub.Confirm(pb.ConfirmRequest(scheduler=scheduler, quotas_version=version), timeout=CONFIRM_WITHIN)
     except grpc.aio.AioRpcError as error:

@@ -21,8 +21,8 @@ _TAILER_FIELDS = tuple(name for name in TailerOverview.__slots__ if name != "cla
 
 
 class Accepted(NamedTuple):
-    """The answer to a submission, of one workload: its id, whether its dedupe key was known already, and whether it is
-    on the gateway's disk only, because the store is away."""
+    """The answer to the submission of one workload: its id, whether its dedupe key was known already, and whether it
+    rests on the gateway's disk only, because the store is away."""
 
     id: str
     duplicate: bool
@@ -44,9 +44,9 @@ def new_workload(
     expires_after: float | None = None,
     on_done: str = "",
 ) -> pb.NewWorkload:
-    """One workload to submit. `delay` and `expires_after` in seconds, `at` in wall clock seconds."""
+    """The message of one workload to submit. `delay` and `expires_after` in seconds, `at` in wall clock seconds."""
     message = pb.NewWorkload(function=function, payload=payload)
-    # What is not said is not set: protobuf takes seven times as long to be told so of each field.
+    # Fields with defaults are not set: setting each takes protobuf seven times as long.
     if priority is not None:
         message.priority = priority
     if collection:
@@ -71,7 +71,7 @@ def new_workload(
 
 
 def accepted(reply: pb.SubmitReply) -> list[Accepted]:
-    """The answer to a request, in the order of its workloads."""
+    """The answers to a request, in the order of its workloads."""
     ids = [*reply.ids]
     duplicates, spooled = set(reply.duplicates), reply.spooled
     if not duplicates:
@@ -80,7 +80,7 @@ def accepted(reply: pb.SubmitReply) -> list[Accepted]:
 
 
 def status_to_wire(id: str, status: WorkloadStatus | None) -> pb.WorkloadStatus:
-    """A status, or that the id is not known."""
+    """A status as a message; for None one that says that the id is not known."""
     if status is None:
         return pb.WorkloadStatus(id=id)
     kind = status.kind
@@ -107,7 +107,7 @@ def status_to_wire(id: str, status: WorkloadStatus | None) -> pb.WorkloadStatus:
 
 
 def status_from_wire(message: pb.WorkloadStatus) -> WorkloadStatus | None:
-    """The status; None when the id is not known."""
+    """The inverse of `status_to_wire`; None when the id is not known."""
     if not message.known:
         return None
     return WorkloadStatus(
@@ -129,12 +129,12 @@ def status_from_wire(message: pb.WorkloadStatus) -> WorkloadStatus | None:
 
 
 def rescheduled_from_wire(id: str, reply: pb.RescheduleReply) -> Rescheduled:
-    """What became of the wish to change a workload."""
+    """The outcome of a call that reschedules a workload."""
     return Rescheduled(reply.status.id or id, reply.outcome, reply.why, status_from_wire(reply.status))
 
 
 def peeked_from_wire(reply: pb.PeekReply) -> Peeked:
-    """What a workload holds."""
+    """The content of a workload, as the call Peek answers it."""
     status = status_from_wire(reply.status)
     assert status is not None, "a gateway shows nothing of a workload that it does not know"
     headers = headers_from_wire(reply.headers)

@@ -9,7 +9,7 @@ from .v1.stores_pb2_grpc import OperatorsStub
 
 
 def gateway_stub(channel: Any) -> Any:
-    """A stub of both services."""
+    """A stub for the gateway's service, with `Call` of the operators' service."""
     stub: Any = GatewayStub(channel)  # type: ignore[no-untyped-call]
     stub.Call = OperatorsStub(channel).Call  # type: ignore[no-untyped-call]
     return stub

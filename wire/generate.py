@@ -39,7 +39,7 @@ def generate(target: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """The command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description="Writes or checks the generated code.")
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a file is stale")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Streams over gRPC (`stream.py`): each is a call of a method of two streams."""
+"""Streams over gRPC (`stream.py`): each is a call of a method with a stream in both directions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import grpc.aio
 
 from ..model.errors import TailraceError
 from .channel import abort, error_of
-from .reading import NoMessage
-from .secured import meaning
+from .malformed_messages import NoMessage
 from .stream import StreamClosed, StreamHandler, StreamMethod
+from .tls import meaning
 
-#: What gRPC says to whoever sends into a call whose end came, and is not read yet. It forgets how the call ended then.
+#: The text of gRPC's error for sending into a call that ended and whose end was not read yet. gRPC then forgets how it
+#: ended.
 _ENDED_MEANWHILE = "Internal error from Core"
-#: What grpc.aio raises once a call is over; a CancelledError too, unless the task that waits was cancelled itself.
+#: Errors of grpc.aio once a call is over; a CancelledError too, unless the waiting task was cancelled itself.
 _OVER = (grpc.RpcError, asyncio.InvalidStateError, asyncio.CancelledError)
 
 
 class GrpcChannel:
-    """The streams of a channel of gRPC to `address`."""
+    """Opens streams over a gRPC channel to `address`."""
 
     def __init__(self, channel: grpc.aio.Channel, address: str) -> None:
         self._channel = channel
@@ -40,8 +41,8 @@ class GrpcChannel:
 
 
 class GrpcStream:
-    """One side of a call: a call of grpc.aio where it is dialed, its context where it is served. `peer` names the other
-    side in errors."""
+    """One side of a stream: over a call of grpc.aio on the dialing side, over its context on the serving side. `peer`
+    names the other side in errors."""
 
     def __init__(self, call: Any, peer: str) -> None:
         self._call = call
@@ -67,7 +68,7 @@ class GrpcStream:
 
 
 async def serve_stream(handle: StreamHandler, context: Any) -> None:
-    """Serves the call of a context of grpc.aio, as a method of a servicer does."""
+    """Serves a stream of grpc.aio, as a method of a servicer does, given the call's context."""
     try:
         await handle(GrpcStream(context, "the caller"))
     except StreamClosed:
@@ -77,7 +78,7 @@ async def serve_stream(handle: StreamHandler, context: Any) -> None:
 
 
 def _why(error: BaseException, peer: str) -> str:
-    """Why a call is over. Raises the error if it is this task's own cancellation."""
+    """The reason why a call is over. Raises the error if it is this task's own cancellation."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -92,7 +93,7 @@ def _why(error: BaseException, peer: str) -> str:
 
 
 def _raised(error: BaseException, peer: str) -> TailraceError | None:
-    """The error of the tree that a call ended with, if it was told one."""
+    """The TailraceError that a call ended with; None: it ended with none."""
     if not isinstance(error, grpc.aio.AioRpcError) or error.details() == _ENDED_MEANWHILE:
         return None
     return error_of(error, peer)

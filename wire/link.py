@@ -17,9 +17,9 @@ from .v1 import scheduler_pb2 as pb
 
 #: Frames sent and not yet acknowledged; a sender at this bound waits for acknowledgements.
 UNACKNOWLEDGED = 512
-#: Bytes of the same.
+#: Bytes of such frames.
 UNACKNOWLEDGED_BYTES = 64 << 20
-#: Frames handled before an acknowledgement is owed even if there is nothing else to say.
+#: Frames handled before an acknowledgement is due even if there is nothing else to send.
 ACK_EVERY = 16
 
 
@@ -48,12 +48,12 @@ class Link:
 
     @property
     def full(self) -> bool:
-        """Too much is unacknowledged to send more."""
+        """Whether too much is unacknowledged to send more."""
         return len(self._sent) >= UNACKNOWLEDGED or self._bytes >= UNACKNOWLEDGED_BYTES
 
     @property
     def owes_ack(self) -> bool:
-        """Enough was handled that the other side should hear of it."""
+        """Whether enough was handled that the other side should be told."""
         return self._last_handled - self._last_ack_sent >= ACK_EVERY
 
     def stamp(self, frame: Frame, carries: bool = True) -> None:
@@ -70,7 +70,7 @@ class Link:
 
     def accept(self, frame: Frame) -> bool:
         """Takes note of a frame that came; False: it was handled before, or carries nothing. Raises SessionLost when
-        a number is missing: the two ends do not speak of the same session."""
+        a number is missing: the two ends are not in the same session."""
         link = frame.link
         self.acknowledged(link.ack)
         if link.seq <= self._last_handled:
@@ -81,16 +81,16 @@ class Link:
         return True
 
     def acknowledged(self, number: int) -> None:
-        """The other side has handled everything up to `number`."""
+        """Forgets the frames that the other side has handled, all up to `number`."""
         sent = self._sent
         while sent and sent[0][0] <= number:
             self._bytes -= sent.popleft()[2]
 
     @property
     def last_handled(self) -> int:
-        """What this side has handled, for the handshake."""
+        """Number of the last frame that this side has handled, for the handshake."""
         return self._last_handled
 
     def unacknowledged(self) -> list[Frame]:
-        """What must be sent again after a reconnection, in order."""
+        """The frames to send again after a reconnection, in order."""
         return [frame for _, frame, _ in self._sent]

@@ -1,4 +1,4 @@
-"""Methods of a server over gRPC, by name, with the checks of every call before its handler has it."""
+"""Methods of a gRPC server, found by name, with the checks that every call meets before its handler."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import grpc
 import grpc.aio
 
 from .callers import FleetCheck
-from .entry import OPEN, CallerCheck
-from .reading import reading
+from .malformed_messages import reading
+from .shared_secret import OPEN, CallerCheck
 from .statuses import refused
-from .unread import STRANGER, UnreadAnswers
+from .unread_answers import STRANGER, UnreadAnswers
 
 
 class Methods:
-    """The registry of a server's services: methods are found by name when a call comes. gRPC would also wait for the
-    next call of each method by a task of its own, and look at all of those tasks at each call, before it answers: with
-    a gateway's two dozen methods a sixth of the node's time for a lone submission."""
+    """The registry of a server's services: methods are found by name when a call comes. gRPC can also wait for the next
+    call of each method in a task of its own, but then looks at all of those tasks at each call: with a gateway's two
+    dozen methods that is a sixth of the node's time for a single submission."""
 
     def __init__(
         self,
@@ -33,17 +33,17 @@ class Methods:
         self._fleet = fleet
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Methods by name."""
+        """Registers methods by name, behind the checks."""
         self._server.add_generic_rpc_handlers(
             [_Asked(each, self._unread, self._entry, self._fleet) for each in handlers]
         )
 
     def add_registered_method_handlers(self, service: str, handlers: object) -> None:
-        """The same methods were given as generic ones."""
+        """Does nothing: generated code registers the same methods twice, first as generic ones."""
 
 
 class _Asked(grpc.GenericRpcHandler):
-    """Methods that are for whoever may enter, and whose answers are counted until they are read."""
+    """Methods for admitted callers, whose answers are counted until they are read."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class _Asked(grpc.GenericRpcHandler):
         self._found: dict[str, Any] = {}
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
-        """What answers a call; None: nothing here."""
+        """The handler of a call; None: this service has no such method."""
         found = self._found.get(details.method)
         if found is None:
             found = self._inner.service(details)
@@ -71,7 +71,7 @@ class _Asked(grpc.GenericRpcHandler):
         return refusing(entry, found, self._unread)
 
     def _checked(self, handler: Any, path: str) -> Any:
-        """The handler behind what each call meets: who asks, how much it has not read, and whether it can be read."""
+        """The handler behind the checks of its caller, of answers that this has not read, and of the message itself."""
         handler = reading(handler, path, lambda context: self._unread.hold(context, STRANGER))
         if handler.unary_unary is not None:
             handler = self._unread.counted(handler, STRANGER if path == OPEN else 0)
@@ -79,7 +79,7 @@ class _Asked(grpc.GenericRpcHandler):
 
 
 def refusing(entry: CallerCheck, handler: Any, unread: UnreadAnswers) -> Any:
-    """A handler of the same kind that refuses every call. It reads nothing."""
+    """A handler of the same kind that refuses every call, unread."""
 
     async def refuse(_: Any, context: Any) -> None:
         unread.hold(context, STRANGER)

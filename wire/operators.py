@@ -1,4 +1,4 @@
-"""Calls of operators to a gateway, Python to Python: the ports of `wire/ports`, their server and their client half.
+"""Calls of operators to a gateway, Python to Python: server and client half of the ports (interfaces) in `wire/ports`.
 
 All else that a gateway answers is protobuf, for other languages (gateway.py).
 """
@@ -16,9 +16,9 @@ from ..foundation.identity import whoami
 from ..model.gate import Gate
 from ..model.replay import ReplayOrder
 from ..model.seek import Move, Seek
-from .asking import asking
+from .asker import asking
 from .channel import dial, error_of
-from .named import named
+from .named_fields import named
 from .ports.acts import ActPort
 from .ports.files import FilePort
 from .ports.jobs import JobAuditPort, JobPagePort, JobPort
@@ -49,7 +49,7 @@ PORTS: dict[str, type[Any]] = {
 }
 _PORT_OF = {name: port for port, protocol in PORTS.items() for name in methods(protocol)}
 
-#: Seconds for a call; for those that wait for the lease of a former owner, search by time, or move many letters: more.
+#: Seconds for a call, and for calls that wait for a former owner's lease, search by time, or move many letters.
 CALL_TIMEOUT = 10.0
 LONGER = {
     "audit": 120.0,
@@ -66,15 +66,17 @@ LONGER = {
 def register(
     desks: Mapping[str, object], through: Callable[[StoreCall], Coroutine[Any, Any, Any]] | None = None
 ) -> Callable[[grpc.aio.Server], None]:
-    """What `channel.serve` takes to serve these ports; `desks` has for each name what answers it, and `through` makes
-    each call, or refuses it."""
+    """Makes the function by which `channel.serve` registers these ports. `desks` has the object that answers each, by
+    its name; `through` makes each call, or refuses it."""
     service = StoresService({name: (protocol, desks[name]) for name, protocol in PORTS.items()}, named, through)
     return lambda server: add_OperatorsServicer_to_server(service, server)  # type: ignore[no-untyped-call]
 
 
 class OperatorClient:
-    """Every port of a gateway: one call, one answer or error, no second try. An async context manager. `reason`: why
-    this address is asked, for whoever gets no answer. `timeout` is in seconds; by default as long as a call takes.
+    """The client of every port: one call, one answer or error, no second try. An async context manager.
+
+    timeout  seconds for each call; default: CALL_TIMEOUT, or what LONGER has for it
+    reason   why this address is asked, for the message that it does not answer
 
     An operator who gives no name is user@host.
     """
@@ -99,7 +101,7 @@ class OperatorClient:
         await self._channel.close()
 
     async def invoke(self, signature: Signature, arguments: Any) -> Any:
-        """One call of a port. Raises what the gateway raised, or Unavailable."""
+        """Makes one call of a port. Raises the gateway's own error, or Unavailable."""
         request = call_of(_PORT_OF[signature.name], signature, arguments)
         try:
             timeout = self._timeout or LONGER.get(signature.name, CALL_TIMEOUT)

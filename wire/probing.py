@@ -25,8 +25,8 @@ MOST_BYTES = 4 << 20
 
 
 async def unready(addresses: Sequence[str], timeout: float) -> dict[str, str]:
-    """Why each part is not ready; empty: it is. `timeout` is in seconds, for each. Raises InvalidRequest for what is no
-    address."""
+    """The reason why each part is not ready, by its address; empty: it is. `timeout`: seconds for each. Raises
+    InvalidRequest for a text that is no address."""
     found = await asyncio.gather(*(_asked(address, timeout) for address in addresses))
     return dict(zip(addresses, found, strict=True))
 

@@ -12,7 +12,7 @@ from .v1 import gateway_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class ScheduleView:
-    """A schedule for people: how far it is, when its next runs are due, and its last ones, the newest first."""
+    """A schedule for people: its state, when its next runs are due, and its last runs, the newest first."""
 
     schedule: Schedule
     paused: bool
@@ -24,17 +24,17 @@ class ScheduleView:
 
     @property
     def state(self) -> str:
-        """One word."""
+        """The state in one word: `active`, `paused` or `over`."""
         return "paused" if self.paused else "over" if self.over else "active"
 
 
 def schedule_to_wire(schedule: Schedule) -> pb.Schedule:
-    """What a schedule says, as a message."""
+    """A schedule as a message."""
     return pb.Schedule(**{field.name: getattr(schedule, field.name) for field in fields(schedule)})
 
 
 def schedule_from_wire(message: pb.Schedule) -> Schedule:
-    """The inverse, with the defaults of what is not said. Raises InvalidRequest for words that are not known."""
+    """The inverse of `schedule_to_wire`, with defaults for empty fields. Raises InvalidRequest for unknown words."""
     said = {field.name: getattr(message, field.name) for field in fields(Schedule)}
     usual = Schedule("", "")
     for name in ("timezone", "catch_up_max", "grace"):
@@ -53,7 +53,7 @@ def _word(name: str, text: str, words: type[Overlap] | type[CatchUp] | type[Orig
 
 
 def state_to_wire(row: ScheduleRow, next: Sequence[float], last: Sequence[ScheduledRun]) -> pb.ScheduleState:
-    """How far one is, as a message."""
+    """The state of a schedule, with coming and former runs, as a message."""
     return pb.ScheduleState(
         schedule=schedule_to_wire(row.schedule),
         paused=row.paused,
@@ -69,7 +69,7 @@ def state_to_wire(row: ScheduleRow, next: Sequence[float], last: Sequence[Schedu
 
 
 def schedule_view(message: pb.ScheduleState) -> ScheduleView:
-    """What a client sees of it."""
+    """A schedule for people, from the message."""
     schedule = schedule_from_wire(message.schedule)
     return ScheduleView(
         schedule,

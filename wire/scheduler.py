@@ -1,5 +1,5 @@
-"""The Scheduler service: what calls it (`SchedulerClient`), what attaches to it (`SchedulerSessions`), and what serves
-both (`serve_scheduler`; `sessions` without gRPC)."""
+"""The Scheduler service: a client for single calls (`SchedulerClient`), one for sessions (`SchedulerSessions`), and the
+serving half of both (`serve_scheduler`; `sessions` without gRPC)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SchedulerSessions:
 
 class SchedulerClient:
     """Calls a scheduler at `address` (host:port); connects by itself. Made in a running loop; `close` ends it.
-    `reason`: why this address is asked, for whoever gets no answer."""
+    `reason`: why this address is asked, for the message that it does not answer."""
 
     def __init__(self, address: str, reason: str = "") -> None:
         self.address = address
@@ -94,29 +94,31 @@ class SchedulerClient:
     async def adopt(
         self, scheduler: str, source: str, partition: str, epoch: int, version: int, timeout: float
     ) -> pb.Adoption:
-        """Asks the scheduler process of this id to adopt what the owner of a row has there, as the row was read."""
+        """Asks the scheduler process of this id which items of a row's owner still run there, and to take no more from
+        that owner. The row of ownership is given as it was read."""
         row = pb.Adopt(source=source, partition=partition, epoch=epoch, version=version)
         reply: pb.Adoption = await self._call(self._stub.Adopt, pb.AdoptRequest(scheduler=scheduler, row=row), timeout)
         return reply
 
     async def inspect(self, timeout: float = 10.0) -> pb.InspectReply:
-        """What the scheduler holds now."""
+        """Asks for the present content of the scheduler."""
         reply: pb.InspectReply = await self._call(self._stub.Inspect, pb.InspectRequest(), timeout)
         return reply
 
     async def explain(self, id: str, timeout: float = 10.0) -> pb.ExplainReply:
-        """Why a workload is not running, or where it runs."""
+        """Asks why a workload is not running, or where it runs."""
         reply: pb.ExplainReply = await self._call(self._stub.Explain, pb.ExplainRequest(id=id), timeout)
         return reply
 
     async def explain_kind(self, kind: Kind, source: str = "", timeout: float = 10.0) -> pb.ExplainReply:
-        """All that holds items of a kind, from a source if that is known."""
+        """Asks for everything that holds items of a kind, from this source if that is known."""
         request = pb.ExplainRequest(**kind._asdict(), source=source)
         reply: pb.ExplainReply = await self._call(self._stub.Explain, request, timeout)
         return reply
 
     async def record(self, salt: str = "") -> AsyncGenerator[bytes, None]:
-        """Lines of a recording, as they come, until somebody ends it. With a `salt`, tenants are hashes."""
+        """Yields the lines of a recording as they come, until the recording is ended. With a `salt`, tenants are
+        hashes."""
         stream = self._stub.Record(pb.RecordRequest(salt=salt))
         try:
             async for reply in stream:
@@ -139,7 +141,7 @@ class SchedulerClient:
 
 
 class SchedulerCalls(Protocol):
-    """The calls that a scheduler's process answers. Errors of tailrace's tree become statuses."""
+    """The calls that a scheduler's process answers. A TailraceError that they raise is raised again at the caller."""
 
     async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply: ...
 
@@ -162,7 +164,7 @@ def serve_scheduler(calls: SchedulerCalls) -> Callable[[grpc.aio.Server], None]:
 
 
 def sessions(calls: SchedulerCalls) -> Mapping[StreamMethod, StreamHandler]:
-    """The same for sessions alone (see carriers.serve_streams)."""
+    """The handlers of sessions, for `carriers.serve_streams`."""
     return {TAILER_SESSION: calls.attach_tailer, WORKER_SESSION: calls.attach_worker}
 
 
@@ -192,10 +194,10 @@ class _SchedulerServicer(SchedulerServicer):
         try:
             async with contextlib.aclosing(self._calls.record(request)) as replies:
                 async for reply in replies:
-                    async with asyncio.timeout(USUAL.stalled):  # who reads nothing would keep its place
+                    async with asyncio.timeout(USUAL.stalled):  # a peer that reads nothing would keep its place
                         await context.write(reply)
         except TimeoutError:
-            await context.abort(grpc.StatusCode.CANCELLED, f"it read nothing for {USUAL.stalled:g} s")
+            await context.abort(grpc.StatusCode.CANCELLED, f"the caller read nothing for {USUAL.stalled:g} s")
         except TailraceError as error:
             await abort(context, error)
 

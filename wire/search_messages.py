@@ -11,7 +11,7 @@ _STATES = {state.label: state for state in State}
 
 
 def states_of(names: list[str]) -> tuple[State, ...]:
-    """States by their names. Raises InvalidRequest for one that there is not."""
+    """States by their names. Raises InvalidRequest for an unknown name."""
     for name in names:
         if name not in _STATES:
             raise InvalidRequest(f"there is no state {name!r:.50}: expected {', '.join(_STATES)}")

@@ -1,8 +1,8 @@
-"""Moves the frames of a link over streams: the dialing half, the serving half, and what both ask of their owner.
+"""Moves the frames of a link over streams: the dialing half, the serving half, and the protocol of their owner.
 
-An owner (an `Endpoint`) is synchronous and holds whatever is pending; the shell here asks it for the next frame
+An owner (an `Endpoint`) is synchronous and holds everything pending; the shell here asks it for the next frame
 whenever the connection can take one. While a write is under way more becomes pending, so messages grow under load and
-go at once when idle: coalescing without a linger.
+go at once when idle: coalescing without a delay.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Endpoint(Protocol):
     """The owner of one end of a session. All calls come from one event loop and must not block.
 
     opened    a connection is up; `resumed` is False for a session that starts empty
-    compose   the next frame with everything pending, or None; called again after each write
-    accept    a frame that was not handled before
+    compose   returns the next frame with everything pending, or None; called again after each write
+    accept    takes a frame that was not handled before
     broken    the connection is gone; the session may yet be resumed
     lost      the session is gone for good (dialing half only: the other side did not know it)
     """
@@ -70,13 +70,13 @@ class LinkConnection:
         self._writing = math.inf  # since when a frame waits to be taken
 
     def notify(self) -> None:
-        """The endpoint has something to send."""
+        """Wakes the writer: the endpoint has something to send."""
         self._wake.set()
 
     async def run(self, stream: Stream, again: list[Any]) -> None:
-        """Sends `again` first, then moves frames both ways until the connection ends; returns then. Raises
-        SessionLost when the other end speaks of another session, StreamClosed when it refuses what was said, and
-        whatever the endpoint raises."""
+        """Sends the frames of `again` first, then moves frames both ways; returns when the connection ends. Raises
+        SessionLost when the other end is in another session, StreamClosed when it refuses a frame (UserError), and
+        any error of the endpoint."""
         self._heard = self._clock.monotonic()
         tasks = [
             asyncio.create_task(self._write(stream, again), name="link-write"),
@@ -147,10 +147,11 @@ class Dialer:
     """The dialing half: connects, says hello, resumes, reconnects with back-off, until closed.
 
     `hello` makes the first frame of a connection from a pb.Hello that this class fills with the session and whether
-    it is resumed. `unreachable` is told why the other side cannot be reached, once per outage, and why it ended a
-    connection because of what was said there, each time. `failed` is told what the endpoint raised; the session is then
-    given up and a fresh one begun. Without it the dialer ends, and `wait` raises.
-    `leases`: this side's own, compared with the other's, since what one waits for the other keeps; None: it has none.
+    it is resumed. `unreachable` gets the reason why the other side cannot be reached, once per outage, and the reason
+    of each connection that it ended because it refused a frame. `failed` gets an error of the endpoint; the session is
+    then given up and a fresh one begun. Without `failed` the dialer ends, and `wait` raises the error.
+    `leases`: this side's own, compared with the other's, since a side waits by its own sizes for what the other keeps;
+    None: it has none.
     """
 
     def __init__(
@@ -188,17 +189,18 @@ class Dialer:
         self._task = asyncio.create_task(self._run(), name="dialer")
 
     def notify(self) -> None:
-        """The endpoint has something to send."""
+        """Wakes the writer: the endpoint has something to send."""
         if self._connection is not None:
             self._connection.notify()
 
     @property
     def settled(self) -> bool:
-        """Everything that was sent has been acknowledged."""
+        """Whether everything that was sent has been acknowledged."""
         return not self._link.unacknowledged()
 
     async def close(self) -> None:
-        """Ends the session and waits for it. What an endpoint raised is told by `wait`, not here. Harmless twice."""
+        """Ends the session and waits for its end. An error of the endpoint is raised by `wait`, not here. Harmless
+        twice."""
         task, self._task = self._task, None
         if task is not None:
             await end_all([task])
@@ -222,7 +224,7 @@ class Dialer:
             await asyncio.sleep(backoff.pause())
 
     async def _connect(self) -> tuple[bool, str]:
-        """One connection from hello to its end. Returns whether it was welcomed, and if not, why."""
+        """Makes one connection, from hello to its end. Returns whether it was welcomed, and the reason of its end."""
         stream = self._open_stream()
         welcomed = given_up = False
         reason, refused = "the connection ended", ""
@@ -267,8 +269,9 @@ class Dialer:
         return welcomed, reason
 
     def _welcomed(self, reply: Any) -> list[Any]:
-        """Resumes, or starts empty when the other side does not know the session. Returns what to send again. Raises
-        SessionLost when it knows it from before it was begun anew elsewhere: several may stand behind one address."""
+        """Resumes, or starts empty when the other side does not know the session. Returns the frames to send again.
+        Raises SessionLost when it remembers a session that went on elsewhere since: several processes may stand behind
+        one address."""
         if self._known and reply.welcome.resumed and reply.welcome.scheduler != self.peer:
             raise SessionLost(f"{reply.welcome.scheduler} remembers a session that went on at {self.peer}")
         if self._known and not reply.welcome.resumed:
@@ -287,7 +290,7 @@ class Dialer:
         return self._link.unacknowledged()
 
     def _compare(self, welcome: pb.Welcome) -> None:
-        """Says where two configurations do not fit: a lease that ends before it is renewed ends all that runs by it."""
+        """Warns of leases that differ: one that ends before it is renewed ends the runs under it."""
         if self._leases is None:
             return
         # Goes with 0.3.0: schedulers of 0.1 name their heartbeat alone.
@@ -308,8 +311,8 @@ class Dialer:
 
 
 class Served:
-    """One session on the serving side. It outlives connections; whoever owns it ends it by its own clock. `caller`: who
-    began it, by certificate; None: somebody of this machine."""
+    """One session on the serving side. It outlives connections, and its owner ends it by its own clock. `caller`: who
+    began it, by certificate; None: a user of this machine."""
 
     def __init__(self, endpoint: Endpoint, caller: Caller | None = None) -> None:
         self.endpoint = endpoint
@@ -319,15 +322,15 @@ class Served:
         self._task: asyncio.Task[Any] | None = None
 
     def notify(self) -> None:
-        """The endpoint has something to send."""
+        """Wakes the writer: the endpoint has something to send."""
         if self.connection is not None:
             self.connection.notify()
 
     async def serve(
         self, stream: Stream, hello: Any, welcome: Any, *, empty: Callable[[], Any], silence: float, clock: Clock
     ) -> None:
-        """Serves one connection of this session from its hello to its end. A former connection that is still open is
-        ended first: the dialing side knows better."""
+        """Serves one connection of this session from its hello to its end. A former connection that still seems open is
+        ended first: the dialing side knows that it is gone."""
         if self._task is not None and not self._task.done():
             await end_all([self._task])
         self._task = asyncio.current_task()

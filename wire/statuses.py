@@ -1,5 +1,5 @@
-"""Errors ↔ statuses, once for every carrier. A status is gRPC's: a code, a text, and in its metadata the error's class,
-so that both ends raise the same one."""
+"""Errors ↔ statuses of calls, for every carrier. A status is gRPC's: a code, a text, and in its metadata the error's
+class, so that both ends raise the same one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STATUS: list[tuple[type[TailraceError], StatusCode]] = [
     (NotConnected, StatusCode.UNAVAILABLE),
     (Unavailable, StatusCode.UNAVAILABLE),
 ]
-#: Nobody answered, or not in time, or the server was stopped while it did (our own cancellation is no such error).
+#: Codes for: nobody answered, or not in time, or the server was stopped meanwhile (our own cancellation has none).
 _AWAY = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
 _CLASSES = {kind.__name__: kind for kind, _ in _STATUS}
 #: Metadata that carries the error's class, and for how many seconds an overload lasts.
@@ -43,7 +43,7 @@ MESSAGE_LENGTH = 1000
 
 
 class CallStatus(NamedTuple):
-    """The end of a call."""
+    """The status of a call's end."""
 
     code: StatusCode
     details: str = ""
@@ -51,7 +51,7 @@ class CallStatus(NamedTuple):
 
 
 def status_of(error: TailraceError) -> CallStatus:
-    """How a call ends whose serving side raised this."""
+    """The status of a call whose serving side raised this error."""
     code = next((code for kind, code in _STATUS if isinstance(error, kind)), StatusCode.INTERNAL)
     kind = next((each for each in type(error).__mro__ if _CLASSES.get(each.__name__) is each), type(error))
     metadata = [(ERROR_KEY, kind.__name__)]
@@ -61,12 +61,12 @@ def status_of(error: TailraceError) -> CallStatus:
 
 
 def refused(why: str) -> CallStatus:
-    """How a call ends that may not be made: as InvalidRequest."""
+    """The status of a call that may not be made: InvalidRequest at the caller, UNAUTHENTICATED in gRPC."""
     return CallStatus(StatusCode.UNAUTHENTICATED, why, ((ERROR_KEY, InvalidRequest.__name__),))
 
 
 def error_named(name: str, message: str, retry_after: float) -> TailraceError | None:
-    """The error of a class that the other side named; None for one that does not cross."""
+    """The error of a class that the other side named; None: errors of this name are not known here."""
     kind = _CLASSES.get(name)
     if kind is Overloaded:
         return Overloaded(message, retry_after)
@@ -74,8 +74,8 @@ def error_named(name: str, message: str, retry_after: float) -> TailraceError | 
 
 
 def error_of_status(status: CallStatus, address: str, reason: str = "") -> TailraceError:
-    """The error that the other side raised, or that its absence means. `reason`: why this address was asked, behind
-    what is said of its silence."""
+    """The error that a status stands for: the other side's own, or NotConnected. `reason`: why this address was asked,
+    appended to the message of NotConnected."""
     metadata: Mapping[str, str] = dict(status.metadata)
     details = status.details or str(status.code)
     retry_after = float(metadata.get(RETRY_AFTER_KEY, 1.0))

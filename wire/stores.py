@@ -1,8 +1,8 @@
 """The stores over gRPC: any protocol of plain data, called by the names and type hints of its own methods.
 
 A protocol class is the whole contract. Arguments travel as a MessagePack array in the order of the method's parameters,
-results as MessagePack; both ends decode strictly by the hints, so that what arrives is what the protocol says, or an
-InvalidRequest. Only methods of the protocol can be called.
+results as MessagePack; both ends decode strictly by the hints, so that values of other types raise InvalidRequest. Only
+methods of the protocol can be called.
 
 Two names of parameters have a meaning here: `wait` and `timeout` are seconds that the server may hold the call, at most
 LONGEST_WAIT of them (it then answers as if they had passed); `max_bytes` is at most ANSWER_BYTES.
@@ -29,7 +29,7 @@ from .v1.stores_pb2_grpc import StoresStub, add_StoresServicer_to_server
 
 #: The service's full name, for health checks.
 SERVICE = "tailrace.v1.Stores"
-#: Seconds for a call, beside those that it was asked to wait.
+#: Seconds for a call, beside its own `wait`.
 CALL_TIMEOUT = 10.0
 #: Seconds that one call may wait for something to happen.
 LONGEST_WAIT = 30.0
@@ -37,7 +37,7 @@ LONGEST_WAIT = 30.0
 ANSWER_BYTES = MAX_MESSAGE // 2
 #: Bytes of arguments that a server holds at once; beyond it callers are refused (Overloaded).
 HELD_BYTES = 256 << 20
-#: Room in a message for what is not arguments or value.
+#: Room in a message beside arguments or value (bytes).
 _ENVELOPE = 1024
 
 _WAITS = ("wait", "timeout")
@@ -48,8 +48,8 @@ R = TypeVar("R")
 
 
 class Signature:
-    """The wire format of one method of a protocol, made from its type hints. `named` (named.py): fields go by their
-    names, not by their order."""
+    """The wire format of one method of a protocol, made from its type hints. `named` (named_fields.py): fields go by
+    their names, not by their order."""
 
     named = False
 
@@ -73,11 +73,11 @@ class Signature:
         self.decode_result: Callable[[bytes], Any] = msgspec.msgpack.Decoder(self.form(result)).decode
 
     def form(self, hint: Any) -> Any:
-        """What is decoded for a type hint."""
+        """The type to decode for a type hint: here the hint itself."""
         return hint
 
     def seconds(self, arguments: Any) -> float:
-        """How long a call with these arguments may be held."""
+        """Seconds for which a call with these arguments may be held."""
         return 0.0 if self.wait is None else min(LONGEST_WAIT, max(0.0, getattr(arguments, self.wait)))
 
     def bounded(self, arguments: Any) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def methods(protocol: type[Any]) -> dict[str, Callable[..., Any]]:
 class StoreClient:
     """Calls one store of a server; the base of the typed clients. Dials at the first call, and again after `close`.
 
-    Any call may raise what the engine raises, Unavailable when the server cannot be reached (whether a write was kept
-    is then unknown), and InvalidRequest for what does not fit into a message.
+    Any call may raise the engine's own errors, Unavailable when the server cannot be reached (whether a write was kept
+    is then unknown), and InvalidRequest for arguments that do not fit into a message.
     """
 
     def __init__(self, address: str, store: str) -> None:
@@ -127,7 +127,7 @@ class StoreClient:
         self._call: Any = None
 
     async def invoke(self, signature: Signature, arguments: Any) -> Any:
-        """One call, one answer or error, no second try."""
+        """Makes one call: one answer or error, no second try."""
         if self._channel is None:
             self._channel = dial(self.address)
             self._call = StoresStub(self._channel).Call  # type: ignore[no-untyped-call]
@@ -154,7 +154,7 @@ class StoreClient:
 
 
 def call_of(store: str, signature: Signature, arguments: Any) -> pb.StoreCall:
-    """A call as a message. Raises InvalidRequest for what does not fit into one."""
+    """A call as a message. Raises InvalidRequest for arguments that do not fit into one."""
     name = f"{store}.{signature.name}"
     try:
         encoded = signature.encode(arguments)
@@ -177,7 +177,7 @@ class Invoking(Protocol):
 def remote(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], sign: Callable[..., Signature] = signature
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """A protocol's method as a method of a client, with the same parameters and result."""
+    """Makes a client's method of a protocol's method, with the same parameters and result."""
 
     async def call(client: Invoking, /, *args: P.args, **kwargs: P.kwargs) -> R:
         form = sign(method)
@@ -192,7 +192,7 @@ def remote(
 
 
 class StoreCall(NamedTuple):
-    """A call that came: of which store, which method, with which arguments; what answers it; and gRPC's context."""
+    """A call that came: its store, its method, its arguments, the function that answers it, and gRPC's context."""
 
     store: str
     method: str
@@ -205,8 +205,8 @@ Through = Callable[[StoreCall], Coroutine[Any, Any, Any]]
 
 
 class StoresService:
-    """Serves engines by name; `stores` has for each its protocol and its engine. `through`: what makes the calls, where
-    somebody is to know of each."""
+    """Serves engines by name; `stores` has the protocol and the engine of each. `through`: a function that makes the
+    calls instead, to check or record each."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class StoresService:
         self._closing = False
 
     def register(self, server: grpc.aio.Server) -> None:
-        """What `channel.serve` takes."""
+        """Adds this service to a server; `channel.serve` takes this method."""
         add_StoresServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
     def end_waits(self) -> None:
@@ -254,9 +254,9 @@ class StoresService:
         name = f"{request.store}.{request.method}"
         found = self._methods.get((request.store, request.method))
         if found is None:
-            raise InvalidRequest(f"there is no {name} here; there are {self._names}")
+            raise InvalidRequest(f"{name} is not served here; expected a method of {self._names}")
         if self._held > HELD_BYTES:
-            raise Overloaded(f"the server holds {self._held} bytes of calls; try again", 0.2)
+            raise Overloaded(f"the server holds {self._held} bytes of calls, more than {HELD_BYTES}; try again", 0.2)
         form, method = found
         try:
             arguments = form.bounded(form.decode_arguments(request.arguments))
@@ -273,7 +273,7 @@ class StoresService:
         return encoded
 
     async def _wait(self, call: Coroutine[Any, Any, Any]) -> Any:
-        """A call that may wait; `end_waits` ends it."""
+        """Awaits a call that may wait; `end_waits` ends it (NotConnected)."""
         if self._closing:
             call.close()
             raise NotConnected("the store server is stopping")
@@ -288,6 +288,6 @@ class StoresService:
             raise
 
     def _stopping(self) -> bool:
-        """Whether it was `end_waits` that cancelled, not the caller."""
+        """Whether `end_waits` cancelled a call, not its caller."""
         current = asyncio.current_task()
         return self._closing and current is not None and not current.cancelling()

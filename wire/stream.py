@@ -1,8 +1,8 @@
-"""The port of sessions: a two-way stream of messages, whatever carries it.
+"""The protocol of a two-way stream of messages, whatever carries it; sessions run over it.
 
-`grpc_stream.py` carries streams between machines, `direct.py` within one; `carriers.py` knows by the address which.
+`grpc_stream.py` carries streams between machines, `direct.py` within one; `carriers.py` chooses by the address.
 A carrier keeps messages whole and in order, lets a sender wait while the other side does not receive, and tells each
-side of the end. Errors of the tree that the serving side raises cross it (`statuses.py`).
+side of the end. A TailraceError of the serving side is raised again at the dialing side (`statuses.py`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class StreamMethod(NamedTuple):
 class StreamClosed(Exception):
     """The stream is over, and the serving side did not end it well: its connection broke, it was refused or given up.
 
-    The text says why. `error` is what the serving side raised, or the NotConnected that its absence means; None: this
-    side knew already that the stream was over.
+    The text says why. `error` is the serving side's own error, or NotConnected if it does not answer; None: this side
+    knew already that the stream was over.
     """
 
     def __init__(self, why: str, error: TailraceError | None = None) -> None:
@@ -41,33 +41,33 @@ class Stream(Protocol):
         """Sends a message, once there is room for it. Raises StreamClosed."""
 
     async def receive(self) -> Any | None:
-        """The next message; None: the other side sends no more, and all that it sent was received. One receiver at a
-        time. Raises StreamClosed."""
+        """Returns the next message; None: the other side sends no more, and all that it sent was received. One
+        receiver at a time. Raises StreamClosed."""
 
 
 class DialedStream(Stream, Protocol):
     """The dialing side, which may give the stream up at any time."""
 
     def cancel(self) -> Any:
-        """Gives the stream up now, and with it what was not sent yet. Harmless when it is over."""
+        """Gives the stream up now, with messages that were not sent yet. Harmless when it is over."""
 
 
 class StreamChannel(Protocol):
     """Opens streams to one address. Each ends with its connection, and none is opened again by itself."""
 
     def open(self, method: StreamMethod) -> DialedStream:
-        """A new stream, which is connected once its first message is sent."""
+        """Makes a new stream, which connects when its first message is sent."""
 
     async def close(self) -> None:
-        """Gives up the streams that are open."""
+        """Gives up the open streams."""
 
 
-#: Serves one stream, and ends it by returning, or by raising an error of the tree.
+#: Serves one stream, and ends it by returning, or by raising a TailraceError.
 StreamHandler = Callable[[Stream], Awaitable[None]]
 
 
 class Listener(Protocol):
-    """A server at an address, over whatever carries its calls."""
+    """A server at an address, over any carrier."""
 
     async def stop(self, grace: float | None) -> None:
-        """Takes nothing new, and ends what is open after `grace` seconds (None: now)."""
+        """Takes no new calls, and ends the open ones after `grace` seconds (None: now)."""

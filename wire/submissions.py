@@ -1,9 +1,9 @@
 """Submissions between processes of one machine without gRPC: one stream for all calls of a client, over a plain socket.
 
-gRPC takes most of what a lone submission costs its client and its gateway before anything is stored (`direct.py`). So a
-client whose gateway is on loopback asks with its next submission where that takes them directly, and is told a name
-under which it listens. Names are random and of one machine's kernel: who was told one by a gateway beyond a tunnel, or
-out of a container, finds nobody there and goes on with gRPC, as everybody does when the stream ends.
+Most of the cost of a single submission, before it is stored, is gRPC's own (`direct.py`). So a client whose gateway is
+on loopback asks with its next submission for a direct way, and is told a name under which the gateway listens. Names
+are random and of one machine's kernel: a client that was told one by a gateway beyond a tunnel, or out of a container,
+finds nobody there and goes on with gRPC, as every client does when the stream ends.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from .v1 import gateway_pb2 as pb
 SUBMISSIONS = StreamMethod("/tailrace.v1.Gateway/Submissions", pb.NumberedSubmit, pb.NumberedAnswer)
 #: Calls of one stream that are being answered; more wait unread.
 AT_ONCE = 1000
-#: Answers of one stream that were made and not read; who has so many is asked for no more calls until it reads.
+#: Answers of one stream that were made and not read; at so many no more calls of its client are read.
 UNREAD = 256
-#: Seconds until a client asks again that could not use what it was told, or whose stream ended.
+#: Seconds until a client asks for a name again whose stream ended or was never connected.
 PAUSE = 10.0
 
 _LOG = logging.getLogger("tailrace.wire.gateway")
 
 
 def possible() -> bool:
-    """Whether there are such names here."""
+    """Whether this system has names of this kind (Linux), and real sockets."""
     return sys.platform == "linux" and NETWORK.get() is None
 
 
 def new_name() -> str:
-    """An address that nobody can guess."""
+    """Makes an address that nobody can guess."""
     return f"{NAMED}tailrace-{secrets.token_hex(16)}"
 
 
@@ -60,7 +60,7 @@ async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.S
         nonlocal unread
         try:
             made = await answered(call)
-            del call  # it may be large, and who asked may be slow to read
+            del call  # it may be large, and its client slow to read
             unread += 1
             try:
                 await stream.send(made)
@@ -68,7 +68,7 @@ async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.S
                 unread -= 1
                 taken.set()
         except StreamClosed:
-            pass  # who asked is gone
+            pass  # the client is gone
         finally:
             room.release()
 
@@ -108,7 +108,7 @@ def _refusal(error: TailraceError) -> pb.Refusal:
 
 
 class Unsent(NotConnected):
-    """The stream ended before anything of a call went into it: the call may be made another way."""
+    """The stream ended before any part of a call was sent: the call may be made in another way."""
 
 
 class Submissions:
@@ -137,13 +137,13 @@ class Submissions:
         return self._near and self._task is None and self._clock.monotonic() >= self._again
 
     def told(self, name: str) -> None:
-        """The gateway answered with a name."""
+        """Connects to the name that the gateway answered with."""
         if self.asks() and name.startswith(NAMED):
             self._task = asyncio.create_task(self._run(name), name="client: direct submissions")
 
     def submit(self, request: pb.SubmitRequest, timeout: float) -> Coroutine[Any, Any, pb.SubmitReply]:
-        """One call, while the stream is open, which may have ended when the call takes its first step. Raises what the
-        gateway raised, or NotConnected: Unsent where the gateway cannot have it."""
+        """Makes one call over the stream, which is open now and may have ended when the call takes its first step.
+        Raises the gateway's own error, or NotConnected; Unsent: the gateway cannot have heard it."""
         return self._submit(self._stream, request, timeout)
 
     async def _submit(self, stream: DialedStream | None, request: pb.SubmitRequest, timeout: float) -> pb.SubmitReply:
@@ -167,7 +167,7 @@ class Submissions:
                 future.exception()  # heard of, also where the write told it first
 
     async def close(self) -> None:
-        """Ends the stream, and what waits on it. Harmless when closed."""
+        """Ends the stream and the calls that wait on it. Harmless when closed."""
         task, self._task = self._task, None
         if task is not None:
             await cancel(task)

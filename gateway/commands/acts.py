@@ -1,4 +1,4 @@
-"""The command `tailrace acts`: what operators did."""
+"""The command `tailrace acts`: the acts of operators (audit trail)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,21 @@ CELL = 60
 
 
 def acts(
-    number: Annotated[int, typer.Argument(metavar="[NUMBER]", help="This one, with what was before and after.")] = 0,
-    who: Annotated[str, typer.Option("--who", metavar="TEXT", help="By those whose name holds this.")] = "",
-    what: Annotated[str, typer.Option("--what", metavar="TEXT", help="Such as: gate pause.")] = "",
-    on: Annotated[str, typer.Option("--on", metavar="TEXT", help="To what holds this in its name.")] = "",
-    limit: Annotated[int, typer.Option("--limit", help=f"How many, at most {MOST_SHOWN}.")] = 50,
+    number: Annotated[
+        int, typer.Argument(metavar="[NUMBER]", help="Only this act, with the states before and after.")
+    ] = 0,
+    who: Annotated[str, typer.Option("--who", metavar="TEXT", help="Only acts by a name that contains this.")] = "",
+    what: Annotated[
+        str, typer.Option("--what", metavar="TEXT", help="Only acts of this kind, such as gate pause.")
+    ] = "",
+    on: Annotated[
+        str, typer.Option("--on", metavar="TEXT", help="Only acts on a subject whose name contains this.")
+    ] = "",
+    limit: Annotated[int, typer.Option("--limit", help=f"At most so many, up to {MOST_SHOWN}.")] = 50,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """What operators did: who, from where, what, to what, why, and how it ended; the newest first."""
+    """Acts of operators (audit trail), the newest first: when, who, from where, act, subject, reason and outcome."""
 
     async def ask(client: GatewayClient) -> list[Act]:
         if number:
@@ -38,7 +44,7 @@ def acts(
 
     found = found_gateway.ask(gateway, ask)
     if number and not found:
-        raise InvalidRequest(f"there is no act {number}: `tailrace acts` shows those that are kept")
+        raise InvalidRequest(f"no act has the number {number}: `tailrace acts` shows all that are kept")
     rows = [_row(each) for each in found]
     if number:
         terminal.show_facts(rows[0], as_json)

@@ -1,4 +1,4 @@
-"""`tailrace alerts`, and `tailrace queue`: is anything to be looked at, and how is the backlog getting on?"""
+"""The commands `tailrace alerts` and `tailrace queue`: alerts for operators, and the backlog."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def alerts(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """What an operator should look at now, since when, and what to do. Exit code 1 when there is something."""
+    """Alerts that hold now, each with its subject, its beginning and what to do. Exit code 1 when there are some."""
     found = found_gateway.ask(gateway, lambda client: client.overview()).alerts
     if as_json:
         terminal.show_json([asdict(each) | {"since": terminal.moment(each.since)} for each in found])
@@ -62,7 +62,7 @@ def queue(gateway: GatewayAddress = None, as_json: Json = False) -> None:
 
 
 def _forecast(backlog: Backlog) -> str:
-    """What is to be added to how many wait."""
+    """The growth of a backlog and its forecast, in words, to follow its size."""
     if not backlog.items:
         return ""
     if backlog.growth == 0 and backlog.empty_in < 0:

@@ -1,4 +1,4 @@
-"""The commands `tailrace auth …`: who is who beyond one machine, by certificates and tokens."""
+"""The commands `tailrace auth …`: certificates of a fleet, and access tokens."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from ...wire.ports.tokens import TokenView
 
 auth = typer.Typer(
-    help="Who is who beyond one machine: certificates of a fleet, tokens.", no_args_is_help=True, rich_markup_mode=None
+    help="Certificates and tokens for use beyond one machine.", no_args_is_help=True, rich_markup_mode=None
 )
 token = typer.Typer(
-    help="Tokens of people and programs, and what they may do.", no_args_is_help=True, rich_markup_mode=None
+    help="Access tokens of people and programs, and their rights.", no_args_is_help=True, rich_markup_mode=None
 )
 auth.add_typer(token, name="token")
-#: What serves in most fleets; the others call.
+#: Roles that serve in most fleets; the others call.
 SERVING = ("gateway", "node", "scheduler")
 COLUMNS = ["folder", "fleet", "role", "name", "hosts", "until", "wrong"]
 ISSUED_COLUMNS = ["serial", "role", "name", "since", "until", "folder", "state"]
 #: The largest serial number that a certificate has.
 SERIAL_BITS = 159
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the fleet's authority.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the fleet's authority (CA).")]
 Hosts = Annotated[
     list[str] | None,
-    typer.Option("--host", metavar="NAME", help="A host, as others call it, or its address. May be repeated."),
+    typer.Option("--host", metavar="NAME", help="A host by its DNS name or address. May be repeated."),
 ]
-Days = Annotated[int, typer.Option("--days", metavar="N", help="For how long certificates are valid.")]
+Days = Annotated[int, typer.Option("--days", metavar="N", help="Days for which certificates are valid.")]
 
 
 @auth.command()
@@ -49,12 +49,12 @@ def init(
     ] = "",
     days: Days = 90,
     if_needed: Annotated[
-        bool, typer.Option("--if-needed", help="Change nothing where the folder has a whole fleet already.")
+        bool, typer.Option("--if-needed", help="Change nothing if the folder has a complete fleet already.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a fleet: an authority, and a certificate for each role, in a folder of its own. Those of gateway, node and
-    scheduler may serve at the hosts. Where an earlier one was interrupted, make what it did not come to."""
+    """Make a fleet: an authority (CA), and a certificate for each role, each in a folder of its own. Those of gateway,
+    node and scheduler may serve at the hosts. After an interrupted run, make the missing ones."""
     from ...foundation.clock import SYSTEM_CLOCK
     from ...model.errors import Conflict
 
@@ -74,12 +74,12 @@ def init(
 def issue(
     folder: Folder,
     role: Annotated[str, typer.Argument(metavar="ROLE", help=f"One of {', '.join(ROLES)}.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name among those of the role.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, unique in the role.")],
     hosts: Hosts = None,
     days: Days = 90,
     as_json: Json = False,
 ) -> None:
-    """Make one more certificate, in DIR/ROLE-NAME, or that one anew. With hosts it may serve there."""
+    """Make one more certificate in DIR/ROLE-NAME, or make that one anew. With --host it may serve at these hosts."""
     from ...foundation.clock import SYSTEM_CLOCK
 
     issuing = _issuing()
@@ -91,18 +91,19 @@ def issue(
 def renew(
     folder: Folder,
     part: Annotated[
-        str, typer.Argument(metavar="[PART]", help="The folder of a certificate in DIR, as node or ROLE-NAME.")
+        str, typer.Argument(metavar="[PART]", help="A certificate's folder in DIR, such as node or ROLE-NAME.")
     ] = "",
     within: Annotated[
-        int | None, typer.Option("--within", metavar="DAYS", min=0, help="Only what ends within so many days.")
+        int | None,
+        typer.Option("--within", metavar="DAYS", min=0, help="Only certificates that end within so many days."),
     ] = None,
     days: Annotated[
-        int | None, typer.Option("--days", metavar="N", help="For how long; default: as long as the former.")
+        int | None, typer.Option("--days", metavar="N", help="Days of validity; default: those of the former one.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make certificates anew where they lie, of all parts or of one: the same caller, the same hosts, a new key. Who
-    reads that folder goes on with the new files by itself; bring them to hosts that have a copy."""
+    """Renew the certificates of all parts or of one, in their folders: the same caller, the same hosts, a new key. A
+    part that reads such a folder goes on with the new files by itself; copy them to hosts that have a copy."""
     import math
 
     from ...foundation.clock import SYSTEM_CLOCK
@@ -126,8 +127,8 @@ def renew(
 
 @auth.command("list")
 def certificate_list(folder: Folder, as_json: Json = False) -> None:
-    """What an authority issued and has not ended, also what lies in no folder any more: serial numbers, whose, until
-    when, and what became of it."""
+    """Certificates of an authority that have not ended, also those that are in no folder any more: serial number, role,
+    name, end and state."""
     from ...foundation.clock import SYSTEM_CLOCK
     from ...foundation.x509_checks import moment
 
@@ -149,15 +150,15 @@ def certificate_list(folder: Folder, as_json: Json = False) -> None:
                     "state": state,
                 }
             )
-    terminal.show(rows, ISSUED_COLUMNS, as_json, empty=f"{folder}: everything that was issued has ended")
+    terminal.show(rows, ISSUED_COLUMNS, as_json, empty=f"{folder}: all issued certificates have ended")
 
 
 @auth.command()
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of a certificate, or of several.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a certificate, or of several.")],
     as_json: Json = False,
 ) -> None:
-    """Show whose the certificates in a folder are, where they may serve, until when, and what is wrong with them."""
+    """Show the certificates in a folder: caller, hosts at which it may serve, end, and faults."""
     _show(folder, as_json)
 
 
@@ -165,24 +166,29 @@ def show(
 def revoke_certificate(
     folder: Folder,
     at: Annotated[
-        str, typer.Argument(metavar="[PART]", help="The folder of the certificate in DIR, as node or ROLE-NAME.")
+        str, typer.Argument(metavar="[PART]", help="The certificate's folder in DIR, such as node or ROLE-NAME.")
     ] = "",
     serial: Annotated[
-        str, typer.Option("--serial", metavar="HEX", help="This one alone: `tailrace auth list` shows it.")
+        str,
+        typer.Option(
+            "--serial",
+            metavar="HEX",
+            help="Only the certificate of this serial number, as `tailrace auth list` shows it.",
+        ),
     ] = "",
 ) -> None:
-    """Revoke every certificate of a caller that has not ended, former ones too, or one: crl.pem in DIR, and in the
-    folders of all parts, says so. Bring it to the hosts that are called, beside their tls.crt: who shows such a
-    certificate is refused, and who uses it just now is cut off."""
+    """Revoke all certificates of a caller that have not ended, former ones too, or one by its serial number. They are
+    listed in crl.pem, in DIR and in the folders of all parts. Copy it to the hosts that are called, beside their
+    tls.crt: callers with a revoked certificate are then refused, and their open calls are cut off."""
     from ...foundation.clock import SYSTEM_CLOCK
 
     if bool(at) == bool(serial):
-        raise InvalidRequest("expected either PART or --serial: whose certificates, or which one, is to be revoked?")
+        raise InvalidRequest("PART or --serial is missing, or both are given: expected one of them")
     authority, now = _issuing().Authority.of(folder), SYSTEM_CLOCK.wall()
     bring = "bring crl.pem to every part that is called"
     if serial:
         known = authority.revoke_serial(_serial(serial), now)
-        whose = str(known[0].caller) if known else "a certificate that is not in the book of this authority"
+        whose = str(known[0].caller) if known else "a certificate that this authority did not record"
         terminal.say(f"{whose}: {serial} is revoked; {bring}")
         return
     found = authority.revoke(at, now)
@@ -202,7 +208,7 @@ def _serial(text: str) -> int:
 
 @token.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, by which it is revoked.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name, by which it is revoked.")],
     may: Annotated[
         list[str],
         typer.Option(
@@ -212,12 +218,14 @@ def create(
             "submit, read, run, operate or administer. May be repeated.",
         ),
     ],
-    lasts: Annotated[str, typer.Option("--for", metavar="TIME", help="How long it is valid, such as 12h.")] = "90d",
+    lasts: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="Time for which it is valid, such as 12h.")
+    ] = "90d",
     why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token, which is shown once. Whoever has it may do what its rights say, and nothing else."""
+    """Make an access token, which is shown once. Its holder has the rights of the token, and no others."""
     from ...model.units import seconds
     from ...wire.ports.tokens import TokenOrder
 
@@ -228,7 +236,7 @@ def create(
 
 @token.command("list")
 def token_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Tokens by name, with their rights and their ends."""
+    """Access tokens by name, with their rights and their ends."""
     found = found_gateway.ask(gateway, lambda client: client.tokens())
     rows = [_token_row(view, as_json) for view in found]
     terminal.show(rows, ["name", "may", "until", "created", "created_by"], as_json, empty="there are no tokens")
@@ -236,11 +244,11 @@ def token_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
 
 @token.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")],
     why: Why = "",
     gateway: GatewayAddress = None,
 ) -> None:
-    """Revoke a token: whoever uses it just now is cut off within a second."""
+    """Revoke an access token; calls that use it are cut off within a second."""
     found_gateway.ask(gateway, lambda client: client.revoke_token(name, why))
     terminal.say(f"{name}: revoked")
 
@@ -268,7 +276,7 @@ def _renewing() -> Any:
 
 
 def _row(each: Any, as_json: bool) -> dict[str, Any]:
-    """A certificate that lies in a folder."""
+    """The row of a certificate in a folder."""
     from ...foundation.x509_checks import moment
 
     row = {
@@ -286,7 +294,7 @@ def _show(folder: Path, as_json: bool, *, ends: bool = True) -> None:
     found = _issuing().shown(folder, SYSTEM_CLOCK.wall())
     if not found:
         raise ConfigError(
-            f"{folder}: no certificate here (tls.crt), nor in a folder in it; `tailrace auth init` makes some"
+            f"{folder}: no certificate (tls.crt) here or in a folder below; `tailrace auth init` makes some"
         )
     terminal.show([_row(each, as_json) for each in found], COLUMNS, as_json)
     if ends and any(each.wrong for each in found):

@@ -18,9 +18,9 @@ def health(
             "as of a worker. Default: the gateway and the scheduler here.",
         ),
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="For each to answer.")] = 3.0,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time for each part to answer.")] = 3.0,
 ) -> None:
-    """Whether parts are ready, for probes: ends with 0 when all of them are, else says which is not."""
+    """Whether parts are ready, for probes. Exit code 0 when all of them are."""
     from ...sdk.discovery import find_gateway, find_scheduler
     from ...wire.probing import unready
 

@@ -1,4 +1,4 @@
-"""Commands about one workload that has not ended: look at it, and give it another due time or priority."""
+"""The commands `tailrace reschedule` and `tailrace peek`, about one workload that has not ended."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .workloads import Id, label
 if TYPE_CHECKING:
     from ...model.one_item import Peeked
 
-#: Bytes of a payload that are shown, unless told otherwise, and that one answer carries.
+#: Bytes of a payload that are shown by default, and most bytes of one answer.
 PREVIEW, MOST = 4096, 8 << 20
 
-_AT = 'Due then: "10m" from now, or "2026-05-01T12:00".'
+_AT = 'New due time: "10m" from now, or "2026-05-01T12:00".'
 _RAW = "Write the payload's bytes as they are, and nothing else."
 
 
 def reschedule(
     id: Id,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help=_AT)] = None,
-    now: Annotated[bool, typer.Option("--now", help="Due now, and no later than it was.")] = False,
-    priority: Annotated[str | None, typer.Option("--priority", help="Another priority.")] = None,
+    now: Annotated[bool, typer.Option("--now", help="Make it due now.")] = False,
+    priority: Annotated[str | None, typer.Option("--priority", help="New priority.")] = None,
     why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Give a workload that waits another due time or priority. Exit code 1 when nothing was changed."""
+    """Give a waiting workload another due time or priority. Exit code 1 when nothing was changed."""
     from ...model.units import delay_or_moment
     from ...sdk.client import Client
 
@@ -65,12 +65,14 @@ def reschedule(
 
 def peek(
     id: Id,
-    most: Annotated[int, typer.Option("--bytes", min=0, max=MOST, help="At most so many of the payload.")] = PREVIEW,
+    most: Annotated[
+        int, typer.Option("--bytes", min=0, max=MOST, help="At most so many bytes of the payload.")
+    ] = PREVIEW,
     raw: Annotated[bool, typer.Option("--raw", help=_RAW)] = False,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """What a workload holds that has not ended: its payload, headers and key. Changes nothing."""
+    """Show the payload, headers and key of a workload that has not ended. Changes nothing."""
     from ...sdk.client import Client
 
     if raw and as_json:
@@ -118,7 +120,7 @@ def _facts(found: Peeked) -> dict[str, Any]:
 
 
 def _as_json(found: Peeked) -> dict[str, Any]:
-    """The payload as text where it is UTF-8, else in Base64; whether there is more of it."""
+    """The payload as JSON data: text where it is UTF-8, else Base64; and whether it is whole."""
     whole = len(found.payload) == found.size
     try:
         text: str | None = codecs.getincrementaldecoder("utf-8")().decode(found.payload, final=whole)

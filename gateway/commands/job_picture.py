@@ -1,4 +1,4 @@
-"""A picture of a tree of jobs: a box for each, with how far it is, and arrows from what feeds it."""
+"""A picture of a tree of jobs: a box for each job with its progress, and arrows from the jobs that feed it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from ...model.job import JobStatus, TreeStatus
 
 WIDTH, HEIGHT, GAP, MARGIN, HEAD = 190, 64, 46, 24, 52
-#: Characters of a name in a box, and what becomes of those that XML has no place for.
+#: Characters of a name in a box, and the replacement for characters that XML cannot have.
 SHOWN, UNSHOWN = 22, "\ufffd"
 _SUCCEEDED, _FAILED, _PENDING, _LINE = "#2e7d5b", "#c0392b", "#d7dde3", "#8795a1"
 

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 COLUMNS = ["id", "type", "state", "jobs", "pending", "succeeded", "failed", "created_at", "complete_at"]
 JOB_COLUMNS = ["job", "function", "after", "sealed", "pending", "succeeded", "failed", "complete_at"]
-#: Results that one answer has, and that are shown unless told otherwise.
+#: Results of one answer, and results that are shown by default.
 PAGE, SHOWN = 1000, 1000
 
 job = typer.Typer(help="Jobs: items whose results become further items.", no_args_is_help=True, rich_markup_mode=None)
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `tailrace job list` shows it.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The job's id, as `tailrace job list` shows it.")]
 
 
 @job.command("list")
 def job_list(
-    state: Annotated[str, typer.Option("--state", help="Only in this state.")] = "",
-    after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on behind this one.")] = "",
+    state: Annotated[str, typer.Option("--state", help="Only jobs in this state.")] = "",
+    after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on after this job.")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="At most so many.")] = 50,
     gateway: GatewayAddress = None,
     as_json: Json = False,
@@ -46,7 +46,7 @@ def job_list(
 
 
 async def _listed(client: GatewayClient, state: str, after: str, limit: int) -> TreePage:
-    """So many jobs, however many there are between them that somebody may not read."""
+    """Up to `limit` jobs, on as many pages as that takes, since the caller may not read all jobs."""
     try:
         found = await client.job_page(state, after, limit)
     except InvalidRequest:  # a gateway of the version before knows no pages
@@ -99,7 +99,7 @@ def _draw(tree: TreeStatus, path: Path) -> None:
 
 
 def _span(seconds: float) -> str:
-    """A time for people, in the largest unit of which there are two or more."""
+    """A duration for people, in the largest unit of which there are two or more."""
     for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -107,7 +107,7 @@ def _span(seconds: float) -> str:
 
 
 def drawn(tree: TreeStatus) -> list[str]:
-    """A line for each job, indented by what it comes after; one that joins several stands under the last of them."""
+    """A line for each job, indented below its parent; a job with several parents stands below the last of them."""
     below: dict[str, list[JobStatus]] = {}
     for each in tree.jobs:
         below.setdefault(each.parents[-1] if each.parents else "", []).append(each)
@@ -131,7 +131,7 @@ def results(
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """What the final jobs returned, item by item. Exit code 1 when some of them failed."""
+    """Results of the final jobs, item by item. Exit code 1 when some items failed."""
     rows: list[dict[str, Any]] = []
     after, more = "", True
     while more and len(rows) < limit:
@@ -157,13 +157,13 @@ def results(
 
 @job.command()
 def cancel(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """End a job: what waits is cancelled, what runs is told."""
+    """End a job: waiting items are cancelled, running ones are told."""
     _change(id, "cancel", why, gateway, as_json)
 
 
 @job.command()
 def pause(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Start nothing more of a job until it is resumed."""
+    """Start no more items of a job until it is resumed."""
     _change(id, "pause", why, gateway, as_json)
 
 
@@ -177,14 +177,14 @@ def resume(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json 
 def retry(
     id: Id,
     made: Annotated[
-        str, typer.Option("--as", metavar="ID", help="The other job's id: said again, it makes no further one.")
+        str, typer.Option("--as", metavar="ID", help="The new job's id: a repeat with it makes no further job.")
     ] = "",
     why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Make another job of the items that failed in one that is over. Prints its id. Where the answer is lost it says by
-    which --as to ask again: that goes on with the same job, also if it is over by then."""
+    """Make another job of the items that failed in one that is over. Prints its id. If the answer is lost, the message
+    has the --as to ask again with: that finds the same job, also if it is over by then."""
     from ...foundation.identity import whoami
     from ...sdk.job_calls import new_id
 
@@ -192,7 +192,7 @@ def retry(
     try:
         found = found_gateway.ask(gateway, lambda client: client.retry_job(id, new, whoami(), why))
     except Unavailable:
-        terminal.complain(f"it may have been made all the same: `tailrace job retry {id} --as {new}` makes no other")
+        terminal.complain(f"it may have been made all the same: `tailrace job retry {id} --as {new}` finds or makes it")
         raise
     if as_json:
         terminal.show_json({**_row(found), "gathers_anew": found.anew})
@@ -200,8 +200,8 @@ def retry(
     terminal.say(found.id)
     if found.anew:
         terminal.complain(
-            f"only what is tried again is gathered by {', '.join(map(terminal.cell, found.anew))}: items before had "
-            f"failed, and what succeeded in {terminal.cell(id)} is not in it"
+            f"{', '.join(map(terminal.cell, found.anew))} gathers only the results of this try: items before had "
+            f"failed, and the results of {terminal.cell(id)} are not among them"
         )
 
 
@@ -213,7 +213,7 @@ def delete(id: Id, why: Why = "", gateway: GatewayAddress = None, as_json: Json 
 
 @job.command()
 def audit(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Does what is kept of a job agree with itself? Exit code 1 when it does not."""
+    """Check that the rows of a job agree with each other. Exit code 1 when they do not."""
     found = found_gateway.ask(gateway, lambda client: client.audit_job(id))
     if as_json:
         terminal.show_json({"id": id, "wrong": found})

@@ -1,4 +1,4 @@
-"""The options of `tailrace dead` that say which letters are meant: one definition for every command."""
+"""The options of `tailrace dead` that choose letters, defined once for every command."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import typer
 if TYPE_CHECKING:
     from ...model.dead_letter import LetterFilter
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID…]", help="These letters.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID…]", help="Ids of letters.")]
 OfFunction = Annotated[str, typer.Option("--function", help="Only of this function.")]
-OfTailer = Annotated[str, typer.Option("--tailer", help="Only from this tailer, now or at first.")]
+OfTailer = Annotated[str, typer.Option("--tailer", help="Only from this tailer, now or at the first death.")]
 OfCollection = Annotated[str, typer.Option("--collection", help="Only of this collection.")]
 OfTenant = Annotated[str, typer.Option("--tenant", help="Only of this tenant.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Only with this text in the reason.")]
 Since = Annotated[str, typer.Option("--since", metavar="TIME", help='Died since: "1h" ago, or "2026-05-01T12:00".')]
-Until = Annotated[str, typer.Option("--until", metavar="TIME", help="Died before; written likewise.")]
+Until = Annotated[str, typer.Option("--until", metavar="TIME", help="Died before, written like --since.")]
 Attempts = Annotated[int, typer.Option("--attempts", min=0, help="Only after at least so many failed attempts.")]
 Crashes = Annotated[int, typer.Option("--crashes", min=0, help="Only after at least so many crashes.")]
 
@@ -36,7 +36,7 @@ def letters(
     attempts: Attempts = 0,
     crashes: Crashes = 0,
 ) -> LetterFilter:
-    """The letters that the options mean: those that are dead by now, so that what dies again is not meant again."""
+    """The filter of the options. It ends now, so that workloads that die again are not chosen again."""
     from ...foundation.clock import SYSTEM_CLOCK
     from ...model.dead_letter import LetterFilter
     from ...model.units import moment_of
@@ -57,8 +57,8 @@ def letters(
 
 
 def meant(*, ids: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command with a parameter `which: LetterFilter` gets the options above for it; without `ids` no letter can be
-    named by itself."""
+    """Makes a command with a parameter `which: LetterFilter` take the options above for it; without `ids` no letter can
+    be named by its id."""
     chosen = _parameters(letters)
     if not ids:
         del chosen["ids"]
@@ -78,7 +78,7 @@ def meant(*, ids: bool = True) -> Callable[[Callable[..., None]], Callable[..., 
 
 
 def _parameters(command: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a command, their types resolved where it stands, by keyword as typer calls them."""
+    """The parameters of a command by name, with resolved types, as keywords for typer."""
     hints = get_type_hints(command, localns={"LetterFilter": object}, include_extras=True)
     return {
         name: each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])

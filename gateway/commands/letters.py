@@ -1,4 +1,4 @@
-"""Commands on dead letters: list, show, redrive, purge. They ask the gateway, never a store."""
+"""The commands `tailrace dead …`: list, show, redrive and purge dead letters. They ask the gateway, never a store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json, Why
 from ...model.errors import InvalidRequest, TailraceError, Unavailable
 from ...sdk import found_gateway
-from .letter_misses import missing_ids, of_function, of_ids
 from .letter_options import meant
+from .missing_letters import missing_ids, of_function, of_ids
 from .workloads import Id, label
 
 if TYPE_CHECKING:
@@ -21,19 +21,21 @@ if TYPE_CHECKING:
     from ...model.dead_letter import DeadLetter, LetterFilter
     from ...wire.ports.letters import LetterCounts, LetterPage, LetterPort, RedriveStep
 
-dead = typer.Typer(help="Workloads that will not be tried again.", no_args_is_help=True, rich_markup_mode=None)
+dead = typer.Typer(
+    help="Dead letters: workloads that will not be tried again.", no_args_is_help=True, rich_markup_mode=None
+)
 
-#: Letters of one step of a redrive or a purge; steps of a staggered redrive in a second; refusals that are shown.
+#: Letters of one step of a redrive or a purge; steps a second of a redrive with a rate; most refusals that are shown.
 STEP = 500
 STEPS_A_SECOND = 4.0
 SHOWN = 20
 #: Bytes of a payload that `show --payload` prints.
 PREVIEW = 4096
-#: Seconds that a redrive under way waits for a gateway that is away.
+#: Tries, a second apart, of a redrive under way while the gateway is away.
 PATIENCE = 15
 
-Every = Annotated[bool, typer.Option("--all", help="All letters: needed when nothing else says which.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
+Every = Annotated[bool, typer.Option("--all", help="All letters; needed without ids and other options.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the numbers of letters.")]
 
 
 @dead.command("list")
@@ -41,7 +43,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.
 def dead_list(
     which: LetterFilter,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 100,
-    after: Annotated[int, typer.Option("--after", metavar="NUMBER", min=0, help="Go on after this one.")] = 0,
+    after: Annotated[int, typer.Option("--after", metavar="NUMBER", min=0, help="Go on after this letter.")] = 0,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -66,7 +68,7 @@ def dead_list(
 @dead.command("show")
 def dead_show(
     id: Id,
-    payload: Annotated[bool, typer.Option("--payload", help=f"Its payload too, the first {PREVIEW} bytes.")] = False,
+    payload: Annotated[bool, typer.Option("--payload", help=f"The payload too, its first {PREVIEW} bytes.")] = False,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -97,14 +99,14 @@ def dead_show(
 def dead_redrive(
     which: LetterFilter,
     every: Every = False,
-    rate: Annotated[float, typer.Option("--rate", min=0, help="At most so many a second; 0: at once.")] = 0.0,
+    rate: Annotated[float, typer.Option("--rate", min=0, help="At most so many letters a second; 0: no limit.")] = 0.0,
     dry_run: DryRun = False,
     why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Make dead letters workloads of their functions again, attempts anew. Run again after an interruption. An item
-    of a job that failed without one is named by its id."""
+    """Make dead letters workloads of their functions again, with fresh attempts. After an interruption run the command
+    again. A failed item of a job that has no letter is named by its id."""
     _something("redrive", which, every)
     moved: dict[str, int] = {}
     refused: list[dict[str, str]] = []
@@ -143,8 +145,8 @@ def dead_redrive(
 async def _redrive_lone(
     client: LetterPort, which: LetterFilter, moved: dict[str, int], refused: list[dict[str, str]], why: str = ""
 ) -> LetterFilter | None:
-    """Redrives what is named and has no letter: items of jobs of whose results nothing could be made. Answers which
-    letters are meant then; None: no more."""
+    """Redrives named ids that have no letter: failed items of jobs. Returns the filter of the letters that are left;
+    None: there are none."""
     from dataclasses import replace
 
     from ...model.dead_letter import EVERY, LetterFilter
@@ -176,7 +178,8 @@ async def _redrive(
     advance: Callable[[int], None],
     why: str = "",
 ) -> None:
-    """Step by step, never faster than `rate` letters a second. What dies meanwhile is not meant (letter_options.py)."""
+    """Redrives step by step, at most `rate` letters a second. Workloads that die meanwhile are not in the filter
+    (letter_options.py)."""
     import asyncio
 
     from ...foundation.clock import SYSTEM_CLOCK
@@ -209,12 +212,12 @@ def dead_purge(
     which: LetterFilter,
     every: Every = False,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Forget dead letters, payloads and all. Asks first."""
+    """Delete dead letters with their payloads, for ever. Asks first."""
     _something("purge", which, every)
     counts = found_gateway.ask(gateway, lambda client: _counts(client, which))
     if dry_run:
@@ -223,8 +226,8 @@ def dead_purge(
     found = {each.function: each.count for each in counts.counts}
     if found and not yes:
         if not sys.stdin.isatty():
-            raise InvalidRequest(f"this would forget {_in_words(found)} for ever: say --yes if that is meant")
-        typer.confirm(f"Forget {_in_words(found)} for ever?", abort=True, err=True)
+            raise InvalidRequest(f"this would delete {_in_words(found)} for ever: confirm it with --yes")
+        typer.confirm(f"Delete {_in_words(found)} for ever?", abort=True, err=True)
     gone: dict[str, int] = {}
     run = _new_run()
 
@@ -243,24 +246,24 @@ def dead_purge(
 
 
 def _new_run() -> str:
-    """What the steps of one command call themselves, so that they are one act."""
+    """Makes the id of one command's steps, by which they are recorded as one act."""
     import uuid
 
     return uuid.uuid4().hex
 
 
 def _something(what: str, which: LetterFilter, every: bool) -> None:
-    """Refuses to take all letters by accident."""
+    """Raises InvalidRequest for a command that would take all letters by accident."""
     from dataclasses import replace
 
     from ...model.dead_letter import EVERY
 
     if not every and replace(which, until=0.0) == EVERY:
-        raise InvalidRequest(f"which letters? Name ids or a filter, or say --all to {what} every one")
+        raise InvalidRequest(f"no letters are chosen: name ids or a filter, or give --all to {what} every letter")
 
 
 async def _counts(client: LetterPort, which: LetterFilter) -> LetterCounts:
-    """How many are meant. What was named and is not there is said; when nothing of it is, the command ends."""
+    """Counts the letters of a filter. Complains of named ids without a letter, and ends the command if none has one."""
     missing = await missing_ids(client, which)
     _complain(of_ids(missing))
     if which.ids and len(missing) == len(set(which.ids)):
@@ -286,9 +289,7 @@ def _show_counts(reply: LetterCounts, as_json: bool) -> None:
         }
         for each in reply.counts
     ]
-    terminal.show(
-        rows, ["function", "letters", "redriven_too_often", "registered"], as_json, empty="no letter is meant"
-    )
+    terminal.show(rows, ["function", "letters", "redriven_too_often", "registered"], as_json, empty="no letter fits")
 
 
 def _in_words(counts: dict[str, int]) -> str:

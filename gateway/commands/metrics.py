@@ -9,7 +9,7 @@ from ...sdk import found_gateway
 
 
 def show_metrics(gateway: str | None, as_json: bool) -> None:
-    """The platform's numbers now."""
+    """Prints the present metrics of the platform."""
     found = samples(found_gateway.ask(gateway, lambda client: client.overview()))
     if as_json:
         rows = [{"name": metric.name, "labels": dict(labels), "value": value} for metric, labels, value, _ in found]

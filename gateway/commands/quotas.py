@@ -1,4 +1,4 @@
-"""Commands about quotas: which are set, setting one, and changing all of them as one version."""
+"""The commands `tailrace quota …`: list quotas, set one, and replace all of them as one version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from ...foundation import terminal
 from ...foundation.terminal import GatewayAddress, Json
 from ...sdk import found_gateway
-from . import confirming
+from . import quota_wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 
 quota = typer.Typer(help="Limits of functions, tenants and downstreams.", no_args_is_help=True, rich_markup_mode=None)
 
-Function = Annotated[str, typer.Argument(metavar="FUNCTION", help="Of this function; empty: of no function.")]
+Function = Annotated[str, typer.Argument(metavar="FUNCTION", help="The function; empty: no function.")]
 Collection = Annotated[str, typer.Option("--collection", help="Only this collection of the function.")]
-Tenant = Annotated[str, typer.Option("--tenant", help="Of this tenant, of the function or downstream if one is named.")]
-Downstream = Annotated[str, typer.Option("--downstream", help="Of this downstream, whoever calls it.")]
-Per = Annotated[str, typer.Option("--per", help="tenant: one for each tenant that has none of its own.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="This tenant (of the function or downstream, if one is named).")]
+Downstream = Annotated[str, typer.Option("--downstream", help="This downstream, for all its callers together.")]
+Per = Annotated[str, typer.Option("--per", help="tenant: the same quota for each tenant without one of its own.")]
 Why = Annotated[str, typer.Option("--why", help="The reason, kept in the history.")]
-Wait = Annotated[
-    str, typer.Option("--wait", metavar="TIME", help="How long to wait until schedulers have it; 0: not at all.")
-]
+Wait = Annotated[str, typer.Option("--wait", metavar="TIME", help="Time to wait until schedulers have it; 0: none.")]
 DEFAULT_WAIT = "5s"
 File = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, as in quotas.yaml.")]
 
@@ -71,22 +69,22 @@ def quota_set(
     ] = 0.0,
     burst: Annotated[float, typer.Option("--burst", min=0, help="Starts at once after a quiet time.")] = 0.0,
     weight: Annotated[float, typer.Option("--weight", min=0, help="Share when functions or tenants compete.")] = 0.0,
-    max_values: Annotated[int, typer.Option("--max-values", min=0, help="Tenants that are counted apart.")] = 0,
+    max_values: Annotated[int, typer.Option("--max-values", min=0, help="Most tenants that are counted apart.")] = 0,
     adaptive: Annotated[
         bool | None,
         typer.Option("--adaptive/--no-adaptive", help="Whether the limit of a downstream adapts when that throttles."),
     ] = None,
-    floor: Annotated[float | None, typer.Option("--floor", help="Starts per second that it never goes below.")] = None,
-    ceiling: Annotated[float | None, typer.Option("--ceiling", help="Starts per second never to go beyond.")] = None,
+    floor: Annotated[float | None, typer.Option("--floor", help="Lowest adaptive limit, in starts per second.")] = None,
+    ceiling: Annotated[float | None, typer.Option("--ceiling", help="Highest adaptive limit.")] = None,
     calls: Annotated[
         list[str] | None, typer.Option("--calls", metavar="DOWNSTREAM", help="A downstream that the function calls.")
     ] = None,
     reserve: Annotated[
-        float, typer.Option("--reserve", min=0, help="Slot-seconds a minute that it is sure of; 600: ten slots.")
+        float, typer.Option("--reserve", min=0, help="Guaranteed slot-seconds a minute; 600: ten slots.")
     ] = 0.0,
-    lend: Annotated[bool, typer.Option("--lend/--keep", help="Whether others may use what is left of it.")] = True,
-    opportunistic: Annotated[bool, typer.Option("--opportunistic", help="It has what all others leave idle.")] = False,
-    highest: Annotated[str, typer.Option("--highest", help="The highest priority that may be asked for.")] = "",
+    lend: Annotated[bool, typer.Option("--lend/--keep", help="Whether others may use the idle part of it.")] = True,
+    opportunistic: Annotated[bool, typer.Option("--opportunistic", help="Run only in idle slots.")] = False,
+    highest: Annotated[str, typer.Option("--highest", help="The highest priority of submissions.")] = "",
     units: Annotated[
         list[str] | None,
         typer.Option("--units", metavar="UNIT=RATE", help="A rate in a unit of one's own, such as tokens=90000/min."),
@@ -94,7 +92,7 @@ def quota_set(
     why: Why = "",
     gateway: GatewayAddress = None,
 ) -> None:
-    """Set all limits of a function, a tenant, a downstream; what is not given is not limited."""
+    """Set all limits of a function, a tenant, a downstream; a limit that is not given is removed."""
     from ...model.adaptive import Adaptive
     from ...model.limits import Quota
 
@@ -141,27 +139,27 @@ def quota_unset(
     wanted = Quota(function, collection=collection, tenant=tenant, downstream=downstream, per=per)
     if not _set(gateway, wanted, why):
         quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
-        near = meant(_called(wanted), map(_called, quotas), "`tailrace quota list` shows those that are set")
+        near = meant(_called(wanted), map(_called, quotas), "`tailrace quota list` shows all quotas")
         terminal.not_found(f"{_called(wanted)} has no quota, so nothing was changed; {near}")
     terminal.say(f"{_called(wanted)}: no limits")
 
 
 @quota.command("list")
 def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The limits that are set, and what downstreams were found to take."""
+    """Quotas, with the present limits of downstreams and the balances of rates in units."""
     from ...foundation.clock import SYSTEM_CLOCK
     from ...model.limits import Quota
-    from ...sdk import found_downstreams
+    from ...sdk import downstream_status
 
     quotas = found_gateway.ask(gateway, lambda client: client.limits()).quotas
-    reply = terminal.call(found_downstreams.ask())
+    reply = terminal.call(downstream_status.ask())
     states = reply.downstreams
     wall = SYSTEM_CLOCK.wall()
-    now = {(each.downstream, each.tenant): found_downstreams.sentence(each, wall) for each in states}
+    now = {(each.downstream, each.tenant): downstream_status.sentence(each, wall) for each in states}
     left: dict[tuple[str, str, str, str], list[str]] = {}
     for each in reply.units:
         place = (each.function, each.collection, each.tenant, each.downstream)
-        left.setdefault(place, []).append(found_downstreams.unit_sentence(each))
+        left.setdefault(place, []).append(downstream_status.unit_sentence(each))
     whole = {(each.downstream, each.tenant) for each in quotas if each.downstream and not each.per}
     quotas = [*quotas, *(Quota(downstream=name, tenant=tenant) for name, tenant in now if (name, tenant) not in whole)]
     rows = [
@@ -173,7 +171,7 @@ def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
 
 
 def _now(quota: Quota, now: dict[tuple[str, str], str], left: dict[tuple[str, str, str, str], list[str]]) -> str:
-    """What a downstream was found to take, and what rates in units have left."""
+    """The present limit of a downstream, and the balances of rates in units, in words."""
     if quota.per:
         return ""
     found = now.get((quota.downstream, quota.tenant), "") if not quota.function else ""
@@ -190,7 +188,7 @@ def quota_show(
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """One quota, whole."""
+    """One quota with all its fields."""
     from ...model.limits import Quota
 
     wanted = Quota(function, collection=collection, tenant=tenant, downstream=downstream, per=per)
@@ -198,7 +196,7 @@ def quota_show(
         each for each in found_gateway.ask(gateway, lambda client: client.limits()).quotas if each.key == wanted.key
     ]
     if not found:
-        terminal.not_found(f"{_called(wanted)} has no quota: `tailrace quota list` shows those that are set")
+        terminal.not_found(f"{_called(wanted)} has no quota: `tailrace quota list` shows all quotas")
     facts = asdict(found[0]) | {"downstreams": list(found[0].downstreams)}
     facts |= {"units": [asdict(each) if as_json else each.said for each in found[0].units]}
     terminal.show_facts(facts, as_json)
@@ -212,13 +210,13 @@ class ToPlan(NamedTuple):
 
 
 def to_plan(file: Path, gateway: str | None) -> ToPlan:
-    """What a plan is of. Raises ConfigError and Conflict for a file that cannot be applied."""
+    """Reads a file and the quotas in force. Raises ConfigError and Conflict for a file that cannot be applied."""
     snapshot = found_gateway.ask(gateway, lambda client: client.limits())
     return ToPlan(snapshot, _read(file, snapshot))
 
 
 def planned(plan: ToPlan) -> dict[str, Any]:
-    """What applying a file would change, and what to think about before."""
+    """The changes that a file would make, and warnings, as JSON data."""
     from ..quota_plan import differences, warnings
 
     snapshot, wanted = plan
@@ -227,8 +225,8 @@ def planned(plan: ToPlan) -> dict[str, Any]:
 
 
 def show_plan(plan: dict[str, Any]) -> None:
-    """For people."""
-    terminal.show(plan["changes"], ["change", "quota", "before", "after"], False, empty="it would change nothing")
+    """Prints a plan for people."""
+    terminal.show(plan["changes"], ["change", "quota", "before", "after"], False, empty="no quota would change")
     for warning in plan["warnings"]:
         terminal.say(f"warning: {warning}")
 
@@ -237,8 +235,8 @@ def show_plan(plan: dict[str, Any]) -> None:
 def quota_apply(
     file: File, why: Why = "", wait: Wait = DEFAULT_WAIT, gateway: GatewayAddress = None, as_json: Json = False
 ) -> None:
-    """Replace all quotas by those of a file, as one version, and wait until the schedulers say that it is in force.
-    What is not in the file is no longer limited. Exit code 1 when some have not said so in time."""
+    """Replace all quotas by those of a file, as one version, and wait until the schedulers confirm that it is in force.
+    Limits that are not in the file are removed. Exit code 1 when a scheduler did not confirm in time."""
     from ..quota_plan import warnings
 
     patience = _patience(wait)
@@ -254,7 +252,7 @@ def quota_apply(
 def quota_history(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The versions of the quotas that are kept, the newest first."""
     changes = found_gateway.ask(gateway, lambda client: client.quota_changes())
-    in_force = confirming.look(gateway).schedulers.values()
+    in_force = quota_wait.look(gateway).schedulers.values()
     rows: list[dict[str, Any]] = []
     for each in changes:
         where = [one.scheduler for one in in_force if one.version == each.version]
@@ -266,19 +264,19 @@ def quota_history(gateway: GatewayAddress = None, as_json: Json = False) -> None
 
 @quota.command("rollback")
 def quota_rollback(
-    version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="One that `history` shows.")],
+    version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="A version that `history` shows.")],
     why: Why = "",
     wait: Wait = DEFAULT_WAIT,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Make the quotas what they were in an earlier version. That is a new version, waited for as by `apply`."""
+    """Make the quotas equal to those of an earlier version. That is a new version, waited for like that of `apply`."""
     patience = _patience(wait)
     changes = found_gateway.ask(gateway, lambda client: client.quota_changes())
     found = [each for each in changes if each.version == version]
     if not found:
         kept = f"{changes[-1].version} to {changes[0].version}" if changes else "none"
-        terminal.not_found(f"no version {version} is kept: `tailrace quota history` shows those that are ({kept})")
+        terminal.not_found(f"version {version} is not kept: `tailrace quota history` shows the kept ones ({kept})")
     snapshot = found_gateway.ask(gateway, lambda client: client.limits())
     made, changed = _apply(gateway, snapshot, list(found[0].quotas), why or f"rollback to version {version}")
     _confirmed(gateway, made, patience, f"the quotas of version {version}", changed, as_json)
@@ -289,18 +287,18 @@ def _patience(wait: str) -> float:
     from ...model.units import duration_text, seconds
 
     patience = seconds(wait)
-    if patience > confirming.LONGEST:
-        raise InvalidRequest(f"--wait is {wait}: expected at most {duration_text(confirming.LONGEST)}")
+    if patience > quota_wait.LONGEST:
+        raise InvalidRequest(f"--wait is {wait}: expected at most {duration_text(quota_wait.LONGEST)}")
     return patience
 
 
 def _confirmed(gateway: str | None, version: int, patience: float, what: str, changed: bool, as_json: bool) -> None:
-    """Waits until the version is in force, and tells of it."""
-    waited = confirming.wait(gateway, version, patience)
+    """Waits until the version is in force, and prints how that went."""
+    waited = quota_wait.wait(gateway, version, patience)
     answers = waited.answers
     missing = answers.missing(version)
     if as_json:
-        terminal.show_json({"version": version, "changed": changed, **confirming.facts(waited, version)})
+        terminal.show_json({"version": version, "changed": changed, **quota_wait.facts(waited, version)})
     elif not answers.schedulers:
         terminal.say(f"version {version} is kept: {what}; no scheduler watches, so it is in force when one does")
     elif missing:
@@ -310,14 +308,14 @@ def _confirmed(gateway: str | None, version: int, patience: float, what: str, ch
         took = f"after {terminal.distance(waited.seconds)}" if changed else "already"
         terminal.say(f"version {version} is in force at {', '.join(answers.schedulers)}, {took}: {what}")
     if not as_json:
-        for line in confirming.complaints(answers, version):
+        for line in quota_wait.complaints(answers, version):
             terminal.complain(line)
     if patience and (missing or answers.silent):
         raise typer.Exit(terminal.FAILED)
 
 
 def _unit_rates(given: Iterable[str]) -> tuple[UnitRate, ...]:
-    """What `--units` says: UNIT=RATE, and behind commas burst and estimate. Raises InvalidRequest."""
+    """The rates of `--units`: UNIT=RATE, and after commas burst and estimate. Raises InvalidRequest."""
     from ...model.errors import InvalidRequest
     from ...model.unit_rate import UnitRate
     from ...model.units import per_second
@@ -341,12 +339,12 @@ def _unit_rates(given: Iterable[str]) -> tuple[UnitRate, ...]:
 
 
 def _called(quota: Quota) -> str:
-    """A function alone goes by its name."""
+    """The name of a quota in messages: of a function alone, just its name."""
     return quota.function if quota.function and not any(quota.key[1:]) else quota.what
 
 
 def _set(gateway: str | None, wanted: Quota, why: str) -> bool:
-    """One quota beside the others, as a version with who and why. Answers whether that changed anything."""
+    """Sets one quota beside the others, as a version with author and reason. Returns whether that changed anything."""
     from ..quota_plan import checked_quota, with_changes
 
     checked_quota(wanted)
@@ -370,7 +368,7 @@ def _check_known(function: str, snapshot: Snapshot) -> None:
 
 
 def _apply(gateway: str | None, snapshot: Snapshot, quotas: list[Quota], why: str) -> tuple[int, bool]:
-    """Makes them all quotas; the version of these, and whether that changed anything: else there is no new one."""
+    """Replaces all quotas. Returns their version, and whether that is a new one: equal quotas make none."""
     from ...foundation.identity import whoami
     from ...model.limits import QuotaChange
     from ..quota_plan import differences
@@ -390,7 +388,7 @@ def _read(file: Path, snapshot: Snapshot) -> list[Quota]:
     found = load(file, QuotasConfig)
     if found.version and found.version != snapshot.quotas_version:
         raise Conflict(
-            f"{file}: it is for version {found.version} of the quotas, and version {snapshot.quotas_version} is in "
-            "force: look at what changed (`tailrace quota history`), and set its `version` to that"
+            f"{file}: its version is {found.version}, and version {snapshot.quotas_version} of the quotas is in force: "
+            "look at the changes (`tailrace quota history`), and set its `version` to the one in force"
         )
     return [replace(quota) for quota in found.all()]

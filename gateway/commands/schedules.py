@@ -15,19 +15,19 @@ from .workloads import arguments_of
 if TYPE_CHECKING:
     from ...wire.schedule_messages import ScheduleView
 
-#: Coming and former runs that `show` shows.
+#: Coming runs, and former runs, that `show` shows.
 SHOWN = 10
 COLUMNS = ["name", "function", "when", "state", "next", "runs", "passed_over", "created_by"]
 
 schedule = typer.Typer(
     help="Run functions by the clock: cron, intervals, moments.", no_args_is_help=True, rich_markup_mode=None
 )
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
 
 
 @schedule.command("list")
 def schedule_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """All schedules by name, with when each runs next."""
+    """All schedules by name, with the next run of each."""
     views = found_gateway.ask(gateway, lambda client: client.schedules())
     terminal.show([_row(view) for view in views], COLUMNS, as_json, empty="there are no schedules")
 
@@ -44,35 +44,39 @@ def add(
     name: Name,
     function: Annotated[str, typer.Argument(metavar="FUNCTION")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments of each run, as of `tailrace submit`.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments of each run, as for `tailrace submit`.")
     ] = None,
     cron: Annotated[
         str, typer.Option("--cron", metavar="FIELDS", help='Such as "0 3 * * *"; six fields begin with seconds.')
     ] = "",
-    every: Annotated[str, typer.Option("--every", metavar="TIME", help='So long between runs, such as "15m".')] = "",
+    every: Annotated[str, typer.Option("--every", metavar="TIME", help='Time between runs, such as "15m".')] = "",
     at: Annotated[
         str, typer.Option("--at", metavar="WHEN", help='Once: "2026-12-24T18:00", or in "10m" from now.')
     ] = "",
-    timezone: Annotated[str, typer.Option("--timezone", help="Of cron, and of times that say no offset.")] = "UTC",
+    timezone: Annotated[
+        str, typer.Option("--timezone", help="Time zone of cron, and of times without an offset.")
+    ] = "UTC",
     json_arguments: Annotated[
         str | None, typer.Option("--json-arguments", metavar="TEXT", help="All arguments as a JSON object; - reads it.")
     ] = None,
     priority: Annotated[str, typer.Option("--priority", help="A priority; default: the function's.")] = "",
     collection: Annotated[str, typer.Option("--collection", help="A label among the function's.")] = "",
-    tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf: a label to find it by.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="The customer it is for, a label to find it by.")] = "",
     overlap: Annotated[
-        str, typer.Option("--overlap", help="A run that meets the one before: skip, queue or allow.")
+        str, typer.Option("--overlap", help="For a run that is due during the one before: skip, queue or allow.")
     ] = "skip",
     catch_up: Annotated[
-        str, typer.Option("--catch-up", help="What was missed: skip, latest or all; default: skip (of --at latest).")
+        str, typer.Option("--catch-up", help="For missed runs: skip, latest or all; default: skip (with --at latest).")
     ] = "",
-    catch_up_max: Annotated[int, typer.Option("--catch-up-max", help="So many of them at most.")] = 100,
-    grace: Annotated[str, typer.Option("--grace", metavar="TIME", help="A run this late was missed.")] = "60s",
-    jitter: Annotated[str, typer.Option("--jitter", metavar="TIME", help="Each run is later by a part of it.")] = "0s",
+    catch_up_max: Annotated[int, typer.Option("--catch-up-max", help="At most so many missed runs.")] = 100,
+    grace: Annotated[str, typer.Option("--grace", metavar="TIME", help="A run later than this was missed.")] = "60s",
+    jitter: Annotated[
+        str, typer.Option("--jitter", metavar="TIME", help="Each run is later by some part of this.")
+    ] = "0s",
     starts: Annotated[str, typer.Option("--starts", metavar="WHEN", help="No run before.")] = "",
     until: Annotated[str, typer.Option("--until", metavar="WHEN", help="No run after.")] = "",
-    max_runs: Annotated[int, typer.Option("--max-runs", min=0, help="So many and no more; 0: no bound.")] = 0,
-    replace: Annotated[bool, typer.Option("--replace", help="In the place of the one of this name.")] = False,
+    max_runs: Annotated[int, typer.Option("--max-runs", min=0, help="At most so many runs; 0: no limit.")] = 0,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a schedule of this name.")] = False,
     why: Why = "",
     gateway: GatewayAddress = None,
     as_json: Json = False,
@@ -115,7 +119,7 @@ def _one_of(option: str, text: str, words: Any) -> str:
 
 
 def _moment(option: str, text: str, timezone: str, now: float) -> float:
-    """A time, or so long from now."""
+    """A time, or a duration from now, as wall clock seconds."""
     from ...model.units import seconds
     from ...stores.schedules.timetable import moment_in
 
@@ -127,19 +131,19 @@ def _moment(option: str, text: str, timezone: str, now: float) -> float:
 
 @schedule.command()
 def pause(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Fire no more until `resume`; what falls into the pause is passed over, and counted."""
+    """Start no more runs until `resume`; runs that fall into the pause are passed over, and counted."""
     _change(name, "pause", why, gateway, as_json)
 
 
 @schedule.command()
 def resume(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The opposite of `pause`."""
+    """Let a paused schedule run again, from its next time on."""
     _change(name, "resume", why, gateway, as_json)
 
 
 @schedule.command("run-now")
 def run_now(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Run it once now, beside what it does by itself; also one that is paused or over."""
+    """Run a schedule once now, beside its own times; also one that is paused or over."""
     view = found_gateway.ask(gateway, lambda client: client.change_schedule(name, "run-now", why))
     [run] = view.last
     if as_json:
@@ -150,7 +154,7 @@ def run_now(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: 
 
 @schedule.command()
 def remove(name: Name, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Forget a schedule. What it fired already comes to its end."""
+    """Remove a schedule. Runs that have begun go on."""
     _change(name, "remove", why, gateway, as_json)
 
 
@@ -178,7 +182,7 @@ def _show(view: ScheduleView, as_json: bool) -> None:
 
 
 def _row(view: ScheduleView) -> dict[str, Any]:
-    """Everything of one, as plain data; times in its own zone."""
+    """A schedule with all fields as JSON data; times in its own time zone."""
     from ...model.units import duration_text
 
     said = view.schedule

@@ -1,4 +1,4 @@
-"""The command `tailrace usage`: who used what, for planning and for charging."""
+"""The command `tailrace usage`: amounts used, for planning and for charging."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ from ...sdk import found_gateway
 if TYPE_CHECKING:
     from ...wire.gateway import GatewayClient
 
-#: Hours of one question.
+#: Most hours of one call.
 STEP = 24
 
 
 def usage(
-    since: Annotated[str, typer.Option("--since", metavar="WHEN", help="How long ago (24h, 7d), or a time.")] = "24h",
-    until: Annotated[str, typer.Option("--until", metavar="WHEN", help="Likewise; default: now.")] = "",
+    since: Annotated[str, typer.Option("--since", metavar="WHEN", help="A duration ago (24h, 7d), or a time.")] = "24h",
+    until: Annotated[str, typer.Option("--until", metavar="WHEN", help="Like --since; default: now.")] = "",
     by: Annotated[
-        str, typer.Option("--by", metavar="COLUMNS", help="Of hour, function, tenant, downstream; joined by commas.")
+        str, typer.Option("--by", metavar="COLUMNS", help="Columns of hour, function, tenant, downstream; with commas.")
     ] = "function,tenant",
-    function: Annotated[str, typer.Option("--function", metavar="NAME", help="Of this function alone.")] = "",
-    tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Of this tenant alone.")] = "",
-    downstream: Annotated[str, typer.Option("--downstream", metavar="NAME", help="Of what calls this alone.")] = "",
+    function: Annotated[str, typer.Option("--function", metavar="NAME", help="Only this function.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Only this tenant.")] = "",
+    downstream: Annotated[
+        str, typer.Option("--downstream", metavar="NAME", help="Only callers of this downstream.")
+    ] = "",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Who used what: slot-seconds and runs, by function, tenant, downstream and hour. 30 days are kept."""
+    """Amounts used: slot-seconds and runs, by function, tenant, downstream and hour. 30 days are kept."""
     columns = _columns(by)
     now = SYSTEM_CLOCK.wall()
     first = int(moment_of("--since", since, now)) // HOUR
@@ -71,7 +73,7 @@ def _columns(by: str) -> list[str]:
 
 
 def _rows(sums: list[UsageSum], columns: list[str]) -> list[dict[str, Any]]:
-    """The largest first; by the hour: in the order of the hours. What was used of units stands beside the runs."""
+    """Rows of a table with runs and units used, the largest first; by hour: in the order of the hours."""
     units: dict[tuple[int, str, str, str], dict[str, int]] = {}
     for each in sums:
         if each.unit:
@@ -93,7 +95,7 @@ def _units_text(units: dict[str, int]) -> str:
 
 
 def _write_csv(rows: list[dict[str, Any]], columns: list[str]) -> None:
-    """With a heading. Labels are others' words: what a spreadsheet would take for a formula is quoted by it as text."""
+    """Prints rows as CSV with a heading. Labels come from users, so one that looks like a formula is quoted as text."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Commands about workloads: submit them, see where they are, wait for their results, end them."""
+"""The commands `tailrace submit`, `status`, `find`, `result` and `cancel`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FunctionName = Annotated[str, typer.Argument(metavar="FUNCTION")]
 _SINCE = 'Submitted since: "1h" ago, or "2026-05-01T12:00".'
 #: Most copies that one `submit --count` makes.
 MOST_COPIES = 1_000_000
-#: As many of them go together.
+#: Copies that go in one call.
 CHUNK_COPIES = 1000
 
 
@@ -37,17 +37,22 @@ def submit(
         typer.Argument(metavar="KEY=VALUE…", help='Arguments: JSON values, or text (`n=5`, `name=Ann`, `zip="01"`).'),
     ] = None,
     json_arguments: Annotated[
-        str | None, typer.Option("--json-arguments", metavar="TEXT", help="All arguments as a JSON object; - reads it.")
+        str | None,
+        typer.Option(
+            "--json-arguments", metavar="TEXT", help="All arguments as a JSON object; -: from standard input."
+        ),
     ] = None,
     delay: Annotated[str | None, typer.Option("--delay", metavar="TIME", help='Due after, such as "30s".')] = None,
     priority: Annotated[str | None, typer.Option("--priority", help="A priority; default: the function's.")] = None,
     collection: Annotated[str | None, typer.Option("--collection", help="A label among the function's.")] = None,
-    tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf: a label that limits can name.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="The customer it is for, a label that limits can name.")] = "",
     key: Annotated[str, typer.Option("--key", help="The ordering key.")] = "",
-    dedupe_key: Annotated[str, typer.Option("--dedupe-key", help="The same key submits once.")] = "",
-    on_done: Annotated[str, typer.Option("--on-done", help="Told of the end: a function, or an https URL.")] = "",
-    created_by: Annotated[str, typer.Option("--created-by", metavar="NAME", help="Default: user@host.")] = "",
-    count: Annotated[int, typer.Option("--count", min=1, max=MOST_COPIES, help="So many copies.")] = 1,
+    dedupe_key: Annotated[str, typer.Option("--dedupe-key", help="Idempotency key: a known one submits nothing.")] = "",
+    on_done: Annotated[str, typer.Option("--on-done", help="A function or an https URL that is told of the end.")] = "",
+    created_by: Annotated[
+        str, typer.Option("--created-by", metavar="NAME", help="The submitter; default: user@host.")
+    ] = "",
+    count: Annotated[int, typer.Option("--count", min=1, max=MOST_COPIES, help="Number of copies.")] = 1,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -90,16 +95,16 @@ def submit(
         terminal.say(f"{count} workloads submitted, {ids[0]['id']} … {ids[-1]['id']}")
     if any(each["spooled"] for each in ids):
         terminal.complain(
-            "spooled: the store is away, so this is on the gateway's disk and lasts as long as that; it goes to the "
-            "store by itself" + (". Whether the store knows the dedupe key is not known yet" if dedupe_key else "")
+            "spooled: the store is away, so the workload is on the gateway's disk, lasts as long as that, and goes to "
+            "the store by itself" + (". Nobody knows yet whether the dedupe key was used before" if dedupe_key else "")
         )
 
 
 def _submit_copies(
     client: Client, one: Call, count: int, handles: list[Handle], advance: Callable[[int], None]
 ) -> PartlySubmitted | None:
-    """Adds the handles of what was accepted; returns what to say of the others, where only some were. Raises what
-    failed where none was."""
+    """Submits copies, and adds the handles of accepted ones to `handles`. Returns the error for the others, where only
+    some were accepted; raises it where none was."""
     try:
         for start in range(0, count, CHUNK_COPIES):
             more = client.submit_many([one] * min(CHUNK_COPIES, count - start))
@@ -125,7 +130,7 @@ def _submit_copies(
 
 
 def _some(handles: Sequence[Handle], count: int) -> str:
-    """What was submitted, where it is not all."""
+    """The message that only some were submitted."""
     first_and_last = f", {handles[0].id} … {handles[-1].id}" if handles else ""
     return f"{len(handles)} of {count} were submitted{first_and_last}"
 
@@ -155,7 +160,7 @@ def arguments_of(pairs: Iterable[str], text: str | None) -> dict[str, Any]:
 
 
 def status(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Where workloads are now."""
+    """Status of workloads. Exit code 1 when one of them is not known."""
     from ...sdk.client import Client
 
     with Client(gateway) as client:
@@ -169,18 +174,16 @@ def status(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> N
 def find(
     function: Annotated[str, typer.Option("--function", help="Only of this function.")] = "",
     tenant: Annotated[str, typer.Option("--tenant", help="Only of this tenant.")] = "",
-    state: Annotated[
-        list[str] | None, typer.Option("--state", help="Only in this state; several may be given.")
-    ] = None,
-    key: Annotated[str, typer.Option("--key", help="Only with this ordering key, of those that have not ended.")] = "",
+    state: Annotated[list[str] | None, typer.Option("--state", help="Only in this state. May be repeated.")] = None,
+    key: Annotated[str, typer.Option("--key", help="Only with this ordering key, and not ended.")] = "",
     since: Annotated[str, typer.Option("--since", metavar="TIME", help=_SINCE)] = "",
-    until: Annotated[str, typer.Option("--until", metavar="TIME", help="Submitted before; written likewise.")] = "",
-    after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on behind this one.")] = "",
+    until: Annotated[str, typer.Option("--until", metavar="TIME", help="Submitted before, written like --since.")] = "",
+    after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on after this workload.")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, max=MOST_COPIES, help="At most so many.")] = 100,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Workloads of the queue that fit, the newest first."""
+    """Workloads of the queue that fit all options, the newest first."""
     from ...foundation.clock import SYSTEM_CLOCK
     from ...model.units import moment_of
     from ...sdk.client import Client
@@ -199,7 +202,7 @@ def find(
         )
     rows = [_status_row(each.id, each) for each in found]
     columns = ["id", "function", "state", "attempts", "created_at", "ended_at", "reason"]
-    terminal.show(rows, columns, as_json, empty="no workload fits: what ended long ago is forgotten")
+    terminal.show(rows, columns, as_json, empty="no workload fits; those that ended long ago are forgotten")
     if len(found) == limit and not as_json:
         terminal.complain(f"there may be more: --after {found[-1].id}")
 
@@ -239,11 +242,11 @@ def label(priority: int) -> str:
 def result(
     id: Id,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")] = False,
-    timeout: Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="Wait at most so long.")] = None,
+    timeout: Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="Longest wait.")] = None,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """What a workload returned, as JSON. Exit code 1 when it did not succeed, is not over, or is not known."""
+    """Result of a workload, as JSON. Exit code 1 when it did not succeed, is not over, or is not known."""
     from ...model.errors import WorkloadFailed
     from ...model.units import seconds
     from ...sdk.client import Client

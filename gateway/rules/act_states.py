@@ -1,5 +1,5 @@
-"""The states that an act keeps of its subject, before and after: a schedule, workloads, letters, a job, a replay. A
-payload is told by its size and its hash: acts are kept for a year, whatever is in it."""
+"""The states of an act's subject that the record keeps, before and after: a schedule, workloads, letters, a job, a
+replay. Of a payload only size and hash are kept, since records last for a year."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ...model.priority import Priority
 from ...model.schedule import Schedule, ScheduleRow
 from ...model.units import duration_text
 
-#: Fields of a schedule that are moments, and those that are lengths of time.
+#: Fields of a schedule that are moments, and fields that are durations.
 _MOMENTS, _SPANS = ("at", "starts", "until", "created_at"), ("every", "grace", "jitter")
-#: Fields of a workload's status that are told.
+#: Fields of a workload's status that are kept.
 _OF_WORKLOAD = ("function", "collection", "tenant", "attempts", "created_by")
 
 
-def schedule_said(schedule: Any) -> str:
-    """A schedule, or the message of one, so that another one can be made as it was."""
-    return told(_schedule(schedule))
+def schedule_json(schedule: Any) -> str:
+    """A schedule, or the message of one, as JSON of which an equal one can be made."""
+    return to_json(_schedule(schedule))
 
 
-def row_said(row: ScheduleRow | None) -> str:
-    """A schedule that is kept, with how far it is."""
+def row_json(row: ScheduleRow | None) -> str:
+    """A stored schedule as JSON, with its state; empty: there is none."""
     if row is None:
         return ""
     state = "paused" if row.paused else "over" if row.over else "active"
-    return told({**_schedule(row.schedule), "state": state, "runs": row.runs, "passed_over": row.passed_over})
+    return to_json({**_schedule(row.schedule), "state": state, "runs": row.runs, "passed_over": row.passed_over})
 
 
 def _schedule(schedule: Any) -> dict[str, Any]:
@@ -50,9 +50,9 @@ def _schedule(schedule: Any) -> dict[str, Any]:
     return found
 
 
-def workloads_said(statuses: Iterable[Any]) -> str:
-    """Workloads that are known, by their ids."""
-    return told({each.id: _workload(each) for each in statuses if each.known})
+def workloads_json(statuses: Iterable[Any]) -> str:
+    """The known workloads among these as JSON, by id."""
+    return to_json({each.id: _workload(each) for each in statuses if each.known})
 
 
 def _workload(status: Any) -> dict[str, Any]:
@@ -61,26 +61,28 @@ def _workload(status: Any) -> dict[str, Any]:
     return _without_empty({"state": status.state, "priority": level(status.priority), **moments, **rest})
 
 
-def letters_said(counts: Any) -> str:
-    """How many letters of each function there were."""
-    return told({each.function: each.count for each in counts.counts})
+def letters_json(counts: Any) -> str:
+    """Numbers of letters by function, as JSON."""
+    return to_json({each.function: each.count for each in counts.counts})
 
 
-def tree_said(tree: Any) -> str:
-    """A tree of jobs, and how many of its items were where."""
+def tree_json(tree: Any) -> str:
+    """A tree of jobs as JSON, with the numbers of its items by state."""
     state = {"type": tree.type, "key": tree.key, "state": str(tree.state), "why": tree.why}
     items = {"pending": tree.pending, "succeeded": tree.succeeded, "failed": tree.failed}
-    return told(_without_empty(state) | items | {"created_by": tree.created_by, "created_at": moment(tree.created_at)})
+    return to_json(
+        _without_empty(state) | items | {"created_by": tree.created_by, "created_at": moment(tree.created_at)}
+    )
 
 
-def replay_said(replay: Any) -> str:
-    """A replay, and how far it was."""
+def replay_json(replay: Any) -> str:
+    """A replay as JSON, with its progress."""
     names = ("tailer", "state", "items", "counts", "only", "rate", "priority", "who", "why")
-    return told(_without_empty({name: getattr(replay, name) for name in names}))
+    return to_json(_without_empty({name: getattr(replay, name) for name in names}))
 
 
 def moment(at: float) -> str | float | None:
-    """Wall clock seconds as people read them; None for none; what no calendar has stays a number."""
+    """Wall clock seconds as ISO 8601; None for 0; a number beyond the calendar stays a number."""
     if not at:
         return None
     try:
@@ -90,15 +92,15 @@ def moment(at: float) -> str | float | None:
 
 
 def level(rank: int) -> str | int:
-    """The name of a priority; a number that none has stays one."""
+    """The name of a priority; an unknown number stays a number."""
     try:
         return Priority.parse(int(rank)).label
     except InvalidRequest:
         return rank
 
 
-def told(state: dict[str, Any]) -> str:
-    """As JSON; empty: nothing."""
+def to_json(state: dict[str, Any]) -> str:
+    """A state as JSON; empty: there is none."""
     return json.dumps(state, ensure_ascii=False, default=str) if state else ""
 
 

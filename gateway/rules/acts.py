@@ -1,5 +1,5 @@
-"""The calls that are acts of operators, and what is told of each: THE rule, as one table. What stands nowhere only
-looks, or is work that programs submit."""
+"""The calls that are acts of operators (audit trail), and the record of each: THE rule, as one table. Other calls only
+look, or are work that programs submit."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ...model.gate import Gate
 from ...model.limits import Quota, Snapshot
 from ...model.token import Token
 from .act_states import (
-    letters_said,
+    letters_json,
     level,
     moment,
-    replay_said,
-    row_said,
-    schedule_said,
-    told,
-    tree_said,
-    workloads_said,
+    replay_json,
+    row_json,
+    schedule_json,
+    to_json,
+    tree_json,
+    workloads_json,
 )
 
-#: Ids and quotas that are named of more.
+#: Most ids and quotas that a record names.
 NAMED = 20
 
 
 class ActOrder(NamedTuple):
-    """An act that is about to begin, in the words of Act: `who` is what the order itself says, which goes before what
-    a caller says of itself."""
+    """An act that is about to begin, with fields as in Act. `who` is the name in the order itself, which counts before
+    the caller's own name for itself."""
 
     what: str
     on: str = ""
@@ -40,83 +40,83 @@ class ActOrder(NamedTuple):
     after: str = ""
 
 
-class Stood(NamedTuple):
-    """The state before an act: gates, quotas and tokens, and its subject as what keeps it says (`gateway/stood.py`);
-    None: there is nothing of it."""
+class StateBefore(NamedTuple):
+    """The state before an act: gates, quotas and tokens, and the subject as looked up (`gateway/act_subjects.py`);
+    None: there is none."""
 
     limits: Snapshot
     subject: Any = None
 
 
-def act_of(call: str, arguments: Mapping[str, Any], stood: Stood) -> ActOrder | None:
-    """The act that a call (`limits.set_gate`, `Cancel`) is with these arguments; None: it is none."""
+def act_of(call: str, arguments: Mapping[str, Any], state: StateBefore) -> ActOrder | None:
+    """The act of a call (`limits.set_gate`, `Cancel`) with these arguments; None: the call is no act."""
     act = ACTS.get(call)
-    return None if act is None else act(arguments, stood)
+    return None if act is None else act(arguments, state)
 
 
-def _gate(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _gate(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     gate: Gate = arguments["gate"]
-    before = next((each for each in stood.limits.gates if each.key == gate.key), None)
-    after = "" if gate.action == "resume" else said(gate, "who", "why", "version")
-    return ActOrder(f"gate {gate.action}", gate.what, gate.who, gate.why, said(before, "version"), after)
+    before = next((each for each in state.limits.gates if each.key == gate.key), None)
+    after = "" if gate.action == "resume" else fields_json(gate, "who", "why", "version")
+    return ActOrder(f"gate {gate.action}", gate.what, gate.who, gate.why, fields_json(before, "version"), after)
 
 
-def _quota(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _quota(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     quota: Quota = arguments["quota"]
-    before = next((each for each in stood.limits.quotas if each.key == quota.key), None)
-    return ActOrder("quota set", _key(quota), "", "", said(before), said(quota))
+    before = next((each for each in state.limits.quotas if each.key == quota.key), None)
+    return ActOrder("quota set", _key(quota), "", "", fields_json(before), fields_json(quota))
 
 
-def _quotas(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _quotas(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     change = arguments["change"]
-    former, wanted = ({each.key: each for each in quotas} for quotas in (stood.limits.quotas, change.quotas))
+    former, wanted = ({each.key: each for each in quotas} for quotas in (state.limits.quotas, change.quotas))
     changed = [key for key in {**former, **wanted} if former.get(key) != wanted.get(key)]
     before, after = ([found[key] for key in changed if key in found] for found in (former, wanted))
     on = listed(_key(former.get(key) or wanted[key]) for key in changed) or "nothing"
     return ActOrder("quota apply", on, change.who, change.why, _all_said(before), _all_said(after))
 
 
-def _redrive(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
-    return _letters("dead redrive", arguments, stood)
+def _redrive(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
+    return _letters("dead redrive", arguments, state)
 
 
-def _purge(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
-    return _letters("dead purge", arguments, stood)
+def _purge(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
+    return _letters("dead purge", arguments, state)
 
 
-def _letters(what: str, arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
-    before = letters_said(stood.subject) if stood.subject else ""
-    return ActOrder(what, said(arguments["which"]) or "all dead letters", why=arguments["why"], before=before)
+def _letters(what: str, arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
+    before = letters_json(state.subject) if state.subject else ""
+    return ActOrder(what, fields_json(arguments["which"]) or "all dead letters", why=arguments["why"], before=before)
 
 
-def _seek(arguments: Mapping[str, Any], stood: Stood) -> ActOrder | None:
+def _seek(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder | None:
     seek = arguments["seek"]
     if seek.dry_run:
         return None
-    return ActOrder("tailer seek", seek.tailer, seek.who, seek.why, "", said(seek, "tailer", "who", "why"))
+    return ActOrder("tailer seek", seek.tailer, seek.who, seek.why, "", fields_json(seek, "tailer", "who", "why"))
 
 
-def _replay(arguments: Mapping[str, Any], stood: Stood) -> ActOrder | None:
+def _replay(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder | None:
     order = arguments["order"]
     if order.dry_run:
         return None
-    return ActOrder("replay start", order.tailer, order.who, order.why, "", said(order, "tailer", "who", "why"))
+    return ActOrder("replay start", order.tailer, order.who, order.why, "", fields_json(order, "tailer", "who", "why"))
 
 
-def _change_replay(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
-    before = replay_said(stood.subject) if stood.subject else ""
+def _change_replay(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
+    before = replay_json(state.subject) if state.subject else ""
     return ActOrder(f"replay {arguments['what']}", str(arguments["number"]), why=arguments["why"], before=before)
 
 
-def _create_token(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _create_token(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     order = arguments["order"]
-    return ActOrder("auth token create", order.name, order.who, order.why, "", said(order, "name", "who", "why"))
+    return ActOrder("auth token create", order.name, order.who, order.why, "", fields_json(order, "name", "who", "why"))
 
 
-def _revoke_token(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _revoke_token(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     name = arguments["name"]
-    known = next((token for token in stood.limits.tokens if token.name == name), None)
-    before = "" if known is None else told(_token(known))
+    known = next((token for token in state.limits.tokens if token.name == name), None)
+    before = "" if known is None else to_json(_token(known))
     return ActOrder("auth token revoke", name, why=arguments["why"], before=before)
 
 
@@ -125,49 +125,49 @@ def _token(token: Token) -> dict[str, Any]:
     return {"rights": [str(right) for right in token.rights], **moments, "created_by": token.created_by}
 
 
-def _reload(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _reload(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     return ActOrder("reload", "the files of the gateway's process", why=arguments["why"])
 
 
-def _job(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
-    return _of_job(arguments["what"], arguments, stood)
+def _job(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
+    return _of_job(arguments["what"], arguments, state)
 
 
-def _retry_job(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
-    return _of_job("retry", arguments, stood, f"job {arguments['id']}")
+def _retry_job(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
+    return _of_job("retry", arguments, state, f"job {arguments['id']}")
 
 
-def _of_job(what: str, arguments: Mapping[str, Any], stood: Stood, after: str = "") -> ActOrder:
-    before = tree_said(stood.subject) if stood.subject else ""
+def _of_job(what: str, arguments: Mapping[str, Any], state: StateBefore, after: str = "") -> ActOrder:
+    before = tree_json(state.subject) if state.subject else ""
     return ActOrder(f"job {what}", arguments["tree"], arguments["who"], arguments["why"], before, after)
 
 
-def _cancel(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _cancel(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     request = arguments["request"]
-    return ActOrder("cancel", listed(request.ids), request.who, request.why, workloads_said(stood.subject or ()))
+    return ActOrder("cancel", listed(request.ids), request.who, request.why, workloads_json(state.subject or ()))
 
 
-def _reschedule(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _reschedule(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     request = arguments["request"]
     shown: Mapping[str, Callable[[Any], Any]] = {"at": moment, "delay": float, "priority": level}
     wanted = {name: form(getattr(request, name)) for name, form in shown.items() if request.HasField(name)}
-    before = workloads_said(stood.subject or ())
-    return ActOrder("reschedule", request.id, request.who, request.why, before, told(wanted))
+    before = workloads_json(state.subject or ())
+    return ActOrder("reschedule", request.id, request.who, request.why, before, to_json(wanted))
 
 
-def _put_schedule(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _put_schedule(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     request = arguments["request"]
-    after = schedule_said(request.schedule)
-    before = row_said(stood.subject)
+    after = schedule_json(request.schedule)
+    before = row_json(state.subject)
     return ActOrder("schedule set", request.schedule.name, request.schedule.created_by, request.why, before, after)
 
 
-def _change_schedule(arguments: Mapping[str, Any], stood: Stood) -> ActOrder:
+def _change_schedule(arguments: Mapping[str, Any], state: StateBefore) -> ActOrder:
     request = arguments["request"]
-    return ActOrder(f"schedule {request.what}", request.name, request.who, request.why, row_said(stood.subject))
+    return ActOrder(f"schedule {request.what}", request.name, request.who, request.why, row_json(state.subject))
 
 
-ACTS: Mapping[str, Callable[[Mapping[str, Any], Stood], ActOrder | None]] = {
+ACTS: Mapping[str, Callable[[Mapping[str, Any], StateBefore], ActOrder | None]] = {
     "Cancel": _cancel,
     "Reschedule": _reschedule,
     "PutSchedule": _put_schedule,
@@ -190,7 +190,7 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any], Stood], ActOrder | None]] = {
 
 
 def outcome_of(call: str, answer: Any) -> str:
-    """How an act ended that was answered, for people."""
+    """The outcome of an act that was answered, for people."""
     said_of = OUTCOMES.get(call)
     return (said_of(answer) if said_of is not None else "") or DONE
 
@@ -213,8 +213,8 @@ OUTCOMES: Mapping[str, Callable[[Any], str]] = {
 }
 
 
-def said(value: Any, *but: str) -> str:
-    """What an order, a gate or a quota says, as JSON without what it leaves open; empty: nothing."""
+def fields_json(value: Any, *but: str) -> str:
+    """An order, a gate or a quota as JSON, without the fields `but` and without defaults; empty: nothing is left."""
     if value is None:
         return ""
     given, usual = _fields(value)
@@ -225,7 +225,7 @@ def said(value: Any, *but: str) -> str:
 
 
 def _fields(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What it says, and what it would by default."""
+    """The fields of a record, and the defaults of those that have one."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value), {
             each.name: each.default for each in dataclasses.fields(value) if each.default is not dataclasses.MISSING
@@ -234,15 +234,17 @@ def _fields(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _all_said(quotas: Sequence[Quota]) -> str:
-    return listed(said(each) for each in quotas)
+    return listed(fields_json(each) for each in quotas)
 
 
 def _key(quota: Quota) -> str:
-    return said(Quota(quota.function, collection=quota.collection, tenant=quota.tenant, downstream=quota.downstream))
+    return fields_json(
+        Quota(quota.function, collection=quota.collection, tenant=quota.tenant, downstream=quota.downstream)
+    )
 
 
 def listed(texts: Iterable[str]) -> str:
-    """The first ones with commas between, and how many more there are."""
+    """The first texts with commas between, and the number of the others."""
     named = list(texts)
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     return ", ".join(named[:NAMED]) + more

@@ -1,24 +1,24 @@
-"""Alerts for operators: THE list. Each has its code, what is so, and what to do.
+"""Alerts for operators: THE list. Each alert has a code, the finding, and what to do.
 
-    code          it is there while
+    code          the alert holds while
     waiting       the oldest due item of a priority has waited longer than its service level allows
     attempts      a live item of a priority has spent more attempts than its service level allows
-    start_delay   fewer items of a function and priority start within the allowed delay than is their objective
-    accepted      fewer submissions of a function and priority are accepted than is their objective
+    start_delay   fewer items of a function and priority start within the allowed delay than their objective asks
+    accepted      fewer submissions of a function and priority are accepted than their objective asks
     store         the queue's store does not answer
-    spool         submissions rest on the gateway's disk, since the store is away; with how full it is
-    spool_refused the store will never take some of what was spooled
+    spool         submissions rest on the gateway's disk, since the store is away; it tells how full the spool is
+    spool_refused the store refuses some spooled submissions for good
     refusing      submissions were refused in the last minute because something was full
     peers         connections or calls were refused or ended in the last minute at the gateway's bounds for each peer
     log_held      somebody's open transaction lets the write-ahead log of a database grow
     tailer        a tailer has work and gets nowhere, or has ended
-    part          a part failed and was closed; it is open again, or will be; or a duty of it fails and is tried again,
-                  or what it keeps was set back
-    clogged       a function's circuit breaker is open, because nearly all of it fails
+    part          a part failed and was closed, and is open again or will be; or one of its tasks fails and is tried
+                  again; or its store was set back to an earlier state
+    clogged       a function's circuit breaker is open, because nearly all its items fail
     audit         a tailer's running audit misses positions, or counts some twice
     dead_letters  there are more dead letters than some minutes ago
 
-What an operator did on purpose (a pause, a gate) is none by itself; but what it holds up grows old like all else.
+A pause or a gate that an operator set is no alert by itself, but the work that it holds grows old like any other.
 """
 
 from __future__ import annotations
@@ -54,10 +54,15 @@ CODES = (
 
 
 class SeenBeside(NamedTuple):
-    """Facts that an overview does not have. `store_away`: why the queue's store does not answer, empty: it does; what
-    the spool may hold; the last refusal of a submission and since when there were some, without a minute in between;
-    `new_letters` in the last minutes; the gates; what failed of the parts beside the gateway; the last peer that was
-    ended, and since when there were some."""
+    """Facts that an overview does not have.
+
+    store_away        why the queue's store does not answer; empty: it does
+    spool_items, spool_bytes  bounds of the spool
+    refused, refused_since    the last refusal of a submission, and since when there were some, with no minute without
+    new_letters       dead letters of the last minutes
+    troubles          failures of the parts beside the gateway
+    ended, ended_since        the last peer that was ended, and since when there were some
+    """
 
     store_away: str = ""
     spool_items: int = 0
@@ -72,7 +77,7 @@ class SeenBeside(NamedTuple):
 
 
 def alerts(overview: Overview, seen: SeenBeside, now: float) -> list[Alert]:
-    """All that there are, in the order of CODES. `now` is wall clock seconds; a `since` of 0: nobody knows yet."""
+    """All alerts, in the order of CODES. `now` is wall clock seconds; a `since` of 0 is not known yet."""
     found = [
         *_of_the_door(overview, seen, now),
         *(_of_a_log(name, size, readers) for name, (size, readers) in overview.held_logs.items()),
@@ -83,19 +88,19 @@ def alerts(overview: Overview, seen: SeenBeside, now: float) -> list[Alert]:
     ]
     if seen.new_letters > 0:
         what = f"{seen.new_letters} new in the last minutes, {overview.dead_letters} in all"
-        todo = "see why: tailrace dead list; run them again once that is mended: tailrace dead redrive"
+        todo = "see why: tailrace dead list; run them again once the cause is mended: tailrace dead redrive"
         found.append(Alert("dead_letters", "dead letters", 0.0, what, todo))
     return sorted(found, key=lambda each: CODES.index(each.code))
 
 
 def dated(found: Iterable[Alert], before: Mapping[tuple[str, str], float], now: float) -> list[Alert]:
-    """With a `since` each: its own, else when it was first seen. `before` has that of those that were there a moment
-    ago; who is told again later asks with `since_when` of this answer."""
+    """Gives each alert a `since`: its own, else the time when it was first seen. `before`: `since_when` of the answer
+    before."""
     return [each if each.since else replace(each, since=before.get((each.code, each.subject), now)) for each in found]
 
 
 def since_when(found: Iterable[Alert]) -> dict[tuple[str, str], float]:
-    """What `dated` takes the next time."""
+    """The `since` of each alert by code and subject, for the next call of `dated`."""
     return {(each.code, each.subject): each.since for each in found}
 
 
@@ -115,20 +120,20 @@ def _of_the_door(overview: Overview, seen: SeenBeside, now: float) -> Iterator[A
             "nothing, it is emptied now" if spool.state == "draining" else "bring the store back before it is full",
         )
     if spool.refused:
-        what = f"the store will never take {spool.refused} of what was spooled; they are kept with the reasons"
-        todo = "see the gateway's log for why, and submit again what is still wanted"
+        what = f"the store refuses {spool.refused} spooled workloads for good; they are kept with the reasons"
+        todo = "see the gateway's log for why, and submit again those that are still wanted"
         yield Alert("spool_refused", "spool", 0.0, what, todo)
     if seen.refused:
-        todo = "add workers or pause what floods it (tailrace queue says what waits), or raise the bound that it names"
+        todo = "add workers or pause the flood (tailrace queue shows the backlogs), or raise the bound that it names"
         yield Alert("refusing", "submissions", seen.refused_since, seen.refused, todo)
     if seen.ended:
-        todo = "see the gateway's log for whose; one of yours must read its answers, else raise `peers` in gateway.yaml"
+        todo = "see the gateway's log for the peer; a client must read its answers, else raise `peers` in gateway.yaml"
         yield Alert("peers", "connections", seen.ended_since, seen.ended, todo)
 
 
 def _of_a_log(name: str, size: int, readers: tuple[str, ...]) -> Alert:
     who = f"open in {', '.join(readers)}" if readers else "no other process is known to have it open"
-    what = f"its write-ahead log has {size / 1e6:.0f} MB, and somebody reads what is old of it; {who}"
+    what = f"its write-ahead log has {size / 1e6:.0f} MB, and a transaction still reads old pages of it; {who}"
     todo = "end that process, or its transaction (a backup ends by itself); the log is begun anew at once"
     return Alert("log_held", name, 0.0, what, todo)
 
@@ -144,21 +149,21 @@ _MEND = {
     "paused": "resume it: tailrace tailer resume {name}",
     "gate": "see the gates: tailrace gate list",
     "no_worker": "start a worker with the function's module",
-    "slow": "see what runs: tailrace inspect; more workers, or a timeout for the function",
+    "slow": "see the runs: tailrace inspect; add workers, or give the function a timeout",
     "clogged": "see the errors: tailrace explain with the id of an item",
 }
 
 
 def of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
-    """What is to be looked at of one. Its state is `clogged` for whatever keeps it from reading on; `since` is when the
-    circuit breaker of a function opened, and 0 where it is something else (a store that is full, no worker)."""
+    """The alerts of one tailer. Its state is `clogged` whenever something keeps it from reading on; `since` is the time
+    when the circuit breaker of a function opened, or 0 for another cause (a store that is full, no worker)."""
     if tailer.state == "clogged" and tailer.since:
         todo = "mend what its functions need; one item at a time is tried, and the first success closes the breaker"
         yield Alert("clogged", tailer.name, tailer.since, tailer.detail, todo)
     elif tailer.state == "clogged" and tailer.healthy:
         yield Alert("tailer", tailer.name, 0.0, tailer.detail, "mend what it says; it goes on by itself")
     elif not tailer.healthy or tailer.state == "failed":
-        todo = _MEND.get(tailer.cause, "see what is held, and why: tailrace tailer list, tailrace inspect")
+        todo = _MEND.get(tailer.cause, "see which items are held, and why: tailrace tailer list, tailrace inspect")
         since = now - tailer.idle if tailer.idle else 0.0
         yield Alert("tailer", tailer.name, since, tailer.why or tailer.detail, todo.format(name=tailer.name))
     if tailer.unaccounted:
@@ -173,7 +178,7 @@ def _of_an_objective(one: ObjectiveOverview) -> Alert:
         todo = f"see what holds it up: tailrace inspect; more workers for {one.function}, or a higher priority"
     else:
         what = f"submissions were accepted: {share}"
-        todo = "see why others are refused: the alerts refusing, store and spool say it"
+        todo = "see why others are refused: in the alerts refusing, store and spool"
     return Alert(one.objective, f"{one.function} ({one.priority})", 0.0, what, todo)
 
 
@@ -181,7 +186,7 @@ def _of_a_part(trouble: Trouble) -> Alert:
     if trouble.todo:
         todo = trouble.todo
     elif trouble.times:
-        todo = "see the log for what it failed with, and report it; it is opened again by itself, however often"
+        todo = "see the log for the error, and report it; the part is opened again by itself, however often"
     else:
         todo = "mend what it says; it goes on by itself"
     return Alert("part", trouble.part, trouble.since, trouble.what, todo)

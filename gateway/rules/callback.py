@@ -1,9 +1,8 @@
-"""Callbacks over HTTP: THE rule of where one may go, how it is signed, what its answer means, and when it is sent
-again.
+"""Callbacks (webhooks) over HTTP: THE rule of their targets, signatures, answers and retries.
 
 Signatures are those of Standard Webhooks (standardwebhooks.com): `v1,` and the base64 of an HMAC-SHA256 over id, time
-and body. An address that is not public is refused unless it is allowed, since who makes a job would else reach what
-only the gateway can reach (server-side request forgery).
+and body. An address that is not public is refused unless it is allowed: the author of a job could else reach addresses
+that only the gateway can reach (server-side request forgery).
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ from ...model.name import NAME_LENGTH
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Characters of a URL.
+#: Most characters of a URL.
 LONGEST = 2000
-#: Seconds from one attempt to the next; behind the last of them it is given up (three days).
+#: Seconds from one attempt to the next; after the last of them the callback is given up (three days).
 PAUSES = (5.0, 30.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 72_000.0)
-#: What a secret begins with, and its bytes.
+#: The prefix of a secret, and the least and most of its bytes.
 SECRET_PREFIX, FEWEST, MOST = "whsec_", 24, 64
 
 
 def is_url(text: str) -> bool:
-    """Whether it is an address rather than a function's name, which may have colons and slashes too."""
+    """Whether a text is a URL rather than a function's name, which may have colons and slashes too."""
     return text.lower().startswith(("https:", "http:"))
 
 
 def is_function(on_done: str) -> bool:
-    """Whether it names a function that is told of an end."""
+    """Whether `on_done` names a function."""
     return bool(on_done) and not is_url(on_done)
 
 
 def check_url(text: str, allowed: Sequence[Network]) -> None:
-    """Raises InvalidRequest for what is no address that a callback may go to, as far as it can be known without DNS."""
+    """Raises InvalidRequest for a URL that a callback may not go to, as far as that is known without DNS."""
     shown = text[:NAME_LENGTH]
     if len(text) > LONGEST or not text.isascii() or not text.isprintable() or " " in text:
         raise InvalidRequest(f"on_done is {shown!r}: expected an https URL of at most {LONGEST} ASCII characters")
@@ -62,15 +61,15 @@ def check_url(text: str, allowed: Sequence[Network]) -> None:
     literal = address_of(host)
     if (literal is None and _ends_in_a_number(host)) or ("%" in host and ":" not in host):
         raise InvalidRequest(
-            f"on_done is {shown!r}: its host is no address as it stands, and might be taken for one: write an address "
-            "as its four numbers, or give a name"
+            f"on_done is {shown!r}: its host is neither a name nor a full address: write an address as its four "
+            "numbers, or give a name"
         )
     if literal is not None and not may_go_to(literal, allowed):
         raise InvalidRequest(refused(host, literal))
 
 
 def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a host is, if it is one; that of this machine for the name that always means it (RFC 6761)."""
+    """The address of a host that is written as one; of `localhost` (RFC 6761) that of this machine; None: a name."""
     if f".{host.rstrip('.').lower()}".endswith(".localhost"):
         return ipaddress.IPv4Address("127.0.0.1")
     try:
@@ -87,8 +86,8 @@ def _ends_in_a_number(host: str) -> bool:
 
 
 def may_go_to(address: ipaddress.IPv4Address | ipaddress.IPv6Address, allowed: Sequence[Network]) -> bool:
-    """Whether a callback may go there: it is public, or in a network that was named. An IPv6 address that leads to one
-    of IPv4 (mapped, 6to4) is judged as that."""
+    """Whether a callback may go to an address: it is public, or in an allowed network. An IPv6 address that leads to
+    one of IPv4 (mapped, 6to4) is judged as that."""
     judged = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
     if any(judged.version == network.version and judged in network for network in allowed):
         return True
@@ -96,7 +95,7 @@ def may_go_to(address: ipaddress.IPv4Address | ipaddress.IPv6Address, allowed: S
 
 
 def refused(host: str, address: object) -> str:
-    """What is told of an address that is not public."""
+    """The refusal of an address that is not public."""
     return (
         f"{host} is {address}, which is no public address: name its network in `callbacks.allow` of gateway.yaml, if "
         "callbacks may go there"
@@ -129,12 +128,12 @@ def signed(keys: Sequence[bytes], id: str, at: int, body: bytes) -> dict[str, st
 
 
 def outcome_of(status: int) -> State:
-    """What an answer means: 2xx is heard, 410 says never again, and everything else is tried again."""
+    """The state of a callback after an answer: 2xx is success, 410 is final failure, all else is tried again."""
     if 200 <= status < 300:
         return State.SUCCESS
     return State.FATAL_FAILURE if status == 410 else State.RETRIABLE_FAILURE
 
 
 def pause_after(attempt: int) -> float | None:
-    """Seconds until the next attempt, after the one of this number (from 1 on); None: there is none."""
+    """Seconds until the next attempt, after the attempt of this number (from 1 on); None: there is none."""
     return PAUSES[attempt - 1] if attempt <= len(PAUSES) else None

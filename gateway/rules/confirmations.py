@@ -1,7 +1,7 @@
-"""Confirmations of quotas: which version each scheduler that watches has in force.
+"""Confirmations of quotas: the version that each watching scheduler has in force.
 
-One whose watch ended may go on with what it has, so it is remembered for a while: long enough that nobody takes a cut
-for a success, and not so long that what was stopped for good is asked after for ever.
+A scheduler whose watch ended may go on with its old quotas, so it is remembered for a while: long enough that a broken
+connection is not taken for a confirmation, and not for ever, since it may have been stopped for good.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...model.in_force import InForce
 
-#: Seconds for which one whose watch ended is remembered, and names that are kept at most.
+#: Seconds for which a scheduler whose watch ended is remembered, and most of such names.
 REMEMBERED = 600.0
 MOST = 1000
 
@@ -24,12 +24,12 @@ class Confirmations:
         self._open: dict[str, int] = {}
 
     def watches(self, name: str) -> None:
-        """A watch begins. What it has in force it says anew."""
+        """Notes that a scheduler begins a watch; it will confirm its version anew."""
         self._open[name] = self._open.get(name, 0) + 1
         self._known[name] = replace(self._known.get(name, InForce(name)), ended=0.0)
 
     def ended(self, name: str, now: float) -> None:
-        """One of its watches ended."""
+        """Notes that a watch of a scheduler ended."""
         left = self._open.get(name, 0) - 1
         if left > 0:
             self._open[name] = left
@@ -40,14 +40,14 @@ class Confirmations:
         self._forget(now)
 
     def confirmed(self, name: str, version: int, now: float) -> bool:
-        """It has these quotas in force; whether anybody of that name watches."""
+        """Notes that a scheduler has this version in force; returns whether a scheduler of that name watches."""
         if name not in self._open:
             return False
         self._known[name] = InForce(name, version, now)
         return True
 
     def all(self, now: float) -> list[InForce]:
-        """All that are known, by name."""
+        """All known schedulers with their versions, by name."""
         self._forget(now)
         return [self._known[name] for name in sorted(self._known)]
 

@@ -1,6 +1,6 @@
-"""The forecast of when a backlog will be empty: by the line through its sizes of the last minutes (least squares).
+"""The forecast of when a backlog will be empty, by the line through its sizes of the last minutes (least squares).
 
-Minutes, so that a batch or a pause of a second changes little; no longer, so that a change is believed soon.
+Minutes, so that a batch or a pause of a second changes little; no longer, so that a change shows soon.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections import deque
 
 from ...model.alert import Backlog
 
-#: Seconds of sizes that count, seconds between two of them, and seconds that must have been seen before it says more
-#: than how much there is.
+#: Seconds of sizes that count, seconds between two of them, and seconds that must have been watched before there is a
+#: forecast.
 WATCHED, STEP, LEAST = 300.0, 5.0, 20.0
-#: Growth of fewer items a second than this is none: one item more or less in the time that is watched.
+#: Growth of fewer items a second than this counts as none: one item more or less in the time that is watched.
 NOTHING = 1.0 / WATCHED
 
 
@@ -26,7 +26,8 @@ class Growth:
         self._sizes: deque[tuple[float, int]] = deque()
 
     def seen(self, items: int, now: float) -> None:
-        """So many there are now. A clock that went back begins anew; of what is too close together the first counts."""
+        """Takes the present size. A clock that went back begins anew; of sizes closer together than STEP the first
+        counts."""
         sizes = self._sizes
         if sizes and now < sizes[-1][0]:
             sizes.clear()
@@ -37,11 +38,11 @@ class Growth:
 
     @property
     def least(self) -> int:
-        """The fewest that there were; 0 before anything was seen."""
+        """The smallest size; 0 before any was seen."""
         return min((items for _, items in self._sizes), default=0)
 
     def forecast(self, name: str, items: int) -> Backlog:
-        """What comes of `items`, which there are now."""
+        """The forecast for a backlog of `items` now."""
         sizes = self._sizes
         watched = sizes[-1][0] - sizes[0][0] if sizes else 0.0
         if watched < LEAST:
@@ -53,7 +54,7 @@ class Growth:
 
 
 def _slope(sizes: deque[tuple[float, int]]) -> float:
-    """Items a second of the line with the least squares; there are two moments at least."""
+    """The slope of the line of least squares, in items a second; there are at least two points."""
     count = len(sizes)
     middle = sum(at for at, _ in sizes) / count
     mean = sum(items for _, items in sizes) / count

@@ -1,4 +1,4 @@
-"""The gate that a `resume` is to remove: what is said where none stands before just that."""
+"""The refusal of a `resume` for which there is no gate, with the gates that may have been meant."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from ...model.did_you_mean import meant
 from ...model.gate import Gate
 
-#: Gates that one refusal names.
+#: Most gates that a refusal names.
 MOST_NAMED = 5
 
 
 def no_gate(gate: Gate, standing: Iterable[Gate]) -> str:
-    """Why nothing can be resumed, with the gates that may have been meant; empty: there is a gate. One of a function
-    does not remove those of its collections or tenants, so whoever gives the function alone hears of them."""
+    """The message that there is no such gate, with the gates that may have been meant; empty: there is one. The gate of
+    a function does not cover those of its collections or tenants, so the message for a function names them."""
     others = list(standing)
     if any(each.key == gate.key for each in others):
         return ""
@@ -22,4 +22,4 @@ def no_gate(gate: Gate, standing: Iterable[Gate]) -> str:
     if beside:
         rest = f" and {len(beside) - MOST_NAMED} more" if len(beside) > MOST_NAMED else ""
         return f"{start}; one does before {', '.join(beside[:MOST_NAMED])}{rest}: resume the one that is meant"
-    return f"{start}; {meant(gate.what, [each.what for each in others], '`tailrace gate list` shows those that do')}"
+    return f"{start}; {meant(gate.what, [each.what for each in others], '`tailrace gate list` shows all gates')}"

@@ -1,4 +1,5 @@
-"""The argument of a function that gets a parent's result, or an event: THE rule, by what its workers announced."""
+"""The argument of a function that gets a parent's result, or an event: THE rule, by the schema that workers
+announced."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from ...model.function_spec import FunctionSpec
 
 
 def argument_for(what: str, wanted: str, spec: FunctionSpec) -> str:
-    """Its name; empty: the result is the whole payload. `wanted`: the one that was named for it, if any was; `what` is
-    to get it. Raises InvalidRequest where nobody could know, and for a function that needs others besides."""
+    """The name of the argument; empty: the result is the whole payload. `wanted`: the name that the user gave, if any;
+    `what`: the job, for messages. Raises InvalidRequest for an unknown name, and for a function that takes no argument
+    or needs further ones."""
     if not spec.arguments:
         return wanted
     schema = json.loads(spec.arguments)
@@ -19,7 +21,7 @@ def argument_for(what: str, wanted: str, spec: FunctionSpec) -> str:
     if wanted and wanted not in names and schema.get("additionalProperties") is not True:
         raise InvalidRequest(f"{what}: {spec.name!r} has no argument {wanted[:100]!r}: {meant(wanted[:100], names)}")
     if not names and not wanted:
-        raise InvalidRequest(f"{what}: {spec.name!r} takes no argument, and is to get one")
+        raise InvalidRequest(f"{what}: {spec.name!r} takes no argument, and gets one: give it one")
     argument = wanted or next(iter([*required, *names]))
     others = [name for name in required if name != argument]
     if others:

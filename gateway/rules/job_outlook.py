@@ -1,8 +1,8 @@
 """The outlook of a tree of jobs: how many items are still to come, when they may be done, and the jobs that it waits
 on.
 
-A forecast takes what was done so far as the measure of what is to come: an item of a job makes as many for the next one
-as those before it did (one, before any ended), and as many end each second as did since the tree was made.
+The forecast assumes that items behave as those so far: an item of a job makes as many for the next job as the items
+before it did (one, before any ended), and as many end each second as did since the tree was made.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ...model.job import JobStatus, TreeStatus
 
 
 class JobOutlook(NamedTuple):
-    """The outlook. `left`: items that have not ended, those included that are not made yet; `seconds`: until they may
-    have, None where nothing has ended yet, or nothing is to be waited for; `path`: the jobs that the tree waits on, one
-    behind the other."""
+    """The outlook. `left`: number of items that have not ended, those not made yet included; `seconds` until they may
+    have ended, None where none has ended yet, or the tree is over or paused; `path`: the jobs that the tree waits on,
+    one after the other."""
 
     left: int
     seconds: float | None
@@ -24,7 +24,7 @@ class JobOutlook(NamedTuple):
 
 
 def outlook(tree: TreeStatus, now: float) -> JobOutlook:
-    """The outlook at `now` (wall clock seconds), by what is known of the tree."""
+    """The outlook at `now` (wall clock seconds), by the state of the tree."""
     if tree.over:
         return JobOutlook(0, None, ())
     jobs = {each.name: each for each in tree.jobs}
@@ -40,7 +40,7 @@ def outlook(tree: TreeStatus, now: float) -> JobOutlook:
 
 
 def _expect(job: JobStatus, jobs: Mapping[str, JobStatus], expected: dict[str, float]) -> float:
-    """How many items a job will have had, in the end."""
+    """Expected number of items that a job will have had in the end."""
     if job.name in expected:
         return expected[job.name]
     made = job.pending + job.succeeded + job.failed
@@ -59,7 +59,7 @@ def _expect(job: JobStatus, jobs: Mapping[str, JobStatus], expected: dict[str, f
 
 
 def _path(jobs: list[JobStatus], expected: Mapping[str, float], ended: Mapping[str, int]) -> tuple[str, ...]:
-    """From the open job with most to do, of those that wait for no other, to the end of the longest way behind it."""
+    """The longest chain of open jobs that begins at the one with most to do, of those that wait for no other."""
     open_ = {each.name: each for each in jobs if not each.complete_at}
     first = [each for each in open_.values() if not any(parent in open_ for parent in each.parents)]
     if not first:

@@ -1,9 +1,9 @@
-"""Objectives: the share of work that has to meet one, per function and priority, over the last minutes.
+"""Objectives (SLOs): the share of work that meets a target, per function and priority, over the last minutes.
 
-    start_delay  started within the delay that its priority allows, counted from when it was due
-    accepted     submissions that were taken, of all that did nothing wrong
+    start_delay  workloads started within the delay that their priority allows, counted from their due times
+    accepted     submissions that were accepted, of all correct ones
 
-What came is told as counts that only rise; what a part counted before it was started anew counts no more.
+Parts report counts that only rise; counts of a part from before its restart count no more.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from ...model.alert import ObjectiveOverview
 
 START_DELAY, ACCEPTED = "start_delay", "accepted"
-#: Seconds that are looked back on, and between two points of that: a few hundred numbers for each function.
+#: Seconds that are looked back on, and seconds between two points in them: a few hundred numbers for each function.
 LOOK_BACK = 300.0
 POINTS = 10.0
-#: So many items must be counted before a share says anything: with fewer, one late item is a twentieth of them.
+#: Items that must be counted before a share means anything: of fewer, one late item is more than a twentieth.
 LEAST = 20
 
 
@@ -33,20 +33,20 @@ class Objective(NamedTuple):
 
 #: Function and level.
 Of = tuple[str, str]
-#: How many met it, and how many there were.
+#: Number of items that met it, and number of all.
 Met = tuple[int, int]
 
 
 class Rising:
-    """One part's counts over the last minutes. `began`: it is heard of from its beginning, so that all it counted is of
-    late. Invariant: the points of time rise, the last is of now."""
+    """The counts of one part over the last minutes. `began`: the part is known from its beginning, so that all its
+    counts are recent. Invariant: the points rise in time, the last is the present one."""
 
     def __init__(self, *, began: bool = False) -> None:
         self._began = began
         self._points: deque[tuple[float, Mapping[Of, Met]]] = deque()
 
     def seen(self, counts: Mapping[Of, Met], now: float) -> None:
-        """Counts since the part began; `now` is monotonic seconds."""
+        """Takes the counts since the part began; `now` is monotonic seconds."""
         points = self._points
         if points and any(counts.get(of, (0, 0))[1] < total for of, (_, total) in points[-1][1].items()):
             points.clear()
@@ -60,7 +60,7 @@ class Rising:
             points.popleft()
 
     def lately(self) -> dict[Of, Met]:
-        """What was counted in the last minutes."""
+        """The counts of the last minutes."""
         if not self._points:
             return {}
         (_, before), (_, now) = self._points[0], self._points[-1]
@@ -73,19 +73,19 @@ class Rising:
 
     @property
     def at(self) -> float:
-        """When it was last told."""
+        """The time of the last counts, in monotonic seconds."""
         return self._points[-1][0] if self._points else float("-inf")
 
 
 def within(buckets: Sequence[int], bounds: Sequence[float], most: float) -> int:
-    """How many of a histogram's values are surely no more than `most`: those of the buckets up to it."""
+    """Number of a histogram's values that are surely at most `most`: those in buckets up to it."""
     return sum(count for count, bound in zip(buckets, bounds, strict=False) if bound <= most)
 
 
 def judged_objectives(
     starts: Iterable[Mapping[Of, Met]], accepted: Mapping[Of, Met], objectives: Mapping[str, Objective]
 ) -> list[ObjectiveOverview]:
-    """Each function and level against its objectives; of an unknown level nothing is said."""
+    """The results of each function and priority against its objectives; unknown priorities are left out."""
     sums: dict[Of, Met] = {}
     for each in starts:
         for of, (met, total) in each.items():
@@ -104,5 +104,5 @@ def judged_objectives(
 
 
 def is_missed(one: ObjectiveOverview) -> bool:
-    """Whether an objective is missed by enough items to say so."""
+    """Whether an objective is missed, by a share of enough items."""
     return one.items >= LEAST and one.observed < one.target

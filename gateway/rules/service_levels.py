@@ -1,7 +1,7 @@
-"""Service levels: how long due work of each priority may wait and how many attempts it may take until somebody looks.
+"""Service levels: how long due work of each priority may wait, and how many attempts it may take, before an alert.
 
-The ages are those that backoff reaches at the allowed attempt (DJ): an item that failed as often as its level
-allows has been on its way for about as long as its level allows.
+The default times are those that backoff reaches at the allowed attempt (DJ): an item that failed as often as its level
+allows has been under way for about as long as its level allows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class ServiceLevel(NamedTuple):
 
 
 def judged(ages: Iterable[tuple[str, int, float, int]], levels: Mapping[Priority, ServiceLevel]) -> list[LevelOverview]:
-    """Each level against the worst of its priority. `ages`: of each function and priority, for how long the oldest due
-    item has waited (seconds) and the highest attempt. What is exactly as allowed is within its level; priorities that
-    nobody knows (of a later version) are left out."""
+    """Each service level beside the worst function of its priority. `ages`: function, rank, seconds that the oldest due
+    item has waited, highest attempt. A value exactly as allowed is within the level; unknown priorities (of a later
+    version) are left out."""
     found = {
         priority: LevelOverview(priority.label, waited_allowed=level.waited, attempts_allowed=level.attempts)
         for priority, level in sorted(levels.items())

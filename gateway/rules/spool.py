@@ -4,16 +4,16 @@ again: THE rule, as one table.
     state      meaning                                    a submission goes                        the drain looks
     CLEAR      nothing is spooled                         to the store; to the spool if it fails   never
     FILLING    something is spooled, the store is away    to the spool                             after a pause
-    DRAINING   something is spooled, the store answers    to the store; an ordered one, behind     at once
-                                                          what is spooled, to the spool
+    DRAINING   something is spooled, the store answers    to the store; an ordered one to the      at once
+                                                          spool, behind the others
 
-    While something is on its way into the spool, an ordered one goes there too, whatever the state: behind it.
+    While something is on its way into the spool, an ordered submission goes there too, whatever the state: behind it.
 
     event      the store failed → FILLING (CLEAR while nothing is spooled: then each submission asks it)
                the store answered → DRAINING, or CLEAR when that was the last; something was spooled → FILLING
 
 A submission whose write to the store was not answered may be there: it may be spooled only under tokens by which the
-queue knows it again, else it is refused (the client said that it can live without knowing).
+queue recognises it, else it is refused (its client chose to send no tokens).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...model.backoff import SPOOL, doubled
 from ...model.errors import Overloaded
 from ...model.spread import spread
 
-#: What whoever meets a full spool is told to wait (seconds): the store has to come back first.
+#: Seconds that a client is told to wait when the spool is full: the store has to come back first.
 FULL_WAIT = 5.0
 
 
@@ -47,9 +47,10 @@ class SubmissionWay(Enum):
 class SpoolRule:
     """The gateway's knowledge of its store and its spool.
 
-    most_items, most_bytes  what the spool may hold; no items: there is no spool
-    Invariants: `items` and `size` are what is durably spooled and not yet durably in the store, never less, but for
-    what is `entering`: being spooled, and perhaps spooled already; the state is CLEAR exactly while `items` is 0.
+    most_items, most_bytes  bounds of the spool; 0 items: there is no spool
+    Invariants: `items` and `size` count the workloads that are durably spooled and not yet durably in the store, never
+    fewer, except those `entering` (being spooled, perhaps spooled already); the state is CLEAR exactly while `items`
+    is 0.
     """
 
     def __init__(self, most_items: int, most_bytes: int) -> None:
@@ -63,7 +64,7 @@ class SpoolRule:
 
     @property
     def state(self) -> SpoolState:
-        """Now."""
+        """The present state."""
         if not self.items:
             return SpoolState.CLEAR
         return SpoolState.FILLING if self._away else SpoolState.DRAINING
@@ -74,19 +75,20 @@ class SpoolRule:
         return self._away
 
     def way(self, ordered: bool) -> SubmissionWay:
-        """Where a submission goes first. `ordered`: it has a key or a dedupe key, so what came before it counts."""
+        """The first place of a submission. `ordered`: it has a key or a dedupe key, so its place behind others
+        counts."""
         state = self.state
         if state is SpoolState.FILLING or (ordered and (state is SpoolState.DRAINING or self.entering)):
             return SubmissionWay.SPOOL
         return SubmissionWay.STORE
 
     def may_spool(self, asked: bool, known_again: bool) -> bool:
-        """Whether a submission may be spooled. `asked`: the store was, and did not answer; `known_again`: it would know
-        the submission again."""
+        """Whether a submission may be spooled. `asked`: the store was asked, and did not answer; `known_again`: the
+        queue would recognise the submission."""
         return self._most_items > 0 and (known_again or not asked)
 
     def check_room(self, held: int, held_size: int, items: int, size: int) -> None:
-        """Raises Overloaded where a spool that holds so much may not take so much more."""
+        """Raises Overloaded where a spool that holds `held` items may not take `items` more."""
         if held + items > self._most_items or held_size + size > self._most_bytes:
             raise Overloaded(
                 f"the store is away, and the gateway has spooled {held} workloads ({held_size} bytes) of at most "
@@ -95,16 +97,16 @@ class SpoolRule:
             )
 
     def holds(self, items: int, size: int) -> None:
-        """What is spooled now: after it was opened, and after each change."""
+        """Takes the present content of the spool, after it was opened and after each change."""
         self.items, self.size = items, size
 
     def answered(self) -> None:
-        """The store answered."""
+        """Notes that the store answered."""
         self._away, self._failures = False, 0
 
     def failed(self, random: Callable[[], float] | None = None) -> float:
-        """The store failed. Returns after how many seconds it may be asked again: by chance not when all other gateways
-        ask that lost it in the same moment."""
+        """Notes that the store failed. Returns the seconds until it may be asked again, by chance different at each
+        gateway."""
         self._away = True
         pause = doubled(*SPOOL, self._failures)
         self._failures += 1

@@ -1,4 +1,4 @@
-"""Tokens that a gateway knows: which one a caller shows, and why it is not to be taken, or not any longer."""
+"""Access tokens that a gateway knows: the token of a secret, and the reason not to accept it, or not any longer."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ class KnownTokens:
         self._read = False
 
     def replace(self, tokens: Iterable[Token]) -> None:
-        """All of them are these."""
+        """Replaces all tokens."""
         self._by_hash = {token.hash: token for token in tokens}
         self._read = True
 
     def shown(self, secret: str, now: float) -> Token:
-        """The token that somebody shows. Raises InvalidRequest, and Unavailable while none was read yet."""
+        """The token of a secret. Raises InvalidRequest for an unknown or expired one, Unavailable before the first
+        read."""
         if not self._read:
             raise Unavailable("the gateway has not read its tokens yet: its store is away")
         token = self._by_hash.get(hash_of(secret)) if len(secret) <= LONGEST else None
         if token is None:
             raise InvalidRequest(
-                "the token is not known here: it was revoked, or is another platform's. `tailrace auth token create` "
-                "makes one"
+                "the token is not known here: it was revoked, or belongs to another platform; "
+                "`tailrace auth token create` makes a new one"
             )
         if why := self.ended(token, now):
             raise InvalidRequest(why)
         return token
 
     def ended(self, token: Token, now: float) -> str:
-        """Why a token that was taken is not to be taken any longer; empty: it is."""
+        """The reason not to accept a token any longer; empty: it is accepted."""
         if self._by_hash.get(token.hash) != token:
             return f"the token {token.name} was revoked"
         if now >= token.until:

@@ -68,7 +68,7 @@ def test_what_is_not_known_ends_with_1(up: Up) -> None:
     assert up.run("peek", "00000000000000ff").returncode == 2
     for what in ("show", "redrive", "purge"):
         done = up.run("dead", what, "00000000000000ff")
-        assert (done.returncode, "no such dead letter" in done.stderr) == (1, what != "show")
+        assert (done.returncode, "no dead letter has this id" in done.stderr) == (1, what != "show")
 
 
 def test_one_that_waits_is_looked_at_and_moved(up: Up) -> None:
@@ -304,7 +304,7 @@ def test_a_tailer_is_paused_and_resumed_and_a_queue_has_nothing_to_seek(up: Up) 
     for arguments, why in (
         (("seek", "queue", "5", "--why", "x"), "no checkpoint"),
         (("seek", "nobody", "end", "--dry-run"), "no tailer 'nobody'"),
-        (("seek", "queue", "5"), "say why"),
+        (("seek", "queue", "5"), "give the reason"),
         (("seek", "queue", "noon"), "expected a position"),
     ):
         done = up.run("tailer", *arguments)

@@ -1,6 +1,6 @@
 """The listeners of a running platform are told nonsense: its processes live, say a plain line each, and go on working.
 
-They run gRPC with few threads (`wire/threads.py`) and with the secret of this machine, as tests/integration's do not.
+They run gRPC with few threads (`wire/grpc_threads.py`) and with the secret of this machine, unlike tests/integration.
 `TAILRACE_FUZZ_CASES` and `TAILRACE_FUZZ_SEED` choose how many cases there are, and which.
 """
 

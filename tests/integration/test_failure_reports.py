@@ -79,7 +79,7 @@ async def test_a_part_that_was_closed_is_seen(tmp_path: Path, name: str) -> None
         # Then it is opened again, and operators see which one, where, and why
         told = await until(lambda: of(operator, name))
         assert told.subject.endswith(f":{os.getpid()}") and "a turn: planted" in told.what
-        assert "it is opened again by itself" in told.todo
+        assert "the part is opened again by itself" in told.todo
 
         async def open_again() -> bool:
             found = await of(operator, name)

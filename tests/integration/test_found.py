@@ -19,8 +19,8 @@ from tailrace.foundation.notices import notices
 from tailrace.foundation.run_dir import VARIABLE, RunDir, cards
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.sdk.discovery import find_scheduler
-from tailrace.wire.entry import ENTRY, CallerCheck
 from tailrace.wire.gateway import GatewayClient
+from tailrace.wire.shared_secret import ENTRY, CallerCheck
 
 from ..scenes.lone_node import until
 

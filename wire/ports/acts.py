@@ -11,6 +11,5 @@ class ActPort(Protocol):
     """Acts of operators, which every gateway of a platform keeps in the same store."""
 
     async def acts(self, who: str = "", what: str = "", on: str = "", before: int = 0, limit: int = 100) -> list[Act]:
-        """The newest acts of which these texts hold the given ones, the newest first, at most 1000; `before`: of those
-        below this number. An answer may be shorter than the limit although there are more: what was looked at is
-        bounded."""
+        """The newest acts whose texts contain the given ones, the newest first, at most 1000; `before`: only acts below
+        this number. An answer may be shorter than the limit although there are more, since a search is bounded."""

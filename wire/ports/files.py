@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class FileChange(NamedTuple):
-    """A file that is another than before, or a tailer of one: what is new, and what came of it."""
+    """A changed file, or a tailer of it: the change, and its effect."""
 
     file: str
     change: str
@@ -17,5 +17,5 @@ class FilePort(Protocol):
     """The files of the process that a gateway is in."""
 
     async def reload(self, why: str = "") -> list[FileChange]:
-        """Reads all files and puts in force what is new in them, as far as that needs no restart. Raises InvalidRequest
-        with every mistake, when nothing was changed."""
+        """Reads all files again and applies their changes, as far as that needs no restart. Raises InvalidRequest with
+        every mistake in them; nothing is changed then."""

@@ -8,8 +8,8 @@ from ...model.job import JobHolder, JobItem, ResultPage, TreePage, TreeSpec, Tre
 
 
 class JobPort(Protocol):
-    """Jobs. What is asked for may be asked again: it is done once. All raise InvalidRequest for what is not there, or
-    where the queue's engine keeps no jobs."""
+    """Calls about jobs. A call that is repeated is carried out once. Every method raises InvalidRequest for a tree or
+    job that does not exist, and where the queue's engine keeps no jobs."""
 
     async def create_job(self, tree: TreeSpec) -> TreeStatus:
         """Makes a tree, which is fixed from then on."""
@@ -17,44 +17,45 @@ class JobPort(Protocol):
     async def add_to_job(
         self, tree: str, job: str, token: str, items: list[JobItem], holder: JobHolder | None = None
     ) -> int:
-        """Adds items to a job of a tree (without a name: to its first one), all or none; how many. `holder`: a run of
-        an item adds them to its own tree, whose id it need not give, and without a name to its own job."""
+        """Adds items to a job of a tree (an empty name: its first job), all or none; returns how many. `holder`: the
+        run of an item that adds them to its own tree, whose id it need not give; an empty name is then its own job."""
 
     async def seal_job(self, tree: str, job: str = "") -> TreeStatus:
-        """From now on nothing can be added to it."""
+        """Says that nothing more is added to a job; an empty name: the first job of the tree."""
 
     async def job(self, tree: str, wait: float = 0.0, item: str = "") -> TreeStatus:
-        """One tree, by its id or by the workload of one of its items, after its end or after so many seconds."""
+        """One tree, by its id or by the workload of one of its items; answered at its end or after `wait` seconds."""
 
     async def jobs(self, state: str = "", after: str = "", limit: int = 100) -> list[TreeStatus]:
-        """Trees, the newest first, at most 200; of a state unless it is empty, and behind the one of an id. It is what
-        clients of the version before ask."""
+        """Trees, the newest first, at most 200: of this state (empty: of any), and after the tree of the id `after`.
+        Called by clients of the version before."""
 
     async def job_results(self, tree: str, after: str = "", limit: int = 1000) -> ResultPage:
-        """What became of the items of final jobs, in the order in which they were made, at most 1000 at once."""
+        """A page of the ends of items of final jobs, in the order in which they were made, at most 1000."""
 
     async def change_job(self, tree: str, what: str, who: str = "", why: str = "") -> str:
-        """`cancel`, `pause`, `resume` or `delete`. Answers `done`, or `over`: there was nothing to be done."""
+        """Changes a tree: `what` is `cancel`, `pause`, `resume` or `delete`. Returns `done`, or `over`: there was
+        nothing to do."""
 
     async def retry_job(self, tree: str, id: str, who: str = "", why: str = "") -> TreeStatus:
-        """Another tree, of this id, of the failed items of one that is over; asked again, it goes on where it was, with
-        another id too while the tree that was begun is open."""
+        """Makes another tree, with this id, of the failed items of one that is over. A repeated call goes on where the
+        first one was, also with another id while the tree that was begun is open."""
 
 
 class JobPagePort(Protocol):
-    """Pages of jobs, and of what the run of an item gathers."""
+    """Calls for pages of jobs, and for pages of the results that the run of an item gathers."""
 
     async def job_page(self, state: str = "", after: str = "", limit: int = 100) -> TreePage:
-        """As `JobPort.jobs`. Whoever may not read all of them is shown as many as are among those that one call looks
-        at, maybe none, and where to go on."""
+        """A page of trees, like `JobPort.jobs`. A caller that may not read all of them gets those that it may read
+        among the trees that one call looks at, maybe none, and where to go on."""
 
     async def gathered(self, holder: JobHolder, after: str = "", limit: int = 1000) -> ResultPage:
-        """What became of the items of the jobs whose results a run's item gathers, in the order in which they were
-        made, at most 1000 at once."""
+        """A page of the ends of the items that the item of a run gathers, in the order in which they were made, at most
+        1000."""
 
 
 class JobAuditPort(Protocol):
-    """The audit of a tree of jobs: whether its rows agree."""
+    """The call for the audit of a tree of jobs: whether its rows agree."""
 
     async def audit_job(self, tree: str) -> list[str]:
-        """What of its rows does not agree; nothing, unless somebody else changed them."""
+        """Contradictions among the rows of a tree; none, unless somebody else changed them."""

@@ -1,4 +1,4 @@
-"""The port for dead letters: seen, counted, made workloads again, forgotten."""
+"""The port for dead letters: shown, counted, redriven, purged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...model.dead_letter import EVERY, DeadLetter, LetterFilter
 
 
 class LetterPage(NamedTuple):
-    """Letters without their payloads, oldest first; `total`: of all letters, whichever were asked for."""
+    """A page of letters without their payloads, oldest first; `total`: number of all letters, whatever the filter."""
 
     letters: list[DeadLetter]
     total: int
@@ -17,8 +17,8 @@ class LetterPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LetterCount:
-    """Letters of one function. `worn`: how many of them were redriven as often as is allowed, so that a redrive would
-    refuse them; `known`: whether a worker has registered the function."""
+    """Number of letters of one function. `worn`: number of those that were redriven as often as is allowed, so that a
+    redrive refuses them; `known`: whether a worker has registered the function."""
 
     function: str
     count: int
@@ -28,7 +28,7 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True)
 class LetterCounts:
-    """By function; `max_redrives` is how often the gateway allows."""
+    """Numbers of letters by function; `max_redrives`: how often the gateway allows one letter to be redriven."""
 
     counts: list[LetterCount]
     max_redrives: int
@@ -36,7 +36,7 @@ class LetterCounts:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """One letter: the id of the `workload` that it became, or why it was `refused` and stays."""
+    """A letter after a redrive: the id of the `workload` that it became, or why it was `refused` and stays."""
 
     id: str
     function: str
@@ -46,29 +46,30 @@ class Redriven:
 
 @dataclass(frozen=True, slots=True)
 class RedriveStep:
-    """The letters of one step, with what became of each; the next one goes on after number `next` (0: that was all)."""
+    """The letters of one step of a redrive; the next step goes on after number `next` (0: there is none)."""
 
     letters: list[Redriven]
     next: int = 0
 
 
 class LetterPort(Protocol):
-    """Dead letters. A limit is at most 1000; 0: the usual one. What is asked for step by step is one act by its `run`,
-    a text of the caller's own."""
+    """Calls about dead letters. A limit is at most 1000; 0: the usual one. Steps of one redrive or purge share a `run`,
+    a text of the caller's own, by which they are one act in the record."""
 
     async def dead_letters(self, which: LetterFilter = EVERY, limit: int = 100, after: int = 0) -> LetterPage:
-        """Those meant, oldest first, from after number `after` on."""
+        """The letters of a filter, oldest first, after number `after`."""
 
     async def dead_letter(self, id: str) -> DeadLetter:
-        """One with its payload. Raises InvalidRequest when there is none of this id."""
+        """One letter with its payload. Raises InvalidRequest for an unknown id."""
 
     async def count_dead(self, which: LetterFilter = EVERY) -> LetterCounts:
-        """How many there are of each function."""
+        """Number of letters of a filter, by function."""
 
     async def redrive(
         self, which: LetterFilter, limit: int = 100, after: int = 0, why: str = "", run: str = ""
     ) -> RedriveStep:
-        """Makes the oldest of those meant workloads again. Each letter moves once, however often this is repeated."""
+        """Makes the oldest letters of a filter workloads again. Each letter moves once, however often this is
+        repeated."""
 
     async def purge(self, which: LetterFilter, limit: int = 1000, why: str = "", run: str = "") -> dict[str, int]:
-        """Forgets the oldest of those meant; how many of each function. Empty: there were no more."""
+        """Deletes the oldest letters of a filter; returns how many, by function. Empty: there were no more."""

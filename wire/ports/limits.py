@@ -17,14 +17,14 @@ class LimitPort(Protocol):
         """Sets a gate; action `resume` removes it, and is harmless where there is none."""
 
     async def set_quota(self, quota: Quota) -> int:
-        """Sets one quota, whole; one that says nothing is removed."""
+        """Sets one quota, whole; a quota without limits is removed."""
 
     async def apply_quotas(self, change: QuotaChange) -> int:
         """Replaces all quotas, as one version, with who and why. `change.version` is the version that it was made from;
         raises Conflict where another one came between."""
 
     async def quota_changes(self) -> list[QuotaChange]:
-        """The versions that are kept, the newest first."""
+        """The versions of the quotas that are kept, the newest first."""
 
     async def limits_in_force(self) -> list[InForce]:
         """The schedulers that watch this gateway, or did a few minutes ago, each with the quotas that it has."""

@@ -1,4 +1,4 @@
-"""The port for how the platform is: what rests where, what should be looked at, what failed."""
+"""The port for the state of the platform: backlogs, alerts, failures."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ class OverviewPort(Protocol):
     """The state of the platform: asked by people and scrapers, and told by parts that run apart."""
 
     async def overview(self) -> Overview:
-        """What rests where now, and what is to be looked at."""
+        """The present backlogs of queue, tailers and delay streams, and the alerts."""
 
     async def tell_failure(self, part: str, why: str, times: int) -> None:
-        """A part, such as "worker host:4711", was opened again after a failure, so many times since its process
-        began."""
+        """Reports that a part, such as "worker host:4711", was opened again after a failure, for the `times`-th time
+        since its process began."""
 
     async def tell_start_delays(self, scheduler: str, rows: list[tuple[str, str, list[int]]]) -> None:
-        """A scheduler's start delays since it began: of each function and priority how many in each bucket."""
+        """Reports a scheduler's start delays since it began: for each function and priority the count in each
+        bucket."""

@@ -1,4 +1,4 @@
-"""The port for replays: begun, seen, changed. A replay's positions stay in its store: people are told how many."""
+"""The port for replays: started, shown, changed. A replay's positions stay in its store: views have their number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...model.replay import Progress, ReplayOrder
 
 
 class StretchView(NamedTuple):
-    """As Stretch, with how many `ranges` its positions are in for the positions."""
+    """A Stretch for people, with the number of its `ranges` in place of the positions."""
 
     partition: str
     first: int
@@ -20,7 +20,7 @@ class StretchView(NamedTuple):
 
 
 class ReplayView(NamedTuple):
-    """As Progress, for people. `number` is 0 for one that was not begun; `state` a ReplayState's value."""
+    """A Progress for people. `number` is 0 for a replay that was not begun; `state` is a ReplayState's value."""
 
     number: int
     tailer: str
@@ -40,12 +40,12 @@ class ReplayView(NamedTuple):
 
     @property
     def ended(self) -> int:
-        """Items that are over, well or not."""
+        """Number of items that are over, well or not."""
         return sum(self.counts.values()) - self.counts.get(Fate.DELAYED.label, 0)
 
 
 def view_of(progress: Progress) -> ReplayView:
-    """What people see of it."""
+    """The view of a replay's progress."""
     replay = progress.replay
     return ReplayView(
         replay.number,
@@ -70,13 +70,14 @@ def view_of(progress: Progress) -> ReplayView:
 
 
 class ReplayPort(Protocol):
-    """Replays of a part of a stream's past. All raise InvalidRequest for what is not there or means nothing."""
+    """Calls about replays of a part of a stream's past. Every method raises InvalidRequest for an unknown tailer or
+    replay, or an order without sense."""
 
     async def start_replay(self, order: ReplayOrder) -> ReplayView:
-        """Begins one, or says what it would be."""
+        """Begins a replay, or shows the one that would be begun (a dry run)."""
 
     async def replays(self, number: int = 0, limit: int = 100) -> list[ReplayView]:
-        """The newest first, at most 200; or the one of a number."""
+        """Replays, the newest first, at most 200; or the one of this number."""
 
     async def change_replay(self, number: int, what: str, why: str = "") -> ReplayView:
-        """Pauses, resumes or cancels one: `pause`, `resume`, `cancel`. Harmless when it is so already."""
+        """Changes a replay: `what` is `pause`, `resume` or `cancel`. Harmless when it is so already."""

@@ -1,4 +1,4 @@
-"""The port for tailers and their sources: paused, moved, audited."""
+"""The port for tailers and their sources: paused, resumed, moved, audited."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ...model.seek import Move, Seek
 
 
 class TailerPort(Protocol):
-    """The tailers that a gateway reaches. All raise InvalidRequest for an unknown one."""
+    """Calls about the tailers that a gateway reaches. Every method raises InvalidRequest for an unknown tailer."""
 
     async def pause_tailer(self, gate: Gate) -> str:
-        """Pauses or resumes the tailer of `gate.source`, wherever it runs; says so where it does not run beside the
-        gateway, else nothing."""
+        """Pauses or resumes the tailer of `gate.source`, wherever it runs. Returns a note for people where it does not
+        run beside the gateway, else an empty text."""
 
     async def seek_tailer(self, seek: Seek) -> list[Move]:
-        """Moves the checkpoint of a paused or stopped tailer, or says what that would do."""
+        """Moves the checkpoint of a paused or stopped tailer, or shows the moves that would be made (a dry run)."""
 
     async def audit(
         self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None
     ) -> list[Audit]:
-        """What became of everything that a tailer's source had, by partition; `span`: of the positions from its first
-        to before its second."""
+        """The audit of a tailer's source, by partition: how every item ended, or where it is. `span`: only positions
+        from its first to before its second."""
 
     async def drops(self, tailer: str = "", limit: int = 100, skip: int = 0) -> list[DropRow]:
-        """What of a tailer's stream, or of all, was passed without being run, by tailer, partition and position. At
-        most 1000 ranges; a limit of 0: as many."""
+        """Ranges of a tailer's stream (empty: of all) that were passed without being run, by tailer, partition and
+        position, at most 1000; a limit of 0: 1000."""

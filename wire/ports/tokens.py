@@ -1,4 +1,4 @@
-"""The port for tokens: what administrators make and revoke."""
+"""The port for access tokens, which administrators make and revoke."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 @dataclass(frozen=True, slots=True)
 class TokenOrder:
-    """A token that is to be made: its name, its rights as texts, for how many seconds it is valid, who says so, and
+    """An order to make a token: its name, its rights as texts, the seconds for which it is valid, who orders it, and
     why."""
 
     name: str
@@ -19,7 +19,7 @@ class TokenOrder:
 
 
 class TokenView(NamedTuple):
-    """A token, as everybody may see it. `until` and `created` are wall clock seconds."""
+    """A token without its secret. `until` and `created` are wall clock seconds."""
 
     name: str
     rights: list[str]
@@ -29,20 +29,20 @@ class TokenView(NamedTuple):
 
 
 class MadeToken(NamedTuple):
-    """A new token. `secret` is what its holder shows: it is told once, and kept nowhere."""
+    """A new token. Its holder shows the `secret`, which is returned once, and kept nowhere."""
 
     secret: str
     view: TokenView
 
 
 class TokenPort(Protocol):
-    """Tokens of people and programs."""
+    """Calls about the access tokens of people and programs."""
 
     async def create_token(self, order: TokenOrder) -> MadeToken:
-        """Makes one. Raises InvalidRequest, and Conflict where there is one of the name."""
+        """Makes a token. Raises InvalidRequest, and Conflict where the name is taken."""
 
     async def tokens(self) -> list[TokenView]:
-        """Those that there are, by name; expired ones too, until they are revoked."""
+        """All tokens, by name; expired ones too, until they are revoked."""
 
     async def revoke_token(self, name: str, why: str = "") -> TokenView:
-        """Ends one; whoever uses it just now is cut off within a second. Raises InvalidRequest where there is none."""
+        """Revokes a token; calls that use it are cut off within a second. Raises InvalidRequest for an unknown name."""

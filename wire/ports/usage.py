@@ -1,4 +1,4 @@
-"""The port for usage: told by schedulers, asked by operators."""
+"""The port for usage: reported by schedulers, read by operators."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ...model.usage import UsageReport, UsageSum
 
 
 class UsagePort(Protocol):
-    """Usage: who used how much, by the hour. Both raise InvalidRequest where this gateway keeps nothing of it."""
+    """Calls about usage, the amounts used by the hour. Both raise InvalidRequest where this gateway keeps no usage."""
 
     async def tell_usage(self, report: UsageReport) -> bool:
-        """Counts a report once, however often it is told; whether it did now."""
+        """Counts a report once, however often it comes; returns False for a repeat."""
 
     async def usage(
         self, since: int, until: int, by: list[str], function: str = "", tenant: str = "", downstream: str = ""

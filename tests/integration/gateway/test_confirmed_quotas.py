@@ -96,7 +96,7 @@ async def test_it_tells_who_has_not_confirmed_and_waits_no_longer_than_told(gate
         # Then both are named, and the code says that it is not done
         assert code == 1
         assert "in force at 1 of 3" in out
-        assert "not confirmed by the scheduler deaf:2: it has said nothing yet" in err
+        assert "not confirmed by the scheduler deaf:2: it has confirmed nothing yet" in err
         assert "gone:3" in err and "has not watched for" in err
         code, out, _ = await run("quota", "apply", str(file), "--wait", "100ms", "--json", *there)
         told = json.loads(out)

@@ -20,7 +20,7 @@ from tailrace.model.errors import InvalidRequest, Unavailable, UnknownFunction
 from tailrace.model.gate import Gate
 from tailrace.model.limits import Quota, QuotaChange
 from tailrace.model.workload import Kind
-from tailrace.wire.asking import HERE, place_of
+from tailrace.wire.asker import HERE, place_of
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.ports.tokens import TokenOrder
 
@@ -200,7 +200,7 @@ async def test_who_leaves_before_the_end_has_acted_all_the_same(
     async with asyncio.timeout(5):
         while not (found := await stores.control.acts())[0].outcome:
             await asyncio.sleep(0.01)
-    assert (found[0].what, found[0].outcome) == ("gate pause", "it is not known: whoever asked left before it ended")
+    assert (found[0].what, found[0].outcome) == ("gate pause", "not known: the caller left before the act ended")
 
 
 async def test_beyond_one_machine_an_act_is_of_whom_the_certificate_names(

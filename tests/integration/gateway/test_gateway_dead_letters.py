@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.gateway.commands.letter_misses import missing_ids, of_function
+from tailrace.gateway.commands.missing_letters import missing_ids, of_function
 from tailrace.model.claim import Leased, Settle, State
 from tailrace.model.dead_letter import EVERY, DeadLetter, LetterFilter
 from tailrace.model.demand import Cell, Demand

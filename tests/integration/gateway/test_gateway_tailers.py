@@ -81,8 +81,8 @@ async def test_what_is_asked_arrives_as_it_was_meant(stores: Any) -> None:
             await operator.seek_tailer(Seek("t", position=5, why="x"))
             assert tailers.asked[-1] == Seek("t", position=5, why="x", who=whoami())
             for wrong, why in (
-                (Seek("t", position=5, why=" "), "say why"),
-                (Seek("t", edge="middle", why="x"), "to where"),
+                (Seek("t", position=5, why=" "), "give the reason"),
+                (Seek("t", edge="middle", why="x"), "no such target"),
             ):
                 with pytest.raises(InvalidRequest, match=why):
                     await operator.seek_tailer(wrong)

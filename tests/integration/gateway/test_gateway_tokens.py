@@ -34,7 +34,7 @@ async def test_a_token_is_told_once_and_kept_as_a_hash(door: Door) -> None:
             [view] = await operator.tokens()
             assert (view.name, view.rights) == ("ci", ["submit:add", "read:add"])
             assert "@" in view.created_by and view.until - view.created == pytest.approx(DAY)
-            with pytest.raises(Conflict, match="there is a token 'ci' already"):
+            with pytest.raises(Conflict, match="a token 'ci' exists already"):
                 await operator.create_token(TokenOrder("ci", ("read",), DAY))
             for wrong, says in (
                 (TokenOrder("x", ("subnit",), DAY), "did you mean 'submit'"),

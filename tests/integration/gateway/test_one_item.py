@@ -54,7 +54,7 @@ async def test_what_does_not_wait_is_told_as_what_it_is(stores: Any, client: tai
     await stores.queue.settle(leased.fence, [done.id], [fatal])
     # When each is to run now, Then each answer says what it is and what can be done
     for id, outcome, words in (
-        (out.id, "out", "a tailer has handed it out"),
+        (out.id, "out", "handed out by a tailer"),
         (done.id, "ended", "submit it anew"),
         (failed.id, "ended", "tailrace dead redrive"),
         ("0" * 16, "unknown", "tailrace find"),

@@ -110,7 +110,7 @@ async def test_an_owner_stops_what_it_starts_and_nothing_else(door: Door) -> Non
                 for call in calls:
                     with pytest.raises(InvalidRequest) as refused:
                         await call
-                    assert str(refused.value).startswith(f"there is no schedule '{other}'; `tailrace schedule list`")
+                    assert str(refused.value).startswith(f"no schedule is named '{other}': `tailrace schedule list`")
             with pytest.raises(
                 Conflict, match="the name 'd' is taken by somebody else's schedule: choose another"
             ) as taken:

@@ -20,10 +20,10 @@ from tailrace.model.exposition import prometheus_text
 from tailrace.model.metrics import Sample, samples
 from tailrace.wire.bounds import Endings, PeerBounds
 from tailrace.wire.channel import dial, serve
-from tailrace.wire.entry import ENTRY, CallerCheck
 from tailrace.wire.gateway import GatewayClient
 from tailrace.wire.gateway_messages import new_workload
 from tailrace.wire.health import Health
+from tailrace.wire.shared_secret import ENTRY, CallerCheck
 from tailrace.wire.submissions import AT_ONCE, UNREAD
 from tailrace.wire.v1 import gateway_pb2 as pb
 

@@ -17,7 +17,7 @@ from tailrace.sdk.async_client import AsyncClient
 from tailrace.stores.schedules.sqlite import SCHEMA, SqliteSchedules
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.wire.gateway import GatewayClient
-from tailrace.wire.secured import bare
+from tailrace.wire.tls import bare
 from tailrace.wire.v1 import gateway_pb2 as pb
 
 

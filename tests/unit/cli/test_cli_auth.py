@@ -54,7 +54,7 @@ def test_a_fleet_has_a_certificate_for_each_role(run: Run, tmp_path: Path) -> No
         (("auth", "issue", "fleet", "wroker", "x"), "did you mean 'worker'?"),
         (("auth", "issue", "fleet", "worker", "a/b"), "'a/b' is no name"),
         (("auth", "issue", "nowhere", "worker", "x"), "`tailrace auth init` makes an authority"),
-        (("auth", "show", "nowhere"), "no certificate here (tls.crt)"),
+        (("auth", "show", "nowhere"), "no certificate (tls.crt) here"),
         (("auth", "token", "create", "x"), "Missing option '--may'"),
         (("auth", "token", "create", "x", "--may", "read", "--for", "soon"), "'soon' is not a duration"),
         (("scheduler", "--listen", "10.0.0.1:1", "--no-gateway"), "`tailrace auth init DIR --host NAME` makes some"),
@@ -119,8 +119,8 @@ def test_certificates_are_listed_renewed_and_revoked_one_by_one(run: Run, tmp_pa
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("auth", "revoke", "fleet"), "expected either PART or --serial"),
-        (("auth", "revoke", "fleet", "node", "--serial", "5"), "expected either PART or --serial"),
+        (("auth", "revoke", "fleet"), "PART or --serial is missing, or both are given"),
+        (("auth", "revoke", "fleet", "node", "--serial", "5"), "PART or --serial is missing, or both are given"),
         (("auth", "revoke", "fleet", "--serial", "xyz"), "--serial is 'xyz': expected a number in hex"),
         (("auth", "revoke", "fleet", "--serial", "f" * 40), "expected a number in hex"),
         (("auth", "revoke", "fleet", "../fleet"), "is no folder of a certificate"),

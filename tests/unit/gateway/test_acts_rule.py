@@ -10,7 +10,7 @@ import typer
 
 from tailrace import cli
 from tailrace.gateway.rules.act_pages import PAGES
-from tailrace.gateway.rules.acts import ACTS, NAMED, OUTCOMES, Stood, act_of, listed
+from tailrace.gateway.rules.acts import ACTS, NAMED, OUTCOMES, StateBefore, act_of, listed
 from tailrace.model.act import STATE, Act, act_from_text, act_to_text, bounded
 from tailrace.model.limits import Snapshot
 from tailrace.model.token_calls import CALLS
@@ -70,5 +70,5 @@ def test_every_command_that_is_an_act_takes_a_reason() -> None:
 
 def test_a_schedule_of_no_calendar_is_told_all_the_same() -> None:
     message = pb.Schedule(name="x", function="f", at=float("inf"), every=float("nan"))
-    act = act_of("PutSchedule", {"request": pb.PutScheduleRequest(schedule=message)}, Stood(Snapshot()))
+    act = act_of("PutSchedule", {"request": pb.PutScheduleRequest(schedule=message)}, StateBefore(Snapshot()))
     assert act is not None and json.loads(act.after)["at"] == math.inf

@@ -20,7 +20,7 @@ from tailrace.gateway.rules.objectives import (
     judged_objectives,
     within,
 )
-from tailrace.gateway.submissions_seen import SubmissionsSeen
+from tailrace.gateway.submission_measures import SubmissionMeasures
 from tailrace.model.errors import InvalidRequest
 from tailrace.model.metrics import WAIT_BOUNDS
 from tailrace.model.workload import Kind
@@ -84,7 +84,7 @@ def test_each_function_and_level_is_judged_by_its_own_objectives() -> None:
 
 
 def test_a_gateway_hears_of_few_schedulers_and_counts_its_own_submissions() -> None:
-    seen = SubmissionsSeen(SYSTEM_CLOCK)
+    seen = SubmissionMeasures(SYSTEM_CLOCK)
     objectives = Objectives(OBJECTIVES, seen, SYSTEM_CLOCK)
     mail = NewItem(Kind("mail", 0), b"")
     seen.ended([mail] * 3, (), 0.01, "accepted")
@@ -102,7 +102,7 @@ def test_a_gateway_hears_of_few_schedulers_and_counts_its_own_submissions() -> N
 
 
 def test_ten_thousand_functions_make_no_ten_thousand_series() -> None:
-    seen = SubmissionsSeen(SYSTEM_CLOCK)
+    seen = SubmissionMeasures(SYSTEM_CLOCK)
     for number in range(10_000):
         seen.ended([NewItem(Kind(f"f{number}", number % 9, "", f"tenant-{number}"), b"")], (), 0.01, "accepted")
     assert len(seen.samples()) < 1100

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from tailrace.gateway.columns import WorkloadColumns
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.gateway.on_done import OnDone
-from tailrace.gateway.rules.highest import HighestPriorities
+from tailrace.gateway.rules.highest_priority import HighestPriorities
 from tailrace.gateway.submission import SubmissionRule
+from tailrace.gateway.submission_columns import WorkloadColumns
 from tailrace.model.errors import InvalidRequest, UserError
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota

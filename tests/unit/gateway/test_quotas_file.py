@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.foundation.config import load
-from tailrace.gateway.quota_plan import numbers, said_no_more, warnings, with_changes
+from tailrace.gateway.quota_plan import numbers, removals, warnings, with_changes
 from tailrace.gateway.quotas import QuotasConfig
 from tailrace.model.adaptive import Adaptive
 from tailrace.model.errors import ConfigError
@@ -74,9 +74,9 @@ def test_what_a_file_says_no_more_is_gone_whatever_it_said(quota: Quota) -> None
     # Given a quota of the file beside one that an operator set
     other = Quota("other", concurrency=1)
     # When the file says it no more, Then it is in force no more, and the other one is
-    assert with_changes([quota, other], said_no_more([quota], [])) == [other]
+    assert with_changes([quota, other], removals([quota], [])) == [other]
     # And one that the file still says is left alone
-    assert said_no_more([quota], [quota]) == []
+    assert removals([quota], [quota]) == []
 
 
 def test_a_plan_says_which_rate_in_a_unit_is_never_reached() -> None:
@@ -112,14 +112,14 @@ def test_a_plan_says_which_rate_in_a_unit_is_never_reached() -> None:
         ("functions: {a: {burst: 5}}", "burst"),
         ("functions: {a: {rate: .inf}}", "rate"),
         ("quotas: [{tennant: acme, concurrency: 1}]", "did you mean 'tenant'"),
-        ("quotas: [{tenant: acme}]", "says nothing"),
+        ("quotas: [{tenant: acme}]", "has no limit"),
         ("quotas: [{concurrency: 1}]", "names nothing"),
         ("quotas: [{per: function, concurrency: 1}]", "expected tenant"),
         ("quotas: [{per: tenant, tenant: acme, concurrency: 1}]", "give one of them"),
         ("quotas: [{collection: c, concurrency: 1}]", "no function"),
         ("quotas: [{downstream: d, weight: 2}]", "take no turns"),
         ("quotas: [{tenant: acme, max_values: 5, rate: 1}]", "max_values"),
-        ("functions: {a: {rate: 1}}\nquotas: [{function: a, rate: 2}]", "twice"),
+        ("functions: {a: {rate: 1}}\nquotas: [{function: a, rate: 2}]", "two entries"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, word: str) -> None:

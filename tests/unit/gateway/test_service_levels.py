@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.rules.alerts import CODES, SeenBeside, alerts, dated, since_when
-from tailrace.gateway.rules.refusals import RECENT, Refusals
+from tailrace.gateway.rules.recent_refusals import RECENT, Refusals
 from tailrace.gateway.rules.service_levels import judged
 from tailrace.model.alert import Alert, ObjectiveOverview
 from tailrace.model.gate import Gate

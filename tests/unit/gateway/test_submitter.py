@@ -11,7 +11,7 @@ import pytest
 from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
-from tailrace.gateway.rules.refusals import Refusals
+from tailrace.gateway.rules.recent_refusals import Refusals
 from tailrace.gateway.submitter import COLUMN, PART, Submitter
 from tailrace.model.errors import InvalidRequest, UnknownFunction
 from tailrace.model.function_spec import FunctionSpec

@@ -204,8 +204,8 @@ def test_the_signs_of_a_downstream_are_declared_with_it() -> None:
     ("downstreams", "throttled_by", "word"),
     [
         ([], [ConnectionError], "name it in downstreams"),
-        (["a", "b"], [ConnectionError], "of several throttled_by says which"),
-        (["a"], {"b": [ConnectionError]}, "not of 'b'"),
+        (["a", "b"], [ConnectionError], "of several, say which"),
+        (["a"], {"b": [ConnectionError]}, "not 'b'"),
         (["a"], ["ConnectionError"], "expected classes of exceptions"),
         (["a"], [ConnectionError()], "expected classes of exceptions"),
         (["a"], ConnectionError, "expected a list"),

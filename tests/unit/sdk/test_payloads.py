@@ -134,6 +134,6 @@ def test_a_result_that_is_not_serialisable_says_so(value: object) -> None:
 
 
 def test_what_to_do_about_a_result_is_said_however_long_the_fault_is() -> None:
-    with pytest.raises(InvalidPayload, match=r"with results=False; to redrive it runs it once more$") as caught:
+    with pytest.raises(InvalidPayload, match=r"with results=False; a redrive runs it once more$") as caught:
         encode_result(type("X" * 2 * MESSAGE_LENGTH, (), {})())
     assert len(str(caught.value)) <= MESSAGE_LENGTH

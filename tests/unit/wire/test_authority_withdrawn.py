@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from scenes.fleet import Fleet
-from unit.wire.test_secured import ATTACH, SUBMIT, issued_elsewhere, register
+from unit.wire.test_tls import ATTACH, SUBMIT, issued_elsewhere, register
 
 from tailrace.foundation.certificates import certificates_in
 from tailrace.wire.channel import dial, serve

@@ -205,7 +205,7 @@ async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, park
             await orders(stores, at_once=1).order(EVERYTHING._replace(begin=Bound(30)))
         with pytest.raises(InvalidRequest, match="runs some of these positions"):
             await orders(stores).order(EVERYTHING._replace(begin=Bound(29)))
-        with pytest.raises(InvalidRequest, match="nothing to do with a replay"):
+        with pytest.raises(InvalidRequest, match="no change of a replay"):
             await orders(stores).change(first.replay.number, "stop")
         await orders(stores).change(first.replay.number, "cancel")
         assert (await over(stores, first.replay.number, ReplayState.CANCELLED)).counts == {}

@@ -1,4 +1,4 @@
-"""TLS of gRPC from the certificates of this process, which are taken as they are when a connection is made."""
+"""TLS of gRPC with the certificates of this process, read anew for each connection so that renewed ones are used."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ..model.errors import ConfigError
 
 
 def securing(address: str, shown: Credentials | None = None) -> Certificates | None:
-    """The certificates with which an address is dialed or served; None: there TLS is not spoken."""
+    """The certificates to dial or serve an address with; None: no TLS there."""
     if not wants_tls(address):
         return None
     return certificates() if shown is None else shown.certificates
 
 
 def dialing(address: str, shown: Credentials | None = None) -> Certificates | None:
-    """The same for whoever dials. Raises ConfigError where TLS was asked for, or a token is to be shown, without
-    certificates: nothing of it may be said in the clear."""
+    """The certificates to dial an address with; None: no TLS there. Raises ConfigError where TLS was asked for, or a
+    token would be shown, and there are no certificates: nothing of it may travel in the clear."""
     found = securing(address, shown)
     if found is not None:
         found.now()  # bad files are told at once
     elif wants_tls(address) and (address.startswith(SECURED) or shown_token()):
         raise ConfigError(
             f"{address} is called over TLS only, and this process has no certificates: TAILRACE_TLS names a folder "
-            "with tls.crt, tls.key and ca.crt, or with ca.crt alone for who has a token"
+            "with tls.crt, tls.key and ca.crt, or with ca.crt alone for a caller with a token"
         )
     return found
 
@@ -49,16 +49,16 @@ def server_credentials(found: Certificates) -> grpc.ServerCredentials:
 
 
 def token_credentials(found: Certificates) -> grpc.ServerCredentials:
-    """Credentials of one that asks for none: there one shows a token."""
+    """Credentials of a server that asks for no certificate: its callers show a token."""
     return _credentials(found, certified=False)
 
 
 def _credentials(found: Certificates, *, certified: bool) -> grpc.ServerCredentials:
-    """They show the certificate as it is when somebody connects. gRPC speaks TLS 1.2 or newer."""
+    """Credentials that show the certificate as it is when somebody connects. gRPC speaks TLS 1.2 or newer."""
     shown = found.serving().number
 
     def changed() -> grpc.ServerCertificateConfiguration | None:
-        """Asked by gRPC, in a thread of its own, whenever somebody connects."""
+        """The new certificate, if it changed; gRPC asks in a thread of its own whenever somebody connects."""
         nonlocal shown
         now = found.now()
         if now.number == shown or now.caller is None:
@@ -75,11 +75,11 @@ def _shown(identity: Identity) -> grpc.ServerCertificateConfiguration:
 
 
 def channel_credentials(identity: Identity) -> grpc.ChannelCredentials:
-    """Credentials of whoever dials."""
+    """Credentials of the dialing side."""
     return grpc.ssl_channel_credentials(identity.authority, identity.key or None, identity.certificate or None)
 
 
-#: What gRPC says of a connection that could not be made over TLS, and what that means.
+#: Texts of gRPC for a connection over TLS that failed, each with its meaning.
 _MEANING = (
     (
         "certificate has expired",
@@ -87,7 +87,7 @@ _MEANING = (
     ),
     ("Hostname Verification", "its certificate is not for this name; issue it one with `--host {host}`"),
     ("unsupported certificate purpose", "its certificate is for callers only; issue it one with `--host {host}`"),
-    ("WRONG_VERSION_NUMBER", "it does not speak TLS, so it is not known who that is"),
+    ("WRONG_VERSION_NUMBER", "it does not speak TLS, so it cannot prove who it is"),
     ("CERTIFICATE_VERIFY_FAILED", "its certificate is of another fleet than {folder}"),
     ("BAD_SIGNATURE", "its certificate is of another fleet than {folder}"),
     ("Socket closed", "it hung up on {me}: another fleet's, or an expired one; or it does not speak TLS"),
@@ -100,7 +100,7 @@ _UNKNOWN = (
 
 
 def meaning(details: str, address: str, shown: Credentials | None = None) -> str:
-    """What it means that no connection over TLS could be made, by what gRPC says of it; empty: it is nothing of TLS."""
+    """The reason why a connection over TLS failed, from the details of gRPC's error; empty: TLS was not the reason."""
     if not details.startswith("failed to connect") or not wants_tls(address):
         return ""
     said = next((each for each in _MEANING if each[0] in details), None)
@@ -121,13 +121,14 @@ def meaning(details: str, address: str, shown: Credentials | None = None) -> str
         folder=found.folder,
         me=f"the certificate of {me} ({found.folder})"
         if me is not None
-        else f"a caller without a certificate ({found.folder}); with a token one calls a gateway's `token_listen`",
+        else f"a caller without a certificate ({found.folder}); a caller with a token uses a gateway's `token_listen`",
     )
 
 
 class RenewedChannel:
-    """A channel of gRPC whose calls go over connections made with the certificates in force. `make` makes one, which is
-    closed by awaiting that, or not. What the former one is being asked goes on until they change once more."""
+    """A channel of gRPC whose calls go over connections made with the certificates in force. `make` makes the channel
+    of some credentials; `awaited`: its `close` must be awaited. Calls on the former channel go on until the
+    certificates change once more."""
 
     def __init__(
         self, found: Certificates, make: Callable[[grpc.ChannelCredentials], Any], *, awaited: bool = True
@@ -174,7 +175,7 @@ class RenewedChannel:
         return _Renewed(self._now, "stream_unary", arguments, options)
 
     def stream_stream(self, *arguments: Any, **options: Any) -> Any:
-        """A method of two streams."""
+        """A method with a stream in both directions."""
         return _Renewed(self._now, "stream_stream", arguments, options)
 
     async def __aenter__(self) -> RenewedChannel:
@@ -184,7 +185,7 @@ class RenewedChannel:
         await self.close()
 
     def close(self, grace: float | None = None) -> Any:
-        """Closes all of them; of an event loop's channels to be awaited."""
+        """Closes all channels; to be awaited for those of an event loop."""
         with self._lock:
             open_, self._channels, self._number = self._channels, [], 0
         return _closed(open_, grace) if self._awaited else [each.close() for each in open_]
@@ -195,7 +196,7 @@ async def _closed(channels: Iterable[grpc.aio.Channel], grace: float | None) -> 
 
 
 class _Renewed:
-    """A method of a channel, of the one that is in use at each call."""
+    """A method of the channel that is in use at each call."""
 
     def __init__(self, channel: Callable[[], Any], kind: str, arguments: Any, options: Any) -> None:
         self._channel = channel
@@ -215,5 +216,5 @@ class _Renewed:
         return self._now()(*arguments, **options)
 
     def future(self, *arguments: Any, **options: Any) -> Any:
-        """The blocking kind, on its way."""
+        """Starts a blocking call and returns its future."""
         return self._now().future(*arguments, **options)

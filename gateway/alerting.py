@@ -1,4 +1,4 @@
-"""Attention: what an operator should look at, kept from look to look: since when, and how backlogs grow."""
+"""Alerting: completes overviews with alerts, the times since when they hold, and forecasts of backlogs."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .config import GatewayConfig
 from .objectives import Objectives
 from .rules.alerts import SeenBeside, alerts, dated, since_when
 from .rules.forecast import Growth
-from .rules.refusals import Refusals
+from .rules.recent_refusals import Refusals
 from .rules.service_levels import judged
-from .submissions_seen import SubmissionsSeen
+from .submission_measures import SubmissionMeasures
 
 #: Name of the queue's own backlog.
 QUEUE = "queue"
 
 
-class Attention:
-    """Completes overviews. It remembers nothing durably: after a restart, what is only seen began then.
+class Alerting:
+    """Completes overviews with alerts and forecasts. Nothing is durable: after a restart alerts begin anew.
 
     Invariant: `_growth` has a series for each place of the last overview and no other.
     """
 
     def __init__(self, config: GatewayConfig, clock: Clock) -> None:
-        self.submissions = SubmissionsSeen(clock)
+        self.submissions = SubmissionMeasures(clock)
         self.objectives = Objectives(config.service_levels.objectives(), self.submissions, clock)
         self._config = config
         self._clock = clock
@@ -48,7 +48,7 @@ class Attention:
         store_away: str = "",
         troubles: Sequence[Trouble] = (),
     ) -> Overview:
-        """The overview with levels, backlogs and alerts. `ages` None: the queue's store does not answer."""
+        """The overview with service levels, backlogs and alerts. `ages` None: the queue's store does not answer."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         aged = [*(ages or ()), *(age for tailer in overview.tailers for age in tailer.ages)]
         levels = [] if ages is None else judged(aged, self._config.service_levels.rule())

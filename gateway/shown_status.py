@@ -1,4 +1,4 @@
-"""A status as users see it, of what is stored."""
+"""The status of a workload for users, made of the stored one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from ..model.status import WorkloadStatus
 from ..stores.queue.lookup import Status
 
 
-def seen(status: Status) -> WorkloadStatus:
-    """What users see of what is stored."""
+def shown_status(status: Status) -> WorkloadStatus:
+    """The status for users, of a stored one."""
     return WorkloadStatus(
         id=status.id,
         state=status.state.label,

@@ -1,4 +1,5 @@
-"""The wait of a command until schedulers say that quotas are in force: bounded, and told of those that do not."""
+"""The wait of a command until schedulers confirm that quotas are in force: bounded, and with the list of those that did
+not."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ LOOK_EVERY, LOOK_WITHIN, LONGEST = 0.05, 2.0, 600.0
 
 @dataclass(slots=True)
 class Answers:
-    """The answers of all gateways: schedulers by name, and the gateways that gave none, with why."""
+    """The answers of all gateways: schedulers by name, and the gateways that did not answer, with the reason."""
 
     schedulers: dict[str, InForce] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
 
     def missing(self, version: int) -> list[InForce]:
-        """Those that have not said that this version is in force."""
+        """The schedulers that have not confirmed this version."""
         return [each for each in self.schedulers.values() if each.version < version]
 
 
@@ -40,7 +41,7 @@ class Waited:
 
 
 def newest(rows: Iterable[InForce]) -> dict[str, InForce]:
-    """Of each scheduler what it said last: one that went from a gateway to another is known to both."""
+    """The last confirmation of each scheduler, since one that went from a gateway to another is known to both."""
     found: dict[str, InForce] = {}
     for each in rows:
         known = found.get(each.scheduler)
@@ -50,12 +51,12 @@ def newest(rows: Iterable[InForce]) -> dict[str, InForce]:
 
 
 def look(gateway: str | None) -> Answers:
-    """What every gateway says now."""
+    """Asks every gateway for the versions that schedulers have in force."""
     return terminal.call(_look(find_gateways(gateway).addresses))
 
 
 def wait(gateway: str | None, version: int, patience: float) -> Waited:
-    """Waits until all schedulers that are known have this version, for so many seconds at most."""
+    """Waits until all known schedulers have this version, for `patience` seconds at most."""
     return terminal.call(_wait(find_gateways(gateway).addresses, version, patience))
 
 
@@ -87,7 +88,7 @@ async def _look(addresses: tuple[str, ...]) -> Answers:
 
 
 def facts(waited: Waited, version: int) -> dict[str, Any]:
-    """For JSON."""
+    """The end of a wait, as JSON data."""
     answers = waited.answers
     missing = answers.missing(version)
     return {
@@ -102,13 +103,13 @@ def facts(waited: Waited, version: int) -> dict[str, Any]:
 
 
 def complaints(answers: Answers, version: int) -> list[str]:
-    """For people: who has not confirmed, and what that means."""
+    """Lines for people: one for each scheduler that did not confirm, and each gateway that did not answer."""
     now = SYSTEM_CLOCK.wall()
     lines: list[str] = []
     for each in answers.missing(version):
-        has = f"it has version {each.version}" if each.at else "it has said nothing yet"
+        has = f"it has version {each.version}" if each.at else "it has confirmed nothing yet"
         ended = f"; it has not watched for {terminal.distance(now - each.ended)}" if each.ended else ""
         lines.append(f"not confirmed by the scheduler {each.scheduler}: {has}{ended}")
     for address, why in answers.silent.items():
-        lines.append(f"not known of the schedulers of the gateway {address}: {why}")
+        lines.append(f"the gateway {address} did not answer, so its schedulers are unknown: {why}")
     return lines

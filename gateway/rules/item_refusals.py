@@ -1,4 +1,4 @@
-"""The words of a refusal to look at or change one workload: what it is, and what can be done instead."""
+"""Messages that refuse to show or change one workload: its state, and what can be done instead."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ def is_of_stream(id: str) -> bool:
 
 
 def why(outcome: str, status: WorkloadStatus | None, expires_at: float, now: float) -> str:
-    """Why a wish was not fulfilled, or not yet. Empty: it was."""
+    """The reason why a workload was not changed as asked, or not yet; empty: it was."""
     state = "" if status is None else status.state
     if outcome == BEHIND:
         return (
             "an older workload of its ordering key is not over: it runs behind that one, whatever its own time and "
-            "priority; `tailrace peek` tells the key, `tailrace find --key KEY` what has it"
+            "priority; `tailrace peek` shows the key, `tailrace find --key KEY` the workloads that have it"
         )
     if outcome == EXPIRES:
         left = max(0.0, expires_at - now)
         return (
-            f"nothing was changed: it is not started any more {duration_text(round(left))} from now "
-            "(`expires_after`). Choose an earlier time, or cancel it and submit it anew"
+            f"nothing was changed: the workload expires {duration_text(round(left))} from now (`expires_after`). "
+            "Choose an earlier time, or cancel it and submit it anew"
         )
     if outcome == OUT:
         return (
-            f"nothing was changed: it is {state or 'out'}, which is to say that a tailer has handed it out. If it "
-            "fails, it waits again and can be changed; `tailrace cancel` asks for its end"
+            f"nothing was changed: the workload is {state or 'out'}, handed out by a tailer. If it fails, it waits "
+            "again and can be changed; `tailrace cancel` asks for its end"
         )
     if outcome == ENDED:
         more = "`tailrace dead redrive` runs it again" if state == State.FATAL_FAILURE.label else "submit it anew"
         over = "it was cancelled" if state == SPOOLED else f"it is over ({state or 'ended'})"
         return f"nothing was changed: {over}. To run it again, {more}"
     if outcome == UNKNOWN:
-        return "it was never submitted here, or ended long ago: `tailrace find` lists what the queue knows"
+        return "the workload was never submitted here, or ended long ago: `tailrace find` lists all known ones"
     return ""
 
 
 def not_shown(id: str, status: WorkloadStatus | None) -> str:
-    """Why nothing can be shown of a workload."""
+    """The reason why a workload cannot be shown."""
     if status is None:
         return f"no workload {id!r:.200} is known: it was never submitted here, or ended long ago"
     if status.state == State.FATAL_FAILURE.label:
         return f"{id} is over ({status.state}): `tailrace dead show {id} --payload` shows it, if its letter is kept"
-    return f"{id} is over ({status.state}), and its payload went with its end; `tailrace result {id}` has what is kept"
+    return f"{id} is over ({status.state}), and its payload is gone; `tailrace result {id}` shows its result, if kept"
 
 
 def of_stream(id: str) -> str:
-    """Why an item of a stream is neither changed nor shown here."""
+    """The reason why an item of a stream is neither changed nor shown here, with commands for it."""
     tailer = id.partition("/")[0]
     return (
-        f"{id!r:.200} is an item of the stream that the tailer {tailer!r:.100} reads, and in no queue: it rests in its "
-        f"source, its place there says when it runs, and its tailer's file its priority and its retries. What it waits "
-        f"for says `tailrace explain {id:.200}`; `tailrace replay` runs past ones again; one that will not be tried "
-        f"again is shown by `tailrace dead show {id:.200} --payload`, and run by `tailrace dead redrive`"
+        f"{id!r:.200} is an item of the stream that the tailer {tailer!r:.100} reads, and in no queue: its place in "
+        f"the source decides when it runs, and its tailer's file its priority and retry. `tailrace explain {id:.200}` "
+        f"shows what it waits for; `tailrace replay` runs past items again; `tailrace dead show {id:.200} --payload` "
+        "shows one that will not be tried again, and `tailrace dead redrive` runs it"
     )

@@ -1,4 +1,5 @@
-"""The subjects of acts as they stand before them, asked of the desk or the store that keeps each."""
+"""The subjects of acts before each act (a schedule, workloads, letters, a job, a replay), asked of their desk or
+store."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from ..wire.ports.replays import ReplayPort
 from ..wire.v1 import gateway_pb2 as pb
 from .rules.acts import NAMED
 
-#: Seconds that a look takes at most: nobody is kept from acting by it.
+#: Most seconds of a look, so that it keeps nobody from acting.
 PATIENCE = 2.0
 
 
@@ -23,14 +24,14 @@ _LOG = logging.getLogger("tailrace.gateway.acts")
 
 
 class Seen(NamedTuple):
-    """The subject as it stands; None: there is none. `trouble`: why nobody can tell."""
+    """The subject as it is now; None: there is none. `trouble`: why it is not known."""
 
     subject: Any = None
     trouble: str = ""
 
 
 class Subjects:
-    """The subjects of acts, each asked of what keeps it. What gates, quotas and tokens are is known without asking."""
+    """Looks up the subjects of acts. Gates, quotas and tokens are not among them: they are known without a look."""
 
     def __init__(
         self,
@@ -58,19 +59,19 @@ class Subjects:
         }
 
     async def look(self, call: str, arguments: Mapping[str, Any]) -> Seen:
-        """Looks at what a call with these arguments is about."""
+        """Looks up the subject of a call with these arguments."""
         look = self._looks.get(call)
         if look is None:
             return Seen()
         try:
             async with asyncio.timeout(PATIENCE):
                 return Seen(await look(arguments))
-        except UserError:  # there is none, as whoever asks is told in a moment
+        except UserError:  # there is none, as the call itself will say
             return Seen()
         except (TailraceError, TimeoutError) as error:
             return Seen(trouble=f"it is not known: {str(error) or 'no answer'}")
         except Exception as error:
-            _LOG.exception("what stood before %s cannot be told", call)
+            _LOG.exception("the subject of %s could not be looked up", call)
             return Seen(trouble=f"it is not known: {error!r}")
 
     async def _statuses(self, ids: list[str]) -> Any:

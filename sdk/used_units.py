@@ -1,4 +1,4 @@
-"""Amounts that a run said it used, by downstream and unit, checked where they are said."""
+"""Amounts of units that a run reports as used, by downstream and unit, checked when they are reported."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _LOCK = Lock()
 
 
 def add_used(sums: Sums, downstream: Any, units: Mapping[str, Any]) -> None:
-    """Adds what a run says to its sums, all of it or nothing. Raises InvalidRequest."""
+    """Adds the amounts of one report to a run's sums, all or none. Raises InvalidRequest for a wrong name or amount."""
     of = _name("downstream", downstream) if downstream != "" else ""
     if not units:
         raise InvalidRequest('name a unit and how much of it was used, such as ctx.used("openai", tokens=812)')
     said = {(of, _name("unit", unit)): _amount(unit, amount) for unit, amount in units.items()}
     with _LOCK:
         if len(sums.keys() | said.keys()) > MOST_SAID:
-            raise InvalidRequest(f"a run may say what it used of at most {MOST_SAID} units and downstreams")
+            raise InvalidRequest(f"a run may report at most {MOST_SAID} amounts, by unit and downstream")
         for key, amount in said.items():
             sums[key] = min(sums.get(key, 0.0) + amount, MOST_USED)
 
 
 def told(sums: Sums) -> tuple[tuple[str, str, float], ...]:
-    """The sums as they travel: downstream, unit, how much."""
+    """The sums as they travel: downstream, unit, amount."""
     with _LOCK:
         return tuple([(of, unit, amount) for (of, unit), amount in sums.items()])
 
 
 def _name(what: str, name: Any) -> str:
-    """An exact text, whatever class it is of."""
+    """A name as plain text, whatever subclass of str it is. Raises InvalidRequest."""
     text = plain(name, NAME_LENGTH + 1) if issubclass(type(name), str) else ""
     if not is_name(text):
         shown = plain(name, 100) if issubclass(type(name), str) else f"a {type(name).__name__}"
@@ -46,7 +46,7 @@ def _name(what: str, name: Any) -> str:
 
 
 def _amount(unit: str, amount: Any) -> float:
-    """An exact number. NumPy's own and the like are taken for what they are worth."""
+    """An amount as a float; NumPy's numbers and the like are converted. Raises InvalidRequest."""
     kind = type(amount)
     try:
         if issubclass(kind, bool | str | bytes | bytearray) or not hasattr(kind, "__float__"):

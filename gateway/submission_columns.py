@@ -1,4 +1,4 @@
-"""Workloads that come in columns: what they have in common is checked once for each form, then each payload."""
+"""Submissions in columns: the common fields are checked once for each form, then each payload."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .submission import SubmissionRule, refused, submission_key
 
 
 class WorkloadColumns:
-    """The workloads of `alike`; `count` is how many. Raises InvalidRequest, UnknownFunction for what all of a form have
-    wrong, naming the first of them. `now` is wall clock seconds."""
+    """The workloads of `alike`; `count` is their number, `now` is wall clock seconds. Raises InvalidRequest or
+    UnknownFunction for a wrong form, with the number of its first workload."""
 
     def __init__(self, rule: SubmissionRule, alike: pb.Alike, now: float) -> None:
         self._payloads, self._form_of = [*alike.payloads], [*alike.form_of]
@@ -35,7 +35,7 @@ class WorkloadColumns:
             raise InvalidRequest(f"a workload is of form {max(self._form_of)}: there are {forms}")
 
     def items(self, start: int, stop: int) -> list[NewItem]:
-        """Those of these places. Raises InvalidPayload, naming the first that its function does not take."""
+        """The items of the workloads at these places. Raises InvalidPayload with the number of the first wrong one."""
         stop = min(stop, self.count)
         payloads = self._payloads[start:stop]
         forms = [self._forms[number] for number in self._form_of[start:stop]] or self._forms * len(payloads)

@@ -1,5 +1,5 @@
-"""Submissions as they go: how long each took and how it ended, counted by function and priority, and the spans of the
-sampled ones."""
+"""Measures of a gateway's submissions: durations, counts by function, priority and result, and spans of sampled
+ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCEPTED, REFUSED = "accepted", "refused"
 _LEVELS = {int(priority): priority.label for priority in Priority}
 
 
-class SubmissionsSeen:
+class SubmissionMeasures:
     """Counts of a gateway's submissions since it was made."""
 
     def __init__(self, clock: Clock) -> None:
@@ -31,7 +31,7 @@ class SubmissionsSeen:
         self._place = installed()
 
     def ended(self, items: Sequence[NewItem], ids: Sequence[str], seconds: float, result: str) -> None:
-        """All items of a request were stored under these ids, or refused, after so many seconds."""
+        """Counts the items of a request that was stored under these ids, or refused, after so many seconds."""
         self.durations.record((result,), seconds)
         for kind, count in Counter([item.kind for item in items]).items():
             key = (kind.function, _LEVELS.get(kind.priority, OTHER), result)
@@ -54,7 +54,7 @@ class SubmissionsSeen:
             self._place.add(made)
 
     def samples(self) -> list[Sample]:
-        """All of it."""
+        """The measures as samples of metrics."""
         counted = [
             Sample(SUBMISSIONS, (("function", function), ("priority", level), ("result", result)), count)
             for (function, level, result), count in sorted(self.results.items())

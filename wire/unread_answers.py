@@ -1,8 +1,8 @@
-"""Answers over gRPC that were made and not yet read by whoever asked: how many bytes, and whose.
+"""Unread answers over gRPC: the bytes of answers that were made and not yet read by their callers, by peer.
 
 gRPC keeps an answer until the other side has read it, of as many calls as there are, for as long as the connection
-lasts. So what a handler answers is counted until its call is over. When all of it passes a bound, the peer that has
-most of it is ended; so is one that reads nothing for a while. Ended are its calls, which lets go of what they hold.
+lasts. So the answer of a handler is counted until its call is over. When all answers together pass a bound, the calls
+of the peer with most of them are ended, which frees their memory; so are those of a peer that reads nothing for long.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .bounds import UNREAD_REPLIES, Endings, PeerBounds
 
 #: Answers of fewer bytes are not counted: a call takes more than that by itself, and the number of calls is bounded.
 COUNTED = 2048
-#: What a call counts for that anybody may make, or that was refused, however short its answer is: so many that nobody
-#: reads would else take the place of all others.
+#: Bytes that a call counts for that anybody may make, or that was refused, however short its answer is: a lot of them,
+#: unread, would else leave no room for all others.
 STRANGER = 8192
 
 
 class _Peer:
-    """One connection's. Invariant: `size` is the sum of `calls`."""
+    """The unread answers of one connection. Invariant: `size` is the sum of `calls`."""
 
     def __init__(self, now: float) -> None:
         self.size = 0
@@ -32,7 +32,7 @@ class _Peer:
 
 
 class UnreadAnswers:
-    """Of one server. Invariant: `size` is the sum of the peers', and no peer is kept that has no call."""
+    """The unread answers of one server. Invariant: `size` is the sum of its peers' sizes, and each peer has a call."""
 
     def __init__(self, bounds: PeerBounds, endings: Endings) -> None:
         self.size = 0
@@ -42,8 +42,8 @@ class UnreadAnswers:
         self._timer: asyncio.TimerHandle | None = None
 
     def counted(self, handler: Any, least: int = 0) -> Any:
-        """The handler of a method that takes one message and answers one, with its answers counted; each for `least`
-        bytes at least."""
+        """Makes the handler of a method of one message and one answer count its answers, each as at least `least`
+        bytes."""
         answer: Callable[[Any, Any], Awaitable[Any]] = handler.unary_unary
         serialize = handler.response_serializer or bytes
 
@@ -57,13 +57,13 @@ class UnreadAnswers:
         return grpc.unary_unary_rpc_method_handler(method, request_deserializer=handler.request_deserializer)
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Stops the timer that looks for peers that read nothing."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def hold(self, context: Any, size: int) -> None:
-        """The call that is being answered counts for so many bytes until it is over."""
+        """Counts the call that is being answered as so many bytes, until it is over."""
         task = asyncio.current_task()
         if task is None:
             return
@@ -82,7 +82,7 @@ class UnreadAnswers:
             self._end(most, f"all answers that wait have {self.size} bytes, and most are its")
 
     def _over(self, name: str, peer: _Peer, task: asyncio.Task[Any]) -> None:
-        """A call is over: it was read, or its peer is gone."""
+        """Counts a call no more: its answer was read, or its peer is gone."""
         size = peer.calls.pop(task, 0)
         peer.size -= size
         self.size -= size

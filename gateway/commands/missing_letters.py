@@ -1,4 +1,5 @@
-"""Names in a command on dead letters of which there is no letter: typing mistakes, mostly."""
+"""Ids and functions in a command on dead letters that have no letter (mostly typing mistakes), and messages for
+them."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ if TYPE_CHECKING:
     from ...model.dead_letter import LetterFilter
     from ...wire.ports.letters import LetterPort
 
-#: Letters of one look; ids that are named one by one.
+#: Letters of one look, and most ids that a message names one by one.
 LOOK = 1000
 NAMED = 20
 
 
 async def missing_ids(client: LetterPort, which: LetterFilter) -> list[str]:
-    """The ids of a filter that no letter has, as the rest of it means them."""
+    """The ids of a filter for which no letter fits the filter."""
     there: set[str] = set()
     after = 0
     while which.ids:
@@ -27,13 +28,13 @@ async def missing_ids(client: LetterPort, which: LetterFilter) -> list[str]:
 
 
 def of_ids(ids: list[str]) -> list[str]:
-    """What is said of them."""
-    lines = [f"{id}: there is no such dead letter, or the other options leave it out" for id in ids[:NAMED]]
+    """The messages for ids without a letter."""
+    lines = [f"{id}: no dead letter has this id, or the other options leave it out" for id in ids[:NAMED]]
     return lines if len(ids) <= NAMED else [*lines, f"… and {len(ids) - NAMED} more"]
 
 
 async def of_function(client: LetterPort, which: LetterFilter) -> list[str]:
-    """What is said where a function is named that has no letters at all."""
+    """The message for a function without any letters; none: it has some."""
     if not which.function:
         return []
     functions = sorted(each.function for each in (await client.count_dead()).counts)

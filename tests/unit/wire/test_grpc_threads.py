@@ -8,13 +8,13 @@ import os
 import subprocess
 import sys
 
-from tailrace.wire.threads import MEASURED
+from tailrace.wire.grpc_threads import MEASURED
 
 #: Sends 100 messages there and back, five times; prints how often threads of the event engine were woken for them at
 #: the least: they are woken by time too, which a busy machine makes long.
 ROUND_TRIPS = """
 import asyncio, json, os
-from tailrace.wire.threads import few_threads
+from tailrace.wire.grpc_threads import few_threads
 few_threads()
 import grpc
 from tailrace.wire.channel import dial, serve

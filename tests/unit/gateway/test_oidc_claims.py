@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.gateway.rules.claims import token_of
+from tailrace.gateway.rules.oidc_claims import token_of
 from tailrace.model.errors import InvalidRequest
 from tailrace.model.rights import Right
 from tailrace.model.token import Token

@@ -1,5 +1,5 @@
-"""Refusals of submissions, whether there are any now: since the first refusal after which no minute passed without
-another one."""
+"""Refusals of submissions: whether they go on, and since when. They go on while no minute passes without another
+one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ RECENT = 60.0
 
 
 class Refusals:
-    """The submissions refused because something was full. Times are wall clock seconds; `since` 0: nothing is."""
+    """Refusals because something was full. Times are wall clock seconds; a `since` of 0: there are none now."""
 
     def __init__(self) -> None:
         self._last = -RECENT
@@ -16,11 +16,11 @@ class Refusals:
         self._why = ""
 
     def note(self, why: str, now: float) -> None:
-        """A submission was refused."""
+        """Notes a refusal."""
         if not 0 <= now - self._last <= RECENT:
             self._since = now
         self._last, self._why = now, why
 
     def now(self, now: float) -> tuple[str, float]:
-        """Why the last one was, and since when; nothing when that is over."""
+        """The reason of the last refusal, and since when they go on; empty and 0 when they are over."""
         return (self._why, self._since) if 0 <= now - self._last <= RECENT else ("", 0.0)

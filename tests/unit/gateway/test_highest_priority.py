@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.gateway.rules.highest import HighestPriorities
+from tailrace.gateway.rules.highest_priority import HighestPriorities
 from tailrace.model.limits import Quota, quota_from_dict, quota_to_dict
 from tailrace.model.workload import Kind
 from tailrace.scheduler.rules.charges import Charges

@@ -1,7 +1,7 @@
-"""The highest priority that may be asked for: of each function and tenant, by their quotas.
+"""The highest priority that each function and tenant may ask for, by their quotas.
 
-As of limits, every quota that names the item counts, so the least urgent decides; and a quota of one tenant goes before
-one for each tenant.
+As with limits, every quota that names the item counts, so the least urgent one decides; a quota of one tenant counts
+instead of one for each tenant.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from collections.abc import Iterable, Mapping
 from ...model.limits import Quota, QuotaKey
 from ...model.priority import HIGHEST, Priority
 
-#: Nothing bounds it.
+#: The rank where no quota bounds it.
 ANY = int(HIGHEST)
 _RANKS = {level.label: level for level in Priority}
 
 
 class HighestPriorities:
-    """The bounds as the gateway last heard. `changes` counts how often they became others."""
+    """The bounds, as they were last read. `changes` counts how often they changed."""
 
     def __init__(self) -> None:
         self._of: Mapping[QuotaKey, int] = {}
         self.changes = 0
 
     def replace(self, quotas: Iterable[Quota]) -> None:
-        """Takes all quotas. What a later version calls a level is none here."""
+        """Replaces all quotas. A priority that only a later version knows is no bound here."""
         found = {quota.key: int(_RANKS[quota.highest]) for quota in quotas if quota.highest in _RANKS}
         if found != self._of:
             self._of = found
             self.changes += 1
 
     def of(self, function: str, tenant: str) -> int:
-        """The rank that the function's items of this tenant may have at most: none is more urgent."""
+        """The most urgent rank that the function's items of this tenant may have."""
         if not self._of:
             return ANY
         whole = self._of.get((function, "", "", "", ""), ANY)

@@ -1,5 +1,5 @@
-"""Calls of whoever has rights of its own, held against them where it is known what a call is about. All others are
-somebody of this machine, or a part by its certificate, and pass."""
+"""Authorization: the rights of a caller are checked where the subject of its call is known. Callers without rights of
+their own (users of this machine, parts with a certificate) pass."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..wire.gateway import WorkloadPort
 from ..wire.v1 import gateway_pb2 as pb
 from .rules.callback import is_function
 
-#: Ports that look themselves at what a call is about (`guarded_jobs.py`, `guarded_letters.py`).
-ASKED_THERE = frozenset({"job_audits", "job_pages", "jobs", "letters"})
-#: Characters of what a caller says of itself.
+#: Ports that check rights themselves (`guarded_jobs.py`, `guarded_letters.py`).
+CHECKED_THERE = frozenset({"job_audits", "job_pages", "jobs", "letters"})
+#: Characters that are kept of a caller's own name for itself.
 WHO_LENGTH = 200
 
 
 class GuardedWorkloads:
-    """A WorkloadPort in front of another one."""
+    """Checks the caller's rights to a call about workloads, then makes it (a WorkloadPort)."""
 
     def __init__(self, inner: WorkloadPort) -> None:
         self._inner = inner
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
-        """For functions, collections and tenants that the caller may submit for; also those that are told of ends."""
+        """Needs `submit` for each function, collection and tenant, and for functions in `on_done`."""
         if RIGHTS.get() is not None:
             given = [*request.workloads, *request.alike.forms]
             told = {each.on_done: JobSpec("on_done", each.on_done) for each in given if is_function(each.on_done)}
@@ -36,11 +36,11 @@ class GuardedWorkloads:
         return await self._inner.submit(request)
 
     async def submissions(self, stream: Any) -> None:
-        """The same over one stream, which is for this machine only."""
+        """Answers submissions over one stream; streams are for this machine only, so no right is needed."""
         await self._inner.submissions(stream)
 
     async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
-        """What the caller may not read is not known to it."""
+        """Statuses of workloads that the caller may read; others are answered as unknown."""
         reply = await self._inner.status(request)
         granted = RIGHTS.get()
         if granted is None:
@@ -52,8 +52,8 @@ class GuardedWorkloads:
         return pb.StatusReply(statuses=shown)
 
     async def result(self, request: pb.ResultRequest) -> pb.ResultReply:
-        """Of what the caller may read. Of an item of a stream only the result is kept, and not of which function it is:
-        it is for who may read all."""
+        """Needs `read` for the workload. The result of a stream's item has no function with it, so it needs `read` for
+        everything."""
         await self._require_of("read", [request.id])
         reply = await self._inner.result(request)
         if reply.status.known:
@@ -61,24 +61,25 @@ class GuardedWorkloads:
         return reply
 
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
-        """Of what the caller may operate."""
+        """Needs `operate` for each workload."""
         await self._require_of("operate", request.ids)
         _sign(request)
         return await self._inner.cancel(request)
 
     async def reschedule(self, request: pb.RescheduleRequest) -> pb.RescheduleReply:
-        """Of what the caller may operate."""
+        """Needs `operate` for the workload."""
         await self._require_of("operate", [request.id])
         _sign(request)
         return await self._inner.reschedule(request)
 
     async def peek(self, request: pb.PeekRequest) -> pb.PeekReply:
-        """Of what the caller may read."""
+        """Needs `read` for the workload."""
         await self._require_of("read", [request.id])
         return await self._inner.peek(request)
 
     async def find(self, request: pb.FindRequest) -> pb.FindReply:
-        """Among what the caller may read: the function, and a tenant if it has one, are to be named."""
+        """Needs `read` for the function and tenant that the search names; a caller with narrower rights must name
+        them."""
         require([need_of("read", request)])
         return await self._inner.find(request)
 
@@ -89,20 +90,20 @@ class GuardedWorkloads:
 
 
 class GuardedFunctions:
-    """A FunctionPort in front of another one."""
+    """Checks the caller's rights to a call about functions, then makes it (a FunctionPort)."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         self.watch, self.confirm = inner.watch, inner.confirm
 
     async def register_functions(self, request: pb.RegisterFunctionsRequest) -> pb.RegisterFunctionsReply:
-        """Those that the caller may run."""
+        """Needs `run` for each function."""
         require(Need("run", each.name) for each in request.functions)
         reply: pb.RegisterFunctionsReply = await self._inner.register_functions(request)
         return reply
 
     async def list_functions(self, request: pb.ListFunctionsRequest) -> pb.ListFunctionsReply:
-        """Those that the caller may read."""
+        """The functions of which the caller may read some workloads."""
         reply: pb.ListFunctionsReply = await self._inner.list_functions(request)
         granted = RIGHTS.get()
         if granted is None:
@@ -112,21 +113,22 @@ class GuardedFunctions:
 
 
 class GuardedSchedules:
-    """A SchedulePort in front of another one."""
+    """Checks the caller's rights to a call about schedules, then makes it (a SchedulePort)."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         self.list = inner.list
 
     async def put(self, request: pb.PutScheduleRequest) -> pb.ScheduleState:
-        """Of a function that the caller may operate, and submit for; so is the one whose place it takes."""
+        """Needs `operate` and `submit` for the schedule's function. The desk checks the schedule that is replaced."""
         require([need_of("operate", request.schedule), need_of("submit", request.schedule)])
         request.schedule.created_by = signed(request.schedule.created_by)
         state: pb.ScheduleState = await self._inner.put(request)
         return state
 
     async def change(self, request: pb.ChangeScheduleRequest) -> pb.ScheduleState:
-        """Of a function that the caller may operate, which the desk knows. Payloads are for who may read them."""
+        """The desk checks that the caller may operate the schedule's function. The payload in the answer needs
+        `read`."""
         _sign(request)
         state: pb.ScheduleState = await self._inner.change(request)
         granted = RIGHTS.get()
@@ -136,7 +138,7 @@ class GuardedSchedules:
 
 
 def signed(who: str) -> str:
-    """Who says so: of a caller from beyond this machine, what it says and who it is."""
+    """The name of a caller: its own word; from beyond this machine with its role and its certified name."""
     caller = CALLER.get()
     return who if caller is None else f"{who[:WHO_LENGTH]} as {caller.role} {caller.name}".strip()
 
@@ -146,12 +148,13 @@ def _sign(request: Any) -> None:
 
 
 def check_operation(port: str, method: str, arguments: dict[str, Any]) -> None:
-    """Raises InvalidRequest where an operator lacks the right to what a call is about. Its arguments are signed."""
+    """Raises InvalidRequest where an operator lacks the right to a call's subject. Signs the caller's name in the
+    arguments."""
     arguments |= {name: _signed(value) for name, value in arguments.items() if hasattr(value, "who")}
     if port == "jobs" and "who" in arguments:
         arguments["who"] = signed(arguments["who"])
     call = CALLS.get(f"Operators/Call {port}.{method}")
-    if RIGHTS.get() is None or call is None or not call.scoped or port in ASKED_THERE:
+    if RIGHTS.get() is None or call is None or not call.scoped or port in CHECKED_THERE:
         return
     subject = next((value for value in arguments.values() if hasattr(value, "function")), None)
     require([need_of(call.action, subject)])
@@ -163,5 +166,5 @@ def _signed(value: Any) -> Any:
 
 
 def needs_of(action: str, subjects: Iterable[Any]) -> list[Need]:
-    """What an action on all of these needs, each need once."""
+    """The needs of an action on all of these subjects, each once."""
     return list(dict.fromkeys(need_of(action, each) for each in subjects))

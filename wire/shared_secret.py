@@ -1,9 +1,10 @@
-"""Entry: a caller may call when it knows the secret on the card of its platform (`foundation/run_dir.py`).
+"""The shared secret of a platform: a caller on its machine may call when it knows the secret on the platform's card (a
+file in the run directory, `foundation/run_dir.py`).
 
-A server that was given a `CallerCheck` asks each call for it, but health checks. Who calls a part of this machine shows
-the secrets that it can read (`Proof`), once the kernel has said that the one who listens there is who has that card, or
-root. Another user who took the port while the platform was down is told nothing, and not called at all: it would get
-what is submitted, and hand a worker what it likes.
+A server that was given a `CallerCheck` asks each call for the secret, except health checks. A caller shows a part of
+this machine the secrets that it can read (`Proof`), once the kernel has said that the listener is the user with that
+card, or root. Another user who took the port while the platform was down is told nothing, and not called at all: it
+would get every submission, and could hand a worker any payload.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from ..model.address import read_address, wants_tls
 
 #: The metadata that shows a secret.
 SHOWN_KEY = "tailrace-secret"
-#: The metadata that shows a token, and what stands before it there.
+#: The metadata that shows a token, and the prefix of the token there.
 AUTHORIZATION, BEARER = "authorization", "Bearer "
-#: What may be asked without it: a question with one answer. To watch health one has to show it like for all else.
+#: The call that needs no secret, a question with one answer. Watching health needs it like all else.
 OPEN = "/grpc.health.v1.Health/Check"
-#: Seconds for which what was found is shown without another look: the port may be somebody else's by then.
+#: Seconds for which the secret that was found is shown without another look: the port may be somebody else's by then.
 LOOK_AGAIN = 1.0
 
 
@@ -60,7 +61,7 @@ class CallerCheck:
         return uid is None or bool(self.group) or uid in (0, os.geteuid(), self.card.owner)
 
     def refusal(self) -> str:
-        """What is said to everybody else."""
+        """The message for a caller that was not admitted."""
         directory = self.card.directory
         if self.group:
             way = f"members of the group {self.group!r} get in with {VARIABLE}={directory}"
@@ -71,14 +72,14 @@ class CallerCheck:
         return f"this platform is run by {user_name(self.card.owner)}, and the call did not show its secret: {way}"
 
 
-#: The entry of the servers that the running code starts; None: they ask nobody. Every command sets it.
+#: The check of the servers that the running code starts; None: they check nobody. Every command sets it.
 ENTRY: contextvars.ContextVar[CallerCheck | None] = contextvars.ContextVar("tailrace-entry", default=None)
 
 
 class Proof:
-    """The secret to show to a listener at an address of this machine (host:port), if that may be called. Looked for at
-    each call until it is found, since a part may be there before its platform is; and again a second later, since that
-    may be another one by then."""
+    """The secret to show to a listener at an address of this machine (host:port), if that may be called. It is looked
+    for at each call until it is found, since a part may start before its platform; and again after LOOK_AGAIN, since
+    another platform may listen by then."""
 
     def __init__(self, address: str, shown: Credentials | None = None) -> None:
         self._address = address
@@ -92,12 +93,12 @@ class Proof:
         self._again = 0.0
 
     def listening(self) -> set[int] | None:
-        """The users who listen there now: none on another machine. None: the system does not say."""
+        """The ids of the users who listen there now; empty on another machine. None: the system does not say."""
         return listeners(self._host, self._port) if self._port else set()
 
     def metadata(self) -> tuple[tuple[str, str], ...] | None:
-        """What a call over gRPC shows: to another machine a token, where it has no certificate. Raises what a call to
-        nobody raises, where a stranger listens."""
+        """The metadata of a call over gRPC: the secret; for another machine a token, if there is no certificate. Raises
+        AioRpcError (UNAVAILABLE) where a stranger listens."""
         if self._certificates is not None:
             certified = self._certificates.now().caller is not None
             token = self._token or ("" if certified else shown_token())
@@ -110,7 +111,7 @@ class Proof:
 
 
 def shown_to(listening: set[int] | None, where: str) -> tuple[str, ...]:
-    """All that may be shown to these users, who listen there. Raises as above where one of them is a stranger."""
+    """All secrets that may be shown to these listening users. Raises AioRpcError where one of them is a stranger."""
     known = [*cards()]
     if strangers := strangers_among(listening, [os.geteuid(), *(card.owner for card in known)]):
         raise AioRpcError(
@@ -118,24 +119,24 @@ def shown_to(listening: set[int] | None, where: str) -> tuple[str, ...]:
             Metadata(),
             Metadata(),
             f"{where} is not called: another user of this machine ({user_name(min(strangers))}) listens there. If that "
-            f"one's platform is meant, set {VARIABLE} to its run directory, which its group may read: access.yaml",
+            f"user's platform is meant, set {VARIABLE} to its run directory, which its group may read: access.yaml",
         )
     return showable(known, listening)
 
 
 def strangers_among(listening: set[int] | None, known: Iterable[int]) -> set[int]:
-    """Those who listen and are neither root nor one of these users. None: the system does not say who listens."""
+    """The listening users that are neither root nor one of the known. `listening` None: the system does not say."""
     return (listening or set()) - {0, *known}
 
 
 def showable(known: Iterable[Card], listening: set[int] | None) -> tuple[str, ...]:
-    """The secrets that these users may be shown: each its own; root, who reads all files, any. None: the system does
-    not say who listens."""
+    """The secrets that these users may see: each its own; root, who reads all files, any. None for `listening`: the
+    system does not say."""
     return tuple(card.secret for card in known if listening is None or (listening and listening <= {0, card.owner}))
 
 
 def peer_user(connected: Any) -> int | None:
-    """The user at the other end of a Unix socket; None: the system does not say, or it is another kind."""
+    """The id of the user at the other end of a Unix socket; None: unknown to the system, or another kind of socket."""
     if connected is None or connected.family != socket.AF_UNIX or sys.platform != "linux":
         return None
     _, uid, _ = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -143,8 +144,8 @@ def peer_user(connected: Any) -> int | None:
 
 
 class ProvenChannel:
-    """A channel of gRPC, blocking or not, whose calls show what they may. `refused` makes of the error of one that may
-    not be made what its caller gets."""
+    """A channel of gRPC, blocking or not, whose calls show the secret or token. `refused` turns the error of a call
+    that may not be made into the answer for its caller."""
 
     def __init__(self, channel: Any, proof: Proof, refused: Callable[[AioRpcError], Any]) -> None:
         self._channel = channel
@@ -167,7 +168,7 @@ class ProvenChannel:
         return _Proven(self._channel.stream_unary(*arguments, **options), self._proof, self._refused)
 
     def stream_stream(self, *arguments: Any, **options: Any) -> Any:
-        """A method of two streams."""
+        """A method with a stream in both directions."""
         return _Proven(self._channel.stream_stream(*arguments, **options), self._proof, self._refused)
 
     async def __aenter__(self) -> ProvenChannel:
@@ -198,17 +199,17 @@ class _Proven:
         return self._method(*arguments, metadata=(*(shown or ()), *metadata) or None, **options)
 
     def future(self, *arguments: Any, **options: Any) -> Any:
-        """The blocking kind, on its way."""
+        """Starts a blocking call and returns its future."""
         return self._method.future(*arguments, metadata=self._proof.metadata(), **options)
 
 
 def raised(error: AioRpcError) -> NoReturn:
-    """What a blocking call that is refused makes of it."""
+    """Raises the error of a blocking call that is refused."""
     raise error
 
 
 class RefusedCall:
-    """One of an event loop that is refused: whoever waits for it hears why."""
+    """A refused call of an event loop: awaiting, reading or writing it raises why."""
 
     def __init__(self, error: AioRpcError) -> None:
         self._error = error
@@ -220,13 +221,13 @@ class RefusedCall:
         raise self._error
 
     async def write(self, message: Any) -> None:
-        """A stream's."""
+        """Raises the error, as a stream's call."""
         raise self._error
 
     async def read(self) -> Any:
-        """A stream's."""
+        """Raises the error, as a stream's call."""
         raise self._error
 
     def cancel(self) -> bool:
-        """It is over."""
+        """Answers False: the call is over already."""
         return False

@@ -30,7 +30,7 @@ class NamedSignature(Signature):
         self.decode_result = lambda data: made(decode_result(data))
 
     def form(self, hint: Any) -> Any:
-        """What is decoded instead of the records in a type hint."""
+        """The type to decode for a type hint, with a Struct for each record in it."""
         return form(hint)
 
     def bounded(self, arguments: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def plain(value: Any) -> Any:
 
 
 def made(value: Any) -> Any:
-    """The inverse, of what was decoded by a form."""
+    """The inverse of `plain`: a value with records, of one that was decoded by a `form`."""
     kind: Any = type(value)
     if kind in _LEAVES:
         return value
@@ -71,18 +71,18 @@ def made(value: Any) -> Any:
     return kind(map(made, value)) if kind in (list, tuple) else value
 
 
-#: What has nothing in it: reports have thousands of such fields, so these are told apart first.
+#: Types without parts. Reports have thousands of such fields, so these are told apart first.
 _LEAVES = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def _flat(values: Iterable[Any]) -> bool:
-    """Whether nothing has anything in it."""
+    """Whether all values are without parts."""
     return _LEAVES.issuperset(map(type, values))
 
 
 @functools.cache
 def _names(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of a kind of record; none: it is not one."""
+    """The names of a record's fields; none: the class is not one of records."""
     if issubclass(kind, msgspec.Struct):
         return kind.__struct_fields__
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -104,7 +104,7 @@ class _Record(msgspec.Struct):
     """The fields of a record as they were decoded, to be checked."""
 
 
-#: The class of the record that is made then.
+#: The class of records that is made of each Struct.
 _KINDS: dict[type[msgspec.Struct], type[Any]] = {}
 
 
@@ -120,7 +120,7 @@ def _record(kind: type[Any]) -> type[msgspec.Struct]:
 
 
 def _defaults(kind: type[Any]) -> dict[str, Any]:
-    """The fields of a record, with what each is when nobody says."""
+    """The fields of a record with their defaults; NODEFAULT: the field is required."""
     if not dataclasses.is_dataclass(kind):
         return {name: kind._field_defaults.get(name, msgspec.NODEFAULT) for name in kind._fields}
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Downstreams as the scheduler that is found here protects them, for commands and people."""
+"""The state of downstreams, asked of the scheduler that is found on this machine, in words for commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .discovery import find_scheduler
 
 
 async def ask(scheduler: str | None = None) -> pb.InspectReply:
-    """What it says of them, and of rates in units; nothing where none answers."""
+    """Asks the scheduler for its state of downstreams and of rates in units; empty where none answers."""
     from ..wire.scheduler import SchedulerClient
 
     try:
@@ -29,7 +29,7 @@ async def ask(scheduler: str | None = None) -> pb.InspectReply:
 
 
 def sentence(state: pb.DownstreamState, now: float) -> str:
-    """What a downstream takes now, and why."""
+    """Says how much a downstream takes now, and why."""
     since = f"; it shrank {terminal.distance(now - state.shrank_at)} ago" if state.shrank_at else ""
     why = f": {state.reason}" if state.reason else ""
     if state.state == "closed":
@@ -42,13 +42,13 @@ def sentence(state: pb.DownstreamState, now: float) -> str:
 
 
 def unit_sentence(state: pb.UnitState) -> str:
-    """What a rate in a unit has left."""
+    """Says how much a rate in a unit has left."""
     had = f"{state.left:,.10g} of {state.burst:,.10g}" if state.left >= 0 else f"a debt of {-state.left:,.10g}"
     return f"{state.unit}: {had}" + (f", {state.waiting} kinds wait" if state.waiting else "")
 
 
 def rows(states: Iterable[pb.DownstreamState], now: float) -> list[dict[str, Any]]:
-    """One for each, as a table shows them."""
+    """The rows of a table, one for each downstream."""
     return [
         {
             "downstream": each.downstream,

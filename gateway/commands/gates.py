@@ -1,4 +1,4 @@
-"""Commands about functions: which there are, and their gates."""
+"""The commands `tailrace function` and `tailrace gate`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...sdk import found_gateway
 function = typer.Typer(help="Functions that workers have registered.", no_args_is_help=True, rich_markup_mode=None)
 gate = typer.Typer(help="Pause or drop workloads.", no_args_is_help=True, rich_markup_mode=None)
 
-FunctionName = Annotated[str, typer.Argument(metavar="[FUNCTION]", help="Of a function; else give another option.")]
+FunctionName = Annotated[str, typer.Argument(metavar="[FUNCTION]", help="The function; else give another option.")]
 Collection = Annotated[str, typer.Option("--collection", help="Only this collection of the function.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="Only this tenant (of the function or downstream, if given).")]
-Downstream = Annotated[str, typer.Option("--downstream", help="Of every function that calls this downstream.")]
-Source = Annotated[str, typer.Option("--source", metavar="TAILER", help="Of what this tailer reads.")]
-For = Annotated[str, typer.Option("--for", help="For so long, such as 2h; then it ends by itself.")]
-Until = Annotated[str, typer.Option("--until", help='Until then, such as "18:00" or "2026-05-01T12:00".')]
+Downstream = Annotated[str, typer.Option("--downstream", help="Every function that calls this downstream.")]
+Source = Annotated[str, typer.Option("--source", metavar="TAILER", help="Everything that this tailer reads.")]
+For = Annotated[str, typer.Option("--for", help="Duration, such as 2h; then the gate ends by itself.")]
+Until = Annotated[str, typer.Option("--until", help='End of the gate, such as "18:00" or "2026-05-01T12:00".')]
 Why = Annotated[str, typer.Option("--why", help="The reason, shown by `gate list`.")]
 
 
@@ -53,7 +53,7 @@ def gate_pause(
     until: Until = "",
     gateway: GatewayAddress = None,
 ) -> None:
-    """Hold workloads where they rest; what runs goes on."""
+    """Hold workloads in their sources; running ones go on."""
     _set_gate(gateway, "pause", (function, collection, tenant, downstream, source), why, lasting, until)
 
 
@@ -69,7 +69,7 @@ def gate_drop(
     until: Until = "",
     gateway: GatewayAddress = None,
 ) -> None:
-    """Discard workloads instead of running them. They are gone for good; which ones is kept."""
+    """Discard workloads instead of running them. They are gone for good; their positions are recorded."""
     _set_gate(gateway, "drop", (function, collection, tenant, downstream, source), why, lasting, until)
 
 
@@ -112,7 +112,7 @@ def _set_gate(
 
 @gate.command("list")
 def gate_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The gates that are closed."""
+    """Gates that hold or drop workloads."""
     gates = found_gateway.ask(gateway, lambda client: client.limits()).gates
     rows = [
         {

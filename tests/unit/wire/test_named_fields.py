@@ -24,7 +24,7 @@ from tailrace.model.seek import Move, Seek
 from tailrace.model.tries import Try
 from tailrace.model.workload import Kind
 from tailrace.wire.channel import serve
-from tailrace.wire.named import form, made, named, plain
+from tailrace.wire.named_fields import form, made, named, plain
 from tailrace.wire.operators import LONGER, PORTS
 from tailrace.wire.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven, RedriveStep
 from tailrace.wire.ports.replays import ReplayView, StretchView

@@ -1,5 +1,5 @@
-"""Askers: who asks a server to act, and from where, by what a caller says of itself and the address of its
-connection."""
+"""Askers: the name and the place of whoever asks a server to act, from the caller's own words, its certificate or
+token, and the address of its connection."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from urllib.parse import quote, unquote
 from ..foundation.identity import whoami
 from .callers import CALLER
 
-#: Metadata with the name of whoever asks, as URLs write it: metadata is ASCII.
+#: Metadata with the name of the asker, quoted as in URLs: metadata is ASCII.
 _WHO = "tailrace-who"
-#: Where somebody is who uses a socket or the loopback of this machine.
+#: The place of an asker that uses a socket or the loopback of this machine.
 HERE = "this machine"
 #: Characters of a name that is looked at.
 _LONGEST = 600
 
 
 class Asker(NamedTuple):
-    """A caller: what it says of itself, and where it is."""
+    """A caller: `who` it says that it is, and the `place` (host) it calls from."""
 
     who: str = ""
     place: str = HERE
 
 
-#: Whoever asked for what the running code does; None: nobody, the process does it by itself.
+#: The asker of the running code's work; None: nobody, the process does it by itself.
 ASKER: contextvars.ContextVar[Asker | None] = contextvars.ContextVar("tailrace-asker", default=None)
 
 
 def asking() -> Sequence[tuple[str, str]]:
-    """The metadata that says who this is."""
+    """The metadata that names this user."""
     return ((_WHO, quote(whoami(), safe="@")[:_LONGEST]),)
 
 
 def asker_of(context: Any) -> Asker:
-    """Whoever makes a call: what it says, with who it is by its certificate or token; and its address."""
+    """The asker of a call: its own words with the name of its certificate or token; and its address."""
     who = ""
     for key, value in context.invocation_metadata() or ():
         if key == _WHO and isinstance(value, str):

@@ -1,8 +1,9 @@
-"""Bytes that are no message of their method: the call is refused as InvalidRequest, and the log has a line of it.
+"""Malformed messages, bytes that are no message of their method: the call is refused as InvalidRequest, with a line in
+the log.
 
-gRPC by itself takes them for a failure of the handler: UNKNOWN for whoever sent them, a traceback in the log, and one
-more on standard error where the caller has gone meanwhile. So what it reads a message with never fails: an error takes
-the message's place.
+gRPC by itself takes them for a failure of the handler: UNKNOWN for the sender, a traceback in the log, and one more on
+standard error where the caller has gone meanwhile. So the function that reads messages never fails: an error takes the
+message's place.
 """
 
 from __future__ import annotations
@@ -22,19 +23,20 @@ _LOG = logging.getLogger("tailrace.wire")
 
 
 class NoMessage(InvalidRequest):
-    """Stands for a message that could not be read."""
+    """The error in the place of a message that could not be read."""
 
 
 def reader(kind: Any, path: str) -> Callable[[bytes], Any]:
-    """Reads messages of a protobuf class for a method; for bytes that are none NoMessage, and the log has a line."""
+    """Makes a function that reads messages of a protobuf class for a method; for malformed bytes it returns NoMessage,
+    and logs a line."""
     return _logged(_never_failing(kind.FromString, path))
 
 
 def reading(handler: Any, path: str, hold: Callable[[Any], None]) -> Any:
-    """The handler of a method that is given nothing but messages. Of a call with two streams its own stream sees to
-    that (`grpc_stream.py`). One that answers with many writes them; none is a generator, nor takes a stream alone.
-    `hold` is told of each call that is refused. It stands behind the check of callers, which is given what cannot be
-    read as well: a stranger is told that it is one, and writes no lines to the log."""
+    """Makes the handler of a method get well-formed messages only; for a call with two streams `grpc_stream.py` sees to
+    that. A handler that answers with many messages writes them; none is a generator, nor takes a stream alone. `hold`
+    is told of each call that is refused. The check of callers comes first, also for malformed messages: a stranger is
+    told that it is one, and causes no lines in the log."""
     read = handler.request_deserializer and _never_failing(handler.request_deserializer, path)
     if handler.request_streaming:
         return grpc.stream_stream_rpc_method_handler(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.gateway.columns import WorkloadColumns
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.gateway.submission import SubmissionRule
+from tailrace.gateway.submission_columns import WorkloadColumns
 from tailrace.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.stores.queue.queue import NewItem
