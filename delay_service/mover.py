@@ -87,7 +87,8 @@ class Rung:
         ours = partial(add, behind(self._said, monotonic - self._heard, wall))
 
         def releases() -> Iterator[float]:
-            """As far as somebody wants to know: of what waits in a rung half or more need not be looked at yet."""
+            """Yields the time of release of each record, only as far as a caller asks: half or more of what waits in a
+            rung need not be looked at yet."""
             records = map(Record, found.payloads, found.keys, found.headers)
             for entered, record in zip(map(ours, found.times), records, strict=True):
                 inside.append(unpacked(record))
@@ -114,7 +115,8 @@ class Rung:
         return position, sleep
 
     def _released(self, entered: float, tickets: list[Ticket | None]) -> float:
-        """When a record may leave: what travels together waits for its last, which is a GRAIN at most."""
+        """Time at which a record may leave its rung: items that travel together wait for the last of them, which is a
+        GRAIN at most."""
         if len(tickets) == 1 and (only := tickets[0]) is not None:
             return self._release(entered, 0, only.due)
         return max(entered if each is None else self._release(entered, 0, each.due) for each in tickets)
@@ -196,7 +198,7 @@ class Mover:
 
     @property
     def why(self) -> str:
-        """Why a rung cannot move now; empty: all can."""
+        """The reason a rung cannot move now; empty: all can."""
         return "; ".join(f"{stream}: {why}" for stream, (_, why) in sorted(self.duties.ailing.items()))
 
     async def start(self) -> None:

@@ -33,7 +33,7 @@ def packed(stream: str, records: Sequence[Record]) -> list[Record]:
 
 
 def unpacked(record: Record) -> list[Record]:
-    """What is in a record: itself, unless it is a parcel (one that cannot be read is itself, too)."""
+    """The items in a record: the record itself, unless it is a parcel (one that cannot be read is itself, too)."""
     if not _is_parcel(record.headers):
         return [record]
     try:
@@ -48,7 +48,7 @@ def unpacked(record: Record) -> list[Record]:
 
 
 def items_in(headers: Headers) -> int:
-    """How many items a record with these headers holds, as it says itself."""
+    """Number of items in a record with these headers, as it says itself."""
     return int(headers[0][1]) if _is_parcel(headers) and headers[0][1].isdecimal() else 1
 
 

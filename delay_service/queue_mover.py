@@ -62,7 +62,7 @@ class QueueMover:
 
     @property
     def why(self) -> str:
-        """Why nothing moves; empty: it does."""
+        """The reason nothing moves now; empty: the mover is well."""
         return self.duties.ailing.get(QUEUE, (0.0, ""))[1]
 
     async def start(self) -> None:

@@ -132,7 +132,8 @@ class DelayService:
         return grouped
 
     async def _append(self, grouped: dict[str, list[Record]]) -> None:
-        """At once, so that they share a commit. All are awaited before any failure is told."""
+        """Appends to all streams and the queue at once, so that they share a commit. All answers are awaited before any
+        failure is raised."""
         wait = grouped.pop(QUEUE, [])
         if not wait:
             await self._append_to_log(grouped)

@@ -59,7 +59,7 @@ def bounded(act: Act) -> Act:
 
 
 def reason(why: str) -> str:
-    """Why somebody acts, as a message carries it."""
+    """The reason an operator gives, cut to the length that a message's metadata takes."""
     return plain(why, STATE)
 
 

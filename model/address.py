@@ -51,7 +51,7 @@ def read_address(text: str, lowest_port: int = 1) -> Address | None:
 
 
 def parse_address(text: str, lowest_port: int = 1) -> Address:
-    """The same of a text that must be one. Raises ConfigError."""
+    """Reads a text that must be an address, as `read_address` does. Raises ConfigError for any other."""
     address = read_address(text, lowest_port)
     if address is None:
         raise ConfigError(f'{text!r} is not an address: expected host:port, such as "127.0.0.1:8786"')

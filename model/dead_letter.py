@@ -64,7 +64,7 @@ class DeadLetter:
 
     @property
     def redrives(self) -> int:
-        """How often it was redriven before it died."""
+        """Number of redrives before this death."""
         return 0 if self.past is None else self.past.redrives
 
 

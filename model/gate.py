@@ -42,12 +42,12 @@ class Gate:
 
     @property
     def key(self) -> GateKey:
-        """What it stands before; there is one gate for each."""
+        """The subject that the gate closes, as a tuple; a subject has one gate at most."""
         return (self.function, self.collection, self.tenant, self.downstream, self.source)
 
     @property
     def what(self) -> str:
-        """What it stands before, for people."""
+        """The subject that the gate closes, for people."""
         if self.function and self.collection and not self.tenant:
             return f"collection {self.collection!r} of {self.function}"
         if self.function and not any(self.key[1:]):
@@ -55,7 +55,7 @@ class Gate:
         return " × ".join(f"{name} {value}" for name, value in zip(GATED, self.key, strict=True) if value) or "nothing"
 
     def fault(self) -> str:  # noqa: PLR0911 - one return per fault
-        """What is wrong with it; empty: nothing."""
+        """The fault in this gate as a sentence; empty: there is none."""
         if self.action not in ACTIONS:
             return f"action is {self.action!r:.50}: expected one of {', '.join(ACTIONS)}"
         for what, name in zip(GATED, self.key, strict=True):
@@ -88,5 +88,5 @@ def gate_from_text(text: str | bytes, version: int) -> Gate:
 
 
 def gate_name(gate: Gate) -> str:
-    """What a gate stands before, as one text: the key under which control stores keep it."""
+    """The subject of a gate as one text: the key under which control stores keep it."""
     return json.dumps(gate.key, ensure_ascii=False, separators=(",", ":"))

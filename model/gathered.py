@@ -32,7 +32,7 @@ class GatheredResults(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many results there are."""
+        """Number of results."""
         return sum(each.succeeded for each in self.jobs)
 
     def encode(self) -> bytes:
@@ -51,7 +51,7 @@ class GatheredResults(NamedTuple):
 
 
 def gathered_results(payload: bytes) -> GatheredResults:
-    """What a payload that begins so names. Raises InvalidPayload."""
+    """Reads the gathered results that a payload names instead of holding them. Raises InvalidPayload."""
     try:
         value: Any = json.loads(payload)["tailrace.gathered"]
         jobs = tuple(GatheredJob(each["job"], each["succeeded"], each["failed"]) for each in value["jobs"])

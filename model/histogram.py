@@ -36,7 +36,7 @@ class Counts:
 
     @property
     def count(self) -> int:
-        """How many values."""
+        """Number of values counted."""
         return sum(self.buckets)
 
 

@@ -72,7 +72,7 @@ class Quota:
 
     @property
     def key(self) -> QuotaKey:
-        """What it is a quota of; there is one for each."""
+        """The subject that the quota limits, as a tuple; a subject has one quota at most."""
         return (self.function, self.collection, self.tenant, self.downstream, self.per)
 
     @property
@@ -88,12 +88,12 @@ class Quota:
 
     @property
     def what(self) -> str:
-        """What it is a quota of, for people."""
+        """The subject that the quota limits, for people."""
         named = [f"{name} {getattr(self, name)}" for name in NAMED if getattr(self, name)]
         return " × ".join(named + ([f"each {self.per}"] if self.per else [])) or "nothing"
 
     def fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """The fault in this quota as a sentence; empty: there is none."""
         return self._fault_of_names() or self._fault_of_numbers()
 
     def _fault_of_names(self) -> str:  # noqa: PLR0911 - one return per fault

@@ -28,12 +28,12 @@ class Metric(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Its kind, as Prometheus calls it."""
+        """The metric's kind in Prometheus: counter, gauge or histogram."""
         return "histogram" if self.bounds else "counter" if self.rises else "gauge"
 
     @property
     def prometheus(self) -> str:
-        """Its name there."""
+        """The metric's name in Prometheus."""
         unit = {"s": "_seconds", "By": "_bytes"}.get(self.unit, "")
         return self.name.replace(".", "_") + unit + ("_total" if self.rises else "")
 
@@ -304,12 +304,12 @@ def samples(overview: Overview) -> list[Sample]:
 
 
 def of_tailers(tailers: Iterable[TailerOverview]) -> list[Sample]:
-    """What tailers say of themselves."""
+    """Samples of the tailers' own counts and states, in the order of the catalogue."""
     return sorted_samples(sample for tailer in tailers for sample in _of_tailer(tailer))
 
 
 def of_histograms(metric: Metric, found: Histograms) -> list[Sample]:
-    """What was measured so far, by label values."""
+    """Samples of a metric's histograms so far, one for each set of label values."""
     return [
         Sample(metric, tuple(zip(found.names, labels, strict=True)), counts.count, counts)
         for labels, counts in found.by_labels.items()
@@ -317,7 +317,7 @@ def of_histograms(metric: Metric, found: Histograms) -> list[Sample]:
 
 
 def sorted_samples(found: Iterable[Sample]) -> list[Sample]:
-    """In the order of the catalogue, those of one metric together."""
+    """The samples in the order of the catalogue, so that all samples of one metric stand together."""
     return sorted(found, key=lambda sample: _PLACES[sample.metric])
 
 

@@ -39,7 +39,7 @@ class Reference:
     length: int = -1
 
     def encode(self) -> bytes:
-        """As JSON, which a function may take apart by names."""
+        """Encodes the reference as JSON, which a function may take apart by names."""
         return json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -67,7 +67,7 @@ def missing(rights: Iterable[Right], needs: Iterable[Need]) -> Need | None:
 
 
 def sentence(name: str, rights: Iterable[Right], need: Need) -> str:
-    """What is said to somebody who lacks a right."""
+    """The message for a caller that lacks a right."""
     has = ", ".join(map(str, rights)) or "none"
     return f"{name} may not do this: it needs the right {need}, and has {has}"
 
@@ -87,7 +87,7 @@ def right_of(text: str) -> Right:
 
 
 def fault_of(right: Right) -> str:
-    """What is wrong with a right; empty: nothing."""
+    """The fault in a right as a sentence; empty: there is none."""
     if right.action not in ACTIONS:
         return f"the action {plain(right.action, NAME_LENGTH)!r} is not one of {', '.join(ACTIONS)}"
     for what, value in zip(("function", "collection", "tenant"), right[1:], strict=True):

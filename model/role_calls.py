@@ -71,7 +71,8 @@ CALLS: dict[str, frozenset[str]] = {
 
 
 def refusal(caller: Caller, call: str) -> str:
-    """Why a caller may not make a call (`Scheduler/AttachWorker`, `Operators/Call limits.set_gate`); empty: it may."""
+    """The reason a caller may not make a call (`Scheduler/AttachWorker`, `Operators/Call limits.set_gate`); empty: it
+    may."""
     service = call.partition("/")[0]
     method = call.partition(" ")[0]
     may = next((CALLS[name] for name in (call, method, service) if name in CALLS), frozenset())

@@ -33,7 +33,7 @@ class Token:
     created_by: str = ""
 
     def fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """The fault in this token as a sentence; empty: there is none."""
         if not is_name(self.name):
             return f"{plain(self.name, 100)!r} is not a name: {EXPECTED}"
         if not self.rights or len(self.rights) > MOST_RIGHTS:

@@ -75,7 +75,7 @@ CALLS: dict[str, TokenCall] = {
 
 
 def need_of(action: str, subject: Any) -> Need:
-    """What an action on something needs: on all that it leaves open."""
+    """The right that an action on something needs: on every value of each field that it leaves open."""
     return Need(action, *(getattr(subject, name, "") for name in Need._fields[1:]))
 
 

@@ -67,7 +67,7 @@ class Owned(NamedTuple):
     parts: Sequence[tuple[str, int]] = ()
 
     def by_part(self, indexes: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-        """These items, which rise, by the part that they are in."""
+        """Yields these indexes, which rise, by the part that their items are in."""
         first = 0
         for part, count in self.parts or ((self.part, len(self.positions)),):
             mine = [index for index in indexes if first <= index < first + count]
