@@ -59,7 +59,7 @@ def bounded(act: Act) -> Act:
 
 
 def reason(why: str) -> str:
-    """The reason an operator gives, cut to the length that a message's metadata takes."""
+    """The reason an operator gives, as plain text of bounded length."""
     return plain(why, STATE)
 
 

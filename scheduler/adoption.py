@@ -85,7 +85,7 @@ class Adoptions:
         return False
 
     def show(self, tailer: TailerSession, key: RowKey, epoch: int, version: int) -> None:
-        """An owner shows its row: what waits in limbo goes to whom it belongs."""
+        """Notes the row that an owner shows; items that wait in limbo go to their owner."""
         known = self._known_to_show(tailer, key)
         if known is None:
             return
@@ -109,21 +109,21 @@ class Adoptions:
             self._empty(known, known.limbo, tailer, epoch)
 
     def ask(self, tailer: TailerSession, key: RowKey, epoch: int, version: int, wall: float) -> None:
-        """Somebody wants the row that it read; the answer goes into its outbox."""
+        """Answers a tailer that wants the row it read; the answer goes into its outbox."""
         tailer.adoptions.append(self._answer(tailer, key, epoch, version, wall))
         self._returns.speaking.add(tailer)
 
     def set_aside(self, key: RowKey, epoch: int, version: int, until: float, wall: float) -> Adoption:
-        """The same question beside any session, from somebody with a session elsewhere: what runs stays in limbo until
-        its leases are over, and how it ended until that time (monotonic) at least, unless the owner shows a newer
-        version of the row. Whoever took it may ask again, in a session."""
+        """Answers as `ask` does, outside any session, a tailer whose session is with another scheduler. Running items
+        stay in limbo until their leases are over, and their outcomes until `until` (monotonic) at least, unless the
+        owner shows a newer version of the row. The tailer that took the row may ask again, in a session."""
         answer = self._answer(None, key, epoch, version, wall)
         if not answer.refused:
             self._rows[key].kept_until = until
         return answer
 
     def tick(self, now: float) -> None:
-        """Leases in limbo end like all others; a limbo that nobody can empty any more goes, and so do rows that nobody
+        """Ends leases in limbo like all others. Forgets each limbo that nobody can empty any more, and rows that nobody
         showed or, when many are known, that nobody comes for."""
         crowded = len(self._rows) > ROWS // 2
         gone = []
@@ -188,8 +188,8 @@ class Adoptions:
         }
 
     def _ending(self, key: RowKey, flights: dict[Of, FlightLease]) -> bool:
-        """Whether something of these was told to stop where it runs, so that nobody can adopt it. What is not held any
-        more does not say under which row it was pushed."""
+        """Whether an item of these flights was told to stop where it runs, so that nobody can adopt it. A flight that
+        is not held any more does not say under which row it was pushed."""
         for worker in self._workers.values():
             for ref in worker.revoked:
                 item = worker.open[ref]
@@ -200,7 +200,7 @@ class Adoptions:
         return False
 
     def _collect(self, known: KnownRow, key: RowKey, flights: dict[Of, FlightLease]) -> None:
-        """What waits goes back; what runs, and what ended and was not told, goes into limbo."""
+        """Sends waiting items back, and moves running items and untold outcomes into limbo."""
         limbo = known.limbo
         if limbo is None:
             limbo = known.limbo = TailerSession("", "", 0, 0.0)
@@ -221,7 +221,7 @@ class Adoptions:
                 known.origins[number] = of
 
     def _told(self, key: RowKey, version: int, known: KnownRow) -> Adoption:
-        """What is in limbo, as the answer names it."""
+        """The answer that names all items in limbo."""
         limbo = known.limbo
         assert limbo is not None
         refs = [
@@ -243,7 +243,8 @@ class Adoptions:
     # ---- showing
 
     def _empty(self, known: KnownRow, limbo: TailerSession, tailer: TailerSession, epoch: int) -> None:
-        """What is in limbo goes to the taker that asked for it, or back to the owner that had it; nobody else wants it.
+        """Gives the items in limbo to the taker that asked for them, or back to the owner that had them; nobody else
+        wants them.
 
         An item of the owner that shows itself keeps its lease as it was: nothing was renewed in between.
         """
@@ -291,7 +292,7 @@ class Adoptions:
     def _move_outcomes(
         self, session: TailerSession, renumber: Callable[[TailerSession, int], Of | None], never_started: bool
     ) -> set[Of]:
-        """Outcomes that wait to be told go along. Returns whose."""
+        """Moves outcomes that wait to be told to the flights' new sessions. Returns the flights that they are of."""
         told = set()
         kept = []
         for ref in session.succeeded:
@@ -312,7 +313,8 @@ class Adoptions:
         return told
 
     def _known_to_show(self, tailer: TailerSession, key: RowKey) -> KnownRow | None:
-        """A row that somebody shows; a new one is kept once it was shown. None: there is no room for another."""
+        """The row that an owner shows, as it is known here; a new one is kept once it was shown. None: there is no room
+        for another."""
         known = self._rows.get(key)
         if known is None and len(self._rows) < ROWS and len(tailer.rows) < SESSION_ROWS:
             return KnownRow()

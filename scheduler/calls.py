@@ -67,7 +67,7 @@ class Calls:
         return pb.ExecuteReply(outcome=ended.outcome, result=ended.result, reason=ended.reason, after=ended.after)
 
     def deliver(self) -> None:
-        """Hands what ended to those who wait."""
+        """Hands outcomes to the callers that wait for them."""
         while self.session.succeeded or self.session.ended:
             outcomes = take_outcomes(self.session)
             for number in outcomes.succeeded:

@@ -40,11 +40,11 @@ class Closings:
 
     @property
     def closed(self) -> Mapping[Flow, Closed]:
-        """What is closed, by flow."""
+        """Closed cells by flow."""
         return self._closed
 
     def review(self, now: float, wall: float) -> bool:
-        """Closes and opens; whether anything changed."""
+        """Closes and opens flows. Returns whether anything changed."""
         parts = self._shares.parts
         self._unclosed_back = 0
         opened = [flow for flow in self._closed if opens(flow, parts.get(flow) or kept(flow), now)]
@@ -67,8 +67,8 @@ class Closings:
         return self.pushed(parts, now, wall) or changed
 
     def pushed(self, flows: Iterable[Flow], now: float, wall: float) -> bool:
-        """Closes those of which more waits than is worth it while others take turns with them; whether there are any.
-        As soon as that came, so that a tailer that fills its credit with it is stopped at once."""
+        """Closes flows of which more waits than is worth it while others take turns with them, as soon as that came, so
+        that a tailer that fills its credit with it is stopped at once. Returns whether there are any."""
         parts, changed = self._shares.parts, False
         for flow in flows:
             part = parts.get(flow, UNLIMITED)

@@ -36,7 +36,7 @@ def explain(
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Why a workload is not running, or where it runs; or all that holds the workloads of a function."""
+    """Tell why a workload is not running, or where it runs; or all that holds the workloads of a function."""
     from ..model.errors import InvalidRequest
     from .explaining import Asks, explain_function, explain_item
 
@@ -62,7 +62,7 @@ def explain(
 
 
 def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
-    """What the scheduler holds: lanes, workers, tailers, outcomes, reasons."""
+    """Show lanes, workers, tailers, outcomes and reasons of a scheduler."""
     from google.protobuf.json_format import MessageToDict
 
     reply = terminal.call(_inspect(scheduler))
@@ -134,7 +134,7 @@ def record(
 
 
 async def _record(file: Path, duration: float, hash_tenants: bool, scheduler: str | None) -> str:
-    """Writes frame by frame, so that whatever ends it leaves what came until then."""
+    """Writes frame by frame, so that an end for any cause leaves all frames until then."""
     from .explaining import scheduler_client
     from .recording import RecordingFile
 

@@ -51,7 +51,7 @@ class Delays:
         self._passed = self._skipped = 0  # items that were not counted since one was, and their assignments
 
     def pushed(self, tailer: TailerSession, flight: Flight, now: float) -> None:
-        """A flight came from this session."""
+        """Notes a flight that came from this session."""
         self._arrivals[tailer, flight.number] = Arrival(now, flight.waited, flight.kinds)
         if len(self._arrivals) > self._most:
             self._forget()
@@ -62,7 +62,7 @@ class Delays:
         self._most = 2 * len(self._arrivals) + SPARE
 
     def assigned(self, items: Sequence[Item], now: float) -> None:
-        """Items, all of one session, are sent to a worker."""
+        """Counts items, all of one session, that are sent to a worker."""
         size, second = len(items), int(now)
         if second != self._second:
             self._second, self._exact = second, EXACT
@@ -94,7 +94,7 @@ class Delays:
                     self.starts.record_all((kind.function, level), known, each)
 
     def ended(self, tailer: TailerSession, ends: Mapping[int, Ended], now: float) -> None:
-        """Items go back to this session; of those that were held back the reason is counted."""
+        """Counts how long items that are handed back to this session waited here, by reason."""
         for ref, end in ends.items():
             if end.outcome != Outcome.HELD or (arrival := self._arrivals.get((tailer, ref >> INDEX_BITS))) is None:
                 continue
@@ -108,7 +108,7 @@ class Delays:
         return [(function, level, counts) for (function, level), counts in self.starts.rows()]
 
     def samples(self) -> list[Sample]:
-        """All of it."""
+        """Samples of all start delays."""
         return [*of_histograms(START_DELAY, self.starts), *of_histograms(WAIT, self.waits)]
 
 

@@ -74,8 +74,8 @@ class TailerEnd:
         """Only the dialing half loses a session this way."""
 
     def accept(self, frame: pb.TailerFrame) -> None:
-        """Rows go first, since pushes rest on them; grants go before pushes, since a grant lists what was pushed in
-        frames before it."""
+        """Takes a frame. Rows go first, since pushes rest on them; grants go before pushes, since a grant lists flights
+        that were pushed in frames before it."""
         core, tailer = self._core, self.tailer
         if core.tailers.get(tailer.session) is not tailer:
             raise SessionLost(f"session {tailer.session} was replaced")
@@ -134,7 +134,7 @@ class TailerEnd:
         return flight
 
     def _saw(self, highest: int, now: float) -> None:
-        """A fence of the session's store, or a version of a row there: of both it has only one kind."""
+        """Notes a fence of the session's store, or a version of a row there: of both it has only one kind."""
         tailer = self.tailer
         tailer.shown = max(tailer.shown, highest)
         if tailer.store:
@@ -182,7 +182,7 @@ class TailerEnd:
 
     @property
     def has_outcomes(self) -> bool:
-        """Something ended that the tailer was not told yet."""
+        """Whether an item ended of which the tailer was not told yet."""
         return bool(self.tailer.succeeded or self.tailer.ended)
 
     def _has_credit(self) -> bool:
@@ -203,7 +203,7 @@ class TailerEnd:
         tailer.cells, tailer.closed, tailer.functions, tailer.total = {}, None, {}, 0
 
     def _close(self, rights: PushRights) -> None:
-        """What its caller may not push is closed to it besides."""
+        """Closes to the session the cells that its caller has no right to push, beside those that are closed to all."""
         tailer = self.tailer
         more = rights.hears(cell.function for cell in tailer.cells)
         if tailer.closed is not None:
@@ -345,7 +345,7 @@ def read_carried(carried: Iterable[pb.Carried]) -> Counter[Kind]:
 
 
 def pools_from_wire(pools: Iterable[pb.Pool]) -> list[PoolLimits]:
-    """What a worker says of its pools."""
+    """The limits of a worker's pools, as it announced them."""
     return [PoolLimits(pool.name, tuple(pool.functions), pool.slots, pool.limit, pool.alone) for pool in pools]
 
 

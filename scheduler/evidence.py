@@ -59,8 +59,8 @@ class Evidence:
         self._probed: list[Probed] = []
 
     def take(self, frozen: Iterable[str]) -> tuple[dict[str, FirstAttemptCounts], list[Probed]]:
-        """What is to be looked at now: functions of which something failed since the last time, those of the `frozen`
-        ones of which something ended, and ends of probes. Successes of others stay here for later."""
+        """Takes the counts to look at now: of functions with a failure since the last time, and of `frozen` ones with
+        any end; and the ends of probes. Successes of other functions stay here for later."""
         if not (self._lately or self._failed or self._probed):
             return {}, []
         found, self._failed = dict(self._failed), defaultdict(FirstAttemptCounts)
@@ -80,12 +80,12 @@ class Evidence:
         return found, probed
 
     def take_earlier(self) -> dict[str, int]:
-        """How many first attempts ended well, by function, of which `take` said nothing."""
+        """Takes the numbers of first attempts that ended well, by function, of which `take` said nothing."""
         earlier, self._earlier = self._earlier, Counter()
         return earlier
 
     def passed(self, items: Sequence[Item]) -> None:
-        """Items ended well."""
+        """Counts items that ended well."""
         self._lately += [item[KIND].function for item in items if item[ATTEMPT] == 1]
         if self.probes:
             self._probes_over(items, True)
@@ -118,7 +118,7 @@ class Evidence:
                 self._probes_over((item,), verdict(end), _first_line(end.reason))
 
     def unknown(self, items: Sequence[Item]) -> None:
-        """Items ended without having run, or nobody knows how."""
+        """Notes items that ended without having run, or of which nobody knows how they ended."""
         if self.probes:
             self._probes_over(items, None)
 
@@ -130,7 +130,7 @@ class Evidence:
 
 
 def verdict(end: Ended) -> bool | None:
-    """What an end says of the function: it works, it does not, or nothing."""
+    """The verdict of an end on its function: True (it works), False (it does not), or None (neither)."""
     if end.outcome == Outcome.SUCCESS:
         return True
     if end.outcome in (Outcome.RETRY, Outcome.FATAL) or (end.outcome == Outcome.LOST and end.crashed):

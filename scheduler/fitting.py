@@ -29,7 +29,7 @@ class Attached:
 
     @property
     def slots(self) -> int:
-        """All of them."""
+        """Number of all slots."""
         return sum(slots for _, slots in self.pools)
 
     def slots_of(self, function: str) -> int:
@@ -38,8 +38,8 @@ class Attached:
 
 
 def attached(reply: pb.InspectReply) -> Attached:
-    """What a scheduler says of itself. Workers that leave or are cut off take nothing new, and places for what must run
-    alone are for the exception."""
+    """Reads the workers and runs of a scheduler from its own answer. Workers that leave or are cut off take nothing
+    new, and places for items that must run alone are for the exception."""
     able = [worker for worker in reply.workers if worker.connected and not worker.draining]
     pools = [(frozenset(pool.functions), pool.slots) for worker in able for pool in worker.pools if not pool.alone]
     running = {Kind(each.function, each.priority, each.collection, each.tenant): each.items for each in reply.running}
@@ -47,12 +47,12 @@ def attached(reply: pb.InspectReply) -> Attached:
 
 
 def facts(now: Attached) -> dict[str, Any]:
-    """For JSON."""
+    """The numbers of slots and runs, as plain data for JSON."""
     return {"slots": now.slots, "running": sum(now.running.values())}
 
 
 def misfits(quotas: Collection[Quota], functions: Sequence[FunctionSpec], now: Attached) -> list[str]:
-    """What of these quotas does not fit what is there now."""
+    """The quotas that do not fit the workers and runs of now, as sentences."""
     return [*_reserves(quotas, now), *_over(quotas, functions, now)]
 
 

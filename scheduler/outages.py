@@ -51,7 +51,7 @@ class Outages:
         self._evidence: Evidence = returns.evidence
 
     def review(self, now: float, wall: float) -> bool:
-        """Looks at what ended since the last time; whether a function froze or thawed."""
+        """Looks at ends since the last time. Returns whether a function froze or thawed."""
         counts, probed = self._evidence.take(self.closed)
         if not (counts or probed):
             return False
@@ -93,7 +93,7 @@ class Outages:
                 self._intake.put(item, now)
 
     def next_at(self) -> float | None:
-        """When `turn` can let something start."""
+        """Time at which `turn` can let something start."""
         functions = self._roster.functions
         return min(
             [self.clogs[name].next_probe() for name in self.closed if functions[name].asking.items], default=None
@@ -109,7 +109,7 @@ class Outages:
                 self.clogs[name].note(passed, (), now)
 
     def _freeze(self, name: str, why: str, wall: float) -> None:
-        """What is pushed and not yet started goes back and costs nothing."""
+        """Freezes a function: its pushed items that have not started go back, which costs them nothing."""
         function, clog = self._roster.functions[name], self.clogs[name]
         share = round(100 * (1 - clog.passing))
         reason = f"{name} is clogged (its circuit breaker is open): of its last first attempts {share} % failed"

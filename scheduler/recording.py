@@ -95,7 +95,7 @@ class _Reading:
         self._again: defaultdict[int, int] = defaultdict(int)
 
     def take(self, frame: dict[str, Any]) -> None:
-        """One more frame, whole or not at all."""
+        """Writes one more frame, whole or not at all."""
         whole = self.whole
         kinds = [
             Kind(str(name), int(rank), str(part), str(tenant)) for name, rank, part, tenant in frame.get("kinds", ())

@@ -31,7 +31,7 @@ def ended(outcome: Outcome, reason: Reason, detail: str = "") -> Ended:
 
 
 def _of_revoked(end: Ended) -> Ended:
-    """How a revoked item ended: nobody who waits for it asked for its cancellation, its lease was over."""
+    """The end of a revoked item: no waiting caller asked for its cancellation, so its lease was over."""
     if end.outcome != Outcome.CANCELLED:
         return end
     return Ended(Outcome.LOST, f"{Reason.LEASE_OVER.value}: the lease on it ended while it ran", progress=end.progress)
@@ -51,7 +51,7 @@ class Returns:
         self.evidence = Evidence()
 
     def end(self, items: Iterable[Item], end: Ended) -> None:
-        """Items end in the scheduler, all alike."""
+        """Ends items in the scheduler, all alike."""
         items = list(items)
         self.evidence.unknown(items)
         count = 0
@@ -69,7 +69,7 @@ class Returns:
             self.reasons[end.reason.partition(":")[0]] += count
 
     def report(self, worker: WorkerSession, outcomes: Outcomes) -> None:
-        """How items ended at a worker. Refs that are not open there (any more) are ignored: their end was said."""
+        """Takes ends of items at a worker. Refs that are not open there (any more) are ignored: their end was told."""
         if outcomes.succeeded:
             worker.succeeded += len(outcomes.succeeded)
             found, items = self.release(worker, outcomes.succeeded)
@@ -102,8 +102,8 @@ class Returns:
                         tailer.ended[ref] = end
 
     def _measure(self, items: Sequence[Item], ends: Sequence[Ended]) -> None:
-        """What runs said that they used puts their limits right, and is for nobody else. What was handed back unstarted
-        used nothing; whoever said nothing keeps its estimate."""
+        """Corrects limits by the use that runs reported, which is told to nobody else. Items that were handed back
+        unstarted used nothing; a run that reported nothing keeps its estimate."""
         for item, end in zip(items, ends, strict=True):
             if end.used:
                 used, end.used = self._limits.meant(item[KIND].function, end.used), ()
@@ -180,7 +180,7 @@ class Returns:
         self.end(suspects, suspected)
 
     def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:
-        """Items there wait for other work from now on: what they held is free for it."""
+        """Frees the slots and limits of items there that wait for other work from now on."""
         fresh = [ref for ref in dict.fromkeys(refs) if ref in worker.open and ref not in worker.parents]
         self._usage.paused(worker, fresh, self._limits.now)
         worker.parents.update(fresh)

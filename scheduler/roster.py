@@ -67,7 +67,7 @@ class RosterFunction(Metered):
         return self.alone if self.alone is not None and extra is not None and extra.alone else self
 
     def limit(self, quota: Quota | None) -> None:
-        """Another quota from now on; None: none."""
+        """Replaces the quota; None: none."""
         self.quota = quota
         self.weight = clamp_weight(quota.weight if quota else 0.0)
         opportunistic = quota is not None and quota.opportunistic
@@ -152,7 +152,7 @@ class Roster:
         return fresh
 
     def rebuild(self, workers: Iterable[WorkerSession], now: float) -> None:
-        """Workers came, went or changed their pools."""
+        """Works out anew who can run what: workers came, went or changed their pools."""
         able: dict[str, list[WorkerPool]] = {}
         alone: dict[str, list[WorkerPool]] = {}
         for worker in workers:
@@ -215,7 +215,7 @@ class Roster:
 
 
 def spend_spare(pools: Iterable[WorkerPool]) -> bool:
-    """Credit for what waited falls behind it, not with each that goes on; whether any fell."""
+    """Lets credit for items that waited fall, behind them and not with each that goes on. Returns whether any fell."""
     fallen = [pool for pool in pools if pool.spare > steady(pool.parents)]
     for pool in fallen:
         pool.spare = steady(pool.parents)

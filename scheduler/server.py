@@ -110,7 +110,8 @@ class SchedulerServer:
 
     @property
     def listening(self) -> dict[str, str]:
-        """Where it listens, as its configuration would say it: whoever knows it finds the next one there."""
+        """The addresses it listens on, as its configuration would say them: with these its successor is found at the
+        same place."""
         told = {"listen": self.address, "direct_listen": self.direct_address.removeprefix(SCHEME)}
         return {name: address for name, address in told.items() if address}
 
@@ -159,15 +160,16 @@ class SchedulerServer:
         return sorted_samples([*samples(await self.inspect()), *self.delays.samples(), *self.core.usage.samples()])
 
     def look_at_usage(self) -> None:
-        """What was used until now is in what is told next."""
+        """Adds the use until now to the next report."""
         self.core.usage.cut(self._clock.monotonic(), self._clock.wall())
 
     def usage_report(self) -> UsageReport | None:
-        """What is told next, the same until it is accepted; None: nothing."""
+        """The next report of usage, the same until it is accepted; None: nothing was used."""
         return self.core.usage.report(self.id)
 
     async def record(self, request: pb.RecordRequest) -> AsyncGenerator[pb.RecordReply, None]:
-        """Once a second, while somebody reads; what is not read in time is counted, and left out."""
+        """Yields a frame once a second, while somebody reads; frames that are not read in time are counted, and left
+        out."""
         recorders = self.core.returns.recorders
         if len(recorders) >= MOST_RECORDERS:
             raise Overloaded(f"{len(recorders)} recordings of this scheduler are under way: wait until one is over")
@@ -263,7 +265,7 @@ class SchedulerServer:
     async def _serve(
         self, served: Served, connection: Stream, first: Any, welcome: Any, empty: Callable[[], Any]
     ) -> None:
-        """One connection. A session that said what cannot be right is ended: it would say it again."""
+        """Serves one connection. A session that said something that cannot be right is ended: it would say it again."""
         silence = 2 * self._sizes.heartbeat + self._sizes.round_trip
         try:
             await served.serve(connection, first, welcome, empty=empty, silence=silence, clock=self._clock)
@@ -287,7 +289,7 @@ class SchedulerServer:
     # ---- turns and time
 
     def _soon(self) -> None:
-        """There is something to do: once, after the events of this loop turn."""
+        """Schedules `_turn`, once, after the events of this loop turn."""
         if not self._soon_set and self._loop is not None:
             self._soon_set = True
             self._loop.call_soon(self._turn)
@@ -336,7 +338,7 @@ class SchedulerServer:
                 self._calls.deliver()
 
     def _arm(self, at: float, now: float) -> None:
-        """One timer for everything; it is moved only when something comes sooner."""
+        """Sets the one timer for everything; it is moved only when something comes sooner."""
         assert self._loop is not None
         if self._timer is not None:
             if now < self._wake_at <= at:

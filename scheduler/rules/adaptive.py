@@ -150,14 +150,14 @@ class AdaptiveLimit(Limit):
         return not self.shut
 
     def numbered(self, numbers: Adaptive, now: float) -> None:
-        """Other numbers from now on."""
+        """Takes other numbers from now on."""
         self._numbers = numbers
         if self.allowed < math.inf:
             self.allowed = self._within(self.allowed)
             self._apply(now)
 
     def passed(self, count: int, started_at: float, now: float) -> None:
-        """Items ended that it did not throttle, the last of them started then."""
+        """Counts items that ended without a throttle, the last of them started at `started_at`."""
         self._passed += count
         self._dry = 0
         if self._is_probe(started_at):
@@ -190,7 +190,8 @@ class AdaptiveLimit(Limit):
                         self._close(now, now + after)
 
     def unknown(self, started_at: float, now: float) -> None:
-        """An item that started then ended in a way that says nothing of it: if that was the probe, another one is."""
+        """Notes that an item which started at `started_at` ended in a way that says nothing of it: if that was the
+        probe, another one is."""
         if self._is_probe(started_at):
             self._await_probe(now)
 
@@ -205,14 +206,14 @@ class AdaptiveLimit(Limit):
         self._open(now)
 
     def recounted(self, before: int) -> None:
-        """What runs was counted anew; so much was it before."""
+        """Corrects its counts after running items were counted anew; `before`: how many it had."""
         self._started += self.running - before
         self._probe_base += self.running - before
 
     # ---- time
 
     def look(self, now: float) -> bool:
-        """Time has passed; whether it has room that it had not."""
+        """Lets time pass. Returns whether it has room that it had not."""
         if self.state is DownstreamState.CLOSED:
             if now < self.until:
                 return False
@@ -223,7 +224,7 @@ class AdaptiveLimit(Limit):
         return now - self._looked_at >= LOOK and self._look_at_open(now, now - self._looked_at)
 
     def next_look(self, now: float) -> float | None:
-        """When time alone changes something; None: not while nothing starts or ends."""
+        """Time at which time alone changes something; None: not while nothing starts or ends."""
         if self.state is DownstreamState.CLOSED:
             return self.until
         if self.state is DownstreamState.PROBING:
@@ -237,7 +238,7 @@ class AdaptiveLimit(Limit):
         return unused and now - self._throttled_at >= FORGOTTEN
 
     def full(self, now: float) -> str:
-        """How full it is, for people."""
+        """The fill level, for people."""
         since = f", since it was throttled {now - self._throttled_at:.0f} s ago" if self.throttled else ""
         said = f" ({self.why})" if self.why else ""
         if self.state is DownstreamState.CLOSED:
@@ -326,7 +327,7 @@ class AdaptiveLimit(Limit):
         self._apply(now)
 
     def _measure(self, now: float) -> bool:
-        """What passes while it limits nothing is what it takes."""
+        """Opens the limit at the rate that passed while it limited nothing; False: too little passed to tell."""
         elapsed = now - self._measured_from
         if elapsed < MEASURE or (self._passed + self._bad < TELLING and elapsed < 10 * MEASURE):
             return False

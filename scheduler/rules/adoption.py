@@ -19,8 +19,8 @@ LARGEST: Final = 1 << 53
 
 
 def plausible(version: int, shown: int, wall: float) -> bool:
-    """Whether somebody may have read this version of a row of which `shown` is the newest that was shown. One that is
-    made up would bar its owner until its versions are past it. Whoever is refused for a clock that is far off waits for
+    """Whether somebody may have read this version of a row of which `shown` is the newest that was shown. A made-up one
+    would bar its owner until its versions are past it. A tailer that is refused for a clock that is far off waits for
     the owner's lease instead."""
     return 0 <= version <= min(LARGEST, max(shown, int(wall * 1e6)) + int(AHEAD * 1e6))
 
@@ -59,14 +59,16 @@ class AdoptedRow:
         return epoch == self.epoch and not self.barred
 
     def ask(self, version: int) -> bool:
-        """Somebody who read this version wants the row. False: a newer one was shown, its compare-and-set will fail."""
+        """Takes the question of a tailer that read this version and wants the row. False: a newer one was shown, so its
+        compare-and-set will fail."""
         if version < self.version:
             return False
         self.asked = max(self.asked, version)
         return True
 
     def show(self, epoch: int, version: int) -> bool:
-        """An owner shows the row. False: that version is not newer than one shown before, so it says nothing."""
+        """Takes the row that an owner shows. False: that version is not newer than one shown before, so it says
+        nothing."""
         if not self.version < version <= LARGEST:
             return False
         self.version, self.epoch = version, epoch

@@ -26,7 +26,7 @@ MOST_UNCLOSED_BACK = 128
 
 
 def kept(flow: Flow) -> int:
-    """How many items of a flow are worth waiting here."""
+    """Number of items of a flow that are worth waiting here."""
     most = UNLIMITED
     for limit in flow.charges:
         if limit.concurrency < UNLIMITED:

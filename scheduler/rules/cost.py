@@ -35,18 +35,18 @@ class Metered:
     mean = 0.0
 
     def start(self, count: int, now: float) -> None:
-        """So many start."""
+        """Counts `count` runs that start."""
         self.running += count
         self.area -= count * now
 
     def end(self, count: int, now: float) -> None:
-        """So many are out no longer."""
+        """Counts `count` runs that are out no longer."""
         self.running -= count
         self.area += count * now
         self.ended += count
 
     def settle(self, now: float) -> float:
-        """What was charged too little since the last look (below zero: too much)."""
+        """Slot-seconds that were charged too little since the last look (below zero: too much)."""
         busy = self.area + self.running * now
         self.area = -self.running * now
         if self.ended > self.counted:
@@ -58,7 +58,7 @@ class Metered:
         return max(-MOST, min(MOST, excess))
 
     def recount(self, running: int, now: float) -> None:
-        """So many are out, as was found by counting them; what was not counted is charged to nobody."""
+        """Takes the number of runs that are out, as found by counting them; uncounted ones are charged to nobody."""
         self.running = running
         self.area = -running * now
         self.presumed = 0.0

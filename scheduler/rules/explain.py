@@ -96,7 +96,7 @@ def limit_reason(limit: Limit) -> Reason:
 
 
 def limit_hold(flow: Flow, limit: Limit, now: float) -> str:
-    """What a limit that keeps a flow waiting says for people: which one, how full, and until when as far as known."""
+    """The sentence on a limit that keeps a flow waiting: which one, how full, and until when as far as known."""
     if isinstance(limit, AdaptiveLimit):
         return f"{limit.name} takes no more for now: {limit.full(now)}"
     if isinstance(limit, UnitLimit):
@@ -111,7 +111,7 @@ def limit_hold(flow: Flow, limit: Limit, now: float) -> str:
 
 
 def ends_at(flow: Flow, limit: Limit) -> float | None:
-    """When a limit that keeps the head of a flow waiting has room for it, if nothing else takes it; None: that is not
+    """Time at which a limit that keeps the head of a flow waiting has room for it, if nothing else takes it; None: not
     known."""
     if isinstance(limit, UnitLimit):
         return limit.has_at(_needed(flow, limit))

@@ -58,7 +58,7 @@ class WorkerHealth:
         return self.bad / (self.good + self.bad) if self.good + self.bad else 0.0
 
     def note(self, good: int, bad: int, now: float) -> None:
-        """Items ended there."""
+        """Counts items that ended there."""
         self._decay(now)
         self.good += good
         self.bad += bad

@@ -58,7 +58,7 @@ class WorkerPool:
         self.taken: list[Any] = []  # picked in this turn, not yet made into assignments
 
     def announced(self, limits: PoolLimits) -> None:
-        """What its worker says of it now."""
+        """Takes the limits that its worker announces now."""
         self.functions = frozenset(limits.functions) or self.functions
         share = self.limit / self.full if self.limit < self.full else 1.0
         kept = self.full > 0 == self.limit  # from all work (rules/outlier.py)
@@ -73,7 +73,7 @@ class WorkerPool:
 
     @property
     def room(self) -> int:
-        """How many more items it can be given."""
+        """Number of items that it can still be given."""
         return 0 if self.shut else max(0, self.limit - self.assigned)
 
     @property
@@ -83,22 +83,22 @@ class WorkerPool:
 
 
 def room_of(pools: Sequence[WorkerPool]) -> int:
-    """How many items all of them together can be given."""
+    """Number of items that all of them together can be given."""
     return sum([pool.room for pool in pools])
 
 
 def limit_of(pools: Sequence[WorkerPool]) -> int:
-    """How many items all of them together can hold."""
+    """Number of items that all of them together can hold."""
     return sum([pool.limit for pool in pools])
 
 
 def slots_of(pools: Sequence[WorkerPool]) -> int:
-    """How many items all of them together can run at once."""
+    """Number of items that all of them together can run at once."""
     return sum([pool.slots for pool in pools if not pool.shut])
 
 
 def taken_of(pools: Sequence[WorkerPool]) -> int:
-    """How many items all of them together have."""
+    """Number of items that all of them together have."""
     return sum([pool.assigned for pool in pools if not pool.shut])
 
 

@@ -36,8 +36,8 @@ class Ranks:
         return first, 0
 
     def started(self, rank: int, count: int, waiting: Sequence[int], share: float) -> None:
-        """`count` items of a rank started while these waited; what is owed to the lower ones grows with what a higher
-        one takes."""
+        """Counts `count` items of a rank that started while these waited: the debt to the lower ones grows with the
+        starts of a higher one."""
         owed = self.owed
         if owed[rank] >= 1.0:
             owed[rank] = max(0.0, owed[rank] - count)
@@ -47,7 +47,7 @@ class Ranks:
 
 
 def parts(lower: int) -> list[float]:
-    """How the guaranteed part is divided among so many lower ranks, the highest of them first."""
+    """The shares of the guaranteed part among so many lower ranks, the highest of them first."""
     if lower <= 1:
         return [1.0] * lower
     rest = LEAST_PART if lower == 2 else LEAST_PART * 2 / lower

@@ -29,7 +29,7 @@ class FirstAttempts(Limit):
 
     @property
     def started(self) -> int:
-        """How many started since it is paid."""
+        """Number of first attempts that started since the function pays this limit."""
         return self.ended + self.running - self._found
 
     def recounted(self, before: int) -> None:
@@ -58,7 +58,7 @@ class RetryBudget(Limit):
         return False
 
     def failed(self, now: float) -> None:
-        """An attempt failed."""
+        """Notes an attempt that failed."""
         self._failed_at = now
 
     def look(self, now: float) -> None:

@@ -52,7 +52,8 @@ def paced(before: FlowPace | None, ended: int, seconds: float) -> FlowPace:
 
 
 def worth(rate: float, together: float, flows: int) -> float:
-    """How many items of a flow are worth waiting here, when so many of it end in a second, and of all that compete."""
+    """Number of items of a flow that are worth waiting here; `rate` and `together`: ends per second of this flow, and
+    of all flows that compete."""
     return max(LEAST + AHEAD * rate, EVEN * AHEAD * together / flows)
 
 
@@ -69,11 +70,11 @@ def crowds(worths: float, bound: int) -> bool:
 
 
 def part(worth: float, worths: float, bound: int) -> int:
-    """How many items of a flow may wait here before it is closed, where there is credit for no more than `bound` beyond
-    what workers hold; it is opened when half are left."""
+    """Number of items of a flow that may wait here before it is closed, where there is credit for no more than `bound`
+    beyond what workers hold; it is opened when half are left."""
     return max(2, int(CLOSES * worth * min(1.0, bound / (CREDIT * worths))))
 
 
 def most(part: int) -> int:
-    """How many may stay of those that were on their way when it was closed; the others go back."""
+    """Number of items on their way at the closing that may stay; the others go back."""
     return int(part * CREDIT / CLOSES)

@@ -47,13 +47,13 @@ class UnitLimit(Limit):
         self._falls = 0
 
     def renew(self, rate: UnitRate, now: float, version: int) -> None:
-        """Other numbers from now on; what had gathered stays, up to the new burst."""
+        """Takes other numbers from now on; the amount that had gathered stays, up to the new burst."""
         self.change(Quota(rate=rate.rate, burst=rate.burst), now, version)
         self.usual = rate.estimate or USUAL_ESTIMATE
         self._heights = [(fall, min(height, self.burst)) for fall, height in self._heights]
 
     def holds(self, now: float) -> float:
-        """How much it holds now."""
+        """The amount it holds now."""
         if now > self.at:
             self.refill(now)
         return self.tokens
@@ -63,12 +63,12 @@ class UnitLimit(Limit):
         return held >= min(amount, self.burst) - CLOSE * self.burst
 
     def take(self, amount: float, now: float) -> int:
-        """An item starts that is estimated at so much. Returns what to put right by."""
+        """Charges an item that starts and is estimated at so much. Returns the number of the fall to correct it by."""
         self._fall(amount, now)
         return self._falls
 
     def put_right(self, estimate: float, used: float, since: int, now: float) -> None:
-        """A run that was charged `estimate` used so much; `since` is what `take` said."""
+        """Corrects the charge of a run that was charged `estimate` and used so much; `since` is what `take` said."""
         if used > estimate:
             self._fall(used - estimate, now)
         elif used < estimate:
@@ -79,7 +79,8 @@ class UnitLimit(Limit):
         self.tokens = max(self.tokens - amount, -max(self.burst, LONGEST_DEBT * self.rate))
 
     def _give_back(self, amount: float, since: int, now: float) -> None:
-        """Had it never been taken, the bucket might have been full since, and what came then would have run over."""
+        """Gives back an amount, as far as the bucket could have kept it: had it never been taken, the bucket might have
+        been full since, and later tokens would have run over."""
         held, burst = self.holds(now), self.burst
         highest = max([held, *(height for fall, height in self._heights if fall >= since)])
         self._heights = [
@@ -88,7 +89,7 @@ class UnitLimit(Limit):
         self.tokens = min(burst, held + max(0.0, min(amount, burst - highest)))
 
     def _note(self, height: float) -> None:
-        """The bucket is as high as this, and falls."""
+        """Notes the height of the bucket before it falls."""
         heights = self._heights
         while heights and heights[-1][1] <= height:
             heights.pop()
@@ -108,16 +109,16 @@ class UnitLimit(Limit):
         return int(self.enough(self.holds(now), self.need))
 
     def next_at(self) -> float | None:
-        """When there is as much as who is next needs; None: there is."""
+        """Time at which there is as much as the next flow needs; None: there is already."""
         return self.has_at(self.need)
 
     def has_at(self, amount: float) -> float | None:
-        """When there is enough for an item that is estimated at so much; None: there is."""
+        """Time at which there is enough for an item that is estimated at so much; None: there is already."""
         missing = min(amount, self.burst) - self.tokens
         return None if missing <= CLOSE * self.burst else self.at + missing / self.rate
 
     def full(self, now: float) -> str:
-        """How full it is, for people."""
+        """The fill level, for people."""
         held = self.holds(now)
         level = f"{held:,.10g} of {self.burst:,.10g}" if held >= 0 else f"a debt of {-held:,.10g}"
         return f"{level} {self.unit} at {self.rate:,.10g} per second"
