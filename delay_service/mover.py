@@ -28,12 +28,12 @@ from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.log.log import Log, Record, Records, append_to_each
 from ..stores.ownership.ownership import Ownership
 from .config import DelayConfig
+from .leadership import SOURCE, MoverLeadership
 from .parcels import packed, unpacked
 from .records import UNREADABLE, rung_stream, rung_wait
 from .rules.head import Head, behind, gathers
 from .rules.ladder import Ladder
 from .tracing import tracing
-from .turn import SOURCE, MoverTurn
 
 #: A trim while more moves: after so many items, or a share of what may be held at once, since what is not trimmed is
 #: still counted as held.
@@ -182,7 +182,7 @@ class Mover:
         self.duties = Duties("delay service")
         self._log = log
         self._checkpoints = checkpoints
-        self._turn = MoverTurn(ownership, clock)
+        self._leadership = MoverLeadership(ownership, clock)
         self._stands_by = False
         self._config = config
         self._clock = clock
@@ -193,7 +193,7 @@ class Mover:
 
     @property
     def stands_by(self) -> bool:
-        """Whether another one has its turn."""
+        """Whether another mover leads."""
         return self._stands_by
 
     @property
@@ -210,9 +210,9 @@ class Mover:
         while True:
             if not began:
                 await self._begin_later()
-            await self._turn.keep()
+            await self._leadership.keep()
             await self._stand_down()
-            await self._turn.free()
+            await self._leadership.free()
             self._stands_by = False
             _LOG.info("the other mover is gone: this one moves")
             began = await self._begin()
@@ -226,8 +226,8 @@ class Mover:
     async def _begin(self) -> bool:
         try:
             rungs = await self.open()
-        except StaleFence:  # another one took its turn between two of our calls: `_stay` hears of it at once
-            self._turn.over()
+        except StaleFence:  # another one took the lead between two of our calls: `_stay` hears of it at once
+            self._leadership.over()
             return True
         except Unavailable as error:
             why = str(error) or type(error).__name__
@@ -250,7 +250,7 @@ class Mover:
     async def open(self) -> list[Rung]:
         """Takes over the rungs, those of the configuration and any others that hold items. Moves nothing yet."""
         self._draining.clear()
-        marks = await self._checkpoints.open(SOURCE, await self._turn.take())
+        marks = await self._checkpoints.open(SOURCE, await self._leadership.take())
         waits = {rung_stream(wait): wait for wait in self._config.rungs}
         for stream in await self._log.streams():
             wait = rung_wait(stream)
@@ -278,7 +278,7 @@ class Mover:
         return sleep
 
     async def _commit(self, rung: Rung, position: int) -> None:
-        await self._checkpoints.commit(SOURCE, self._turn.epoch, {rung.stream: Mark(position)})
+        await self._checkpoints.commit(SOURCE, self._leadership.epoch, {rung.stream: Mark(position)})
         rung.position = position
 
     async def _run(self, rung: Rung) -> None:
@@ -294,7 +294,7 @@ class Mover:
                     await self._log.wait(rung.stream, {0: rung.position}, LONGEST_WAIT)
                     sleep = 0.0
             except StaleFence:
-                self._turn.over()
+                self._leadership.over()
                 return
             except Exception as error:
                 if not isinstance(error, Unavailable):
@@ -317,7 +317,7 @@ class Mover:
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=timeout)
         await self.stop()
-        await self._turn.release()
+        await self._leadership.release()
 
     async def stop(self) -> None:
         """Ends now. A move that was under way is repeated by the next start."""

@@ -24,7 +24,7 @@ from ..wire.channel import serve
 from ..wire.delay import Depth
 from ..wire.health import Health
 from .config import DelayConfig
-from .holdings import FRESH, SELDOM, Holdings
+from .depths import FRESH, SELDOM, Depths
 from .parcels import packed
 from .queue_mover import QUEUE, waiting
 from .records import record_of, rung_stream, rung_wait
@@ -53,7 +53,7 @@ class DelayService:
         self._clock = clock
         self._ladder = config.ladder()
         self._streams = [rung_stream(wait) for wait in config.rungs]
-        self._holdings = Holdings(log, clock, queue)
+        self._depths = Depths(log, clock, queue)
         self._parking_items = 0  # being appended: counted so that parks at once cannot pass the bound together
         self._parking_bytes = 0
         usual = float(DEFAULT_RETRY.max)
@@ -78,7 +78,7 @@ class DelayService:
             self._check(item, now)
         size = sum(len(item.payload) for item in items)
         new = [len(item.payload) for item in items if item.n <= AT_FIRST]
-        await self._holdings.look(SELDOM if self._has_much_room(len(items), size) else FRESH)
+        await self._depths.look(SELDOM if self._has_much_room(len(items), size) else FRESH)
         if new:
             self._admit(len(new), sum(new))
         self._parking_items += len(items)
@@ -100,12 +100,12 @@ class DelayService:
 
     def _has_much_room(self, items: int, size: int) -> bool:
         """Whether no more than half of what may be held is then, by what was counted last."""
-        config, held = self._config, self._holdings
+        config, held = self._config, self._depths
         return held.items + items <= config.max_items >> 1 and held.bytes + size <= config.max_bytes >> 1
 
     def _admit(self, items: int, size: int) -> None:
         config = self._config
-        held, held_bytes = self._holdings.items + self._parking_items, self._holdings.bytes + self._parking_bytes
+        held, held_bytes = self._depths.items + self._parking_items, self._depths.bytes + self._parking_bytes
         if held + items > config.max_items:
             raise Overloaded(
                 f"the delay service holds {held} items of at most {config.max_items}: items stay in their sources "
@@ -151,7 +151,7 @@ class DelayService:
         errors = await append_to_each(self._log, records)
         for (stream, items), error in zip(grouped.items(), errors, strict=True):
             if error is None:
-                self._holdings.added(stream, items, len(records[stream]))
+                self._depths.added(stream, items, len(records[stream]))
         if first := next((error for error in errors if error is not None), None):
             raise first
 
@@ -159,12 +159,12 @@ class DelayService:
         if items:
             assert self._queue is not None
             await self._queue.submit([waiting(item) for item in items])
-            self._holdings.added(QUEUE, items, len(items))
+            self._depths.added(QUEUE, items, len(items))
 
     async def depth(self) -> list[Depth]:
         """The depth of every rung and due stream."""
-        await self._holdings.look()
-        found = dict.fromkeys(self._streams if self._queue is None else (), 0) | self._holdings.by_stream()
+        await self._depths.look()
+        found = dict.fromkeys(self._streams if self._queue is None else (), 0) | self._depths.by_stream()
         depths = [Depth(stream, rung_wait(stream) or 0.0, items) for stream, items in found.items()]
         # Rungs by their wait, then the due streams.
         return sorted(depths, key=lambda depth: (depth.wait == 0, depth.wait, depth.stream))

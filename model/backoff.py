@@ -1,12 +1,12 @@
 """Back-off (exponential): the wait before something that failed is tried again, a first pause, doubled after each
-further failure up to a cap, with chance in it (spread.py)."""
+further failure up to a cap, with chance in it (jitter.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .spread import spread
+from .jitter import jittered
 
 #: Doublings after which any cap is reached; more would not fit into a float.
 _MOST = 60
@@ -76,7 +76,7 @@ class Backoff:
     def pause(self) -> float:
         """Counts one more failure and returns the seconds to wait now."""
         pause, self._next = self._next, doubled(self._next, self._last, 1)
-        return spread(pause, self._chance)
+        return jittered(pause, self._chance)
 
     def reset(self) -> None:
         """Starts over after a success: the next failure is answered with the first pause."""

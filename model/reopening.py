@@ -23,7 +23,7 @@ class Failures:
 
     times: tuple[float, ...] = ()
 
-    def and_now(self, now: float) -> Failures:
+    def with_failure_at(self, now: float) -> Failures:
         """Adds a failure at `now`, and leaves out those that are too old to count."""
         return Failures((*self.recent(now).times, now)[-MOST:])
 

@@ -29,10 +29,10 @@ from ..wire.convert import (
 )
 from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
-from .delays import Delays
 from .rules.placement import PoolLimits
 from .rules.push_rights import PushRights
 from .sessions import Adoption, Assignment, TailerSession, WorkerSession
+from .start_delays import StartDelays
 from .tracing import SchedulerTracing
 
 #: A frame takes no more payload once it has this many bytes.
@@ -49,12 +49,12 @@ class TailerEnd:
         tailer: TailerSession,
         clock: Clock,
         turn: Callable[[], None],
-        delays: Delays | None = None,
+        delays: StartDelays | None = None,
         tracing: SchedulerTracing | None = None,
         granted: GrantedRights | None = None,
     ) -> None:
         self.tailer = tailer
-        self._delays = Delays() if delays is None else delays
+        self._delays = StartDelays() if delays is None else delays
         self._tracing = tracing
         self._core = core
         self._clock = clock
@@ -221,11 +221,11 @@ class WorkerEnd:
         worker: WorkerSession,
         clock: Clock,
         turn: Callable[[], None],
-        delays: Delays | None = None,
+        delays: StartDelays | None = None,
         tracing: SchedulerTracing | None = None,
     ) -> None:
         self.worker = worker
-        self._delays = Delays() if delays is None else delays
+        self._delays = StartDelays() if delays is None else delays
         self._tracing = tracing
         self._announced: tuple[list[FunctionSpec], list[PoolLimits]] = ([], [])  # by the hello that is about to open
         self._core = core

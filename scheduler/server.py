@@ -31,11 +31,11 @@ from ..wire.v1 import scheduler_pb2 as pb
 from .calls import Calls
 from .config import AUTO, SchedulerConfig
 from .core import Core
-from .delays import Delays
 from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, read_carried
 from .metrics import samples
 from .recorder import FRAME, MOST_RECORDERS, Recorder
 from .sessions import Adoption
+from .start_delays import StartDelays
 from .tracing import tracing
 from .view import explain, explain_kind, inspect
 
@@ -70,7 +70,7 @@ class SchedulerServer:
         self._watch = watch
         self._clock = clock
         self._tracing = tracing()
-        self.delays = Delays()
+        self.delays = StartDelays()
         self._health = Health(SERVICE)
         self._servers: list[Listener] = []
         self._sessions: dict[str, Served] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...model.in_force import InForce
+from ...model.quotas_in_force import InForce
 
 #: Seconds for which one whose watch ended is remembered, and names that are kept at most.
 REMEMBERED = 600.0

@@ -23,7 +23,7 @@ from enum import Enum
 
 from ...model.backoff import SPOOL, doubled
 from ...model.errors import Overloaded
-from ...model.spread import spread
+from ...model.jitter import jittered
 
 #: What whoever meets a full spool is told to wait (seconds): the store has to come back first.
 FULL_WAIT = 5.0
@@ -108,4 +108,4 @@ class SpoolRule:
         self._away = True
         pause = doubled(*SPOOL, self._failures)
         self._failures += 1
-        return spread(pause, random)
+        return jittered(pause, random)

@@ -37,7 +37,7 @@ class SeenStream(NamedTuple):
     bytes: int = 0
 
 
-class Holdings:
+class Depths:
     """The depth of every rung and due stream in `log`, and of `queue`."""
 
     def __init__(self, log: Log, clock: Clock, queue: QueueCounts | None = None) -> None:

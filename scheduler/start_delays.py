@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from ..model.due_times import speaking
+from ..model.due_times import value_for
 from ..model.metrics import START_DELAY, WAIT, Sample, of_histograms
 from ..model.outcome import Outcome
 from ..model.priority import Priority
@@ -34,7 +34,7 @@ class Arrival(NamedTuple):
     kinds: Sequence[Kind]
 
 
-class Delays:
+class StartDelays:
     """Start delays that one scheduler measured. Times are monotonic seconds.
 
     Invariants: every flight that a session holds is remembered, and at most as many that have ended and `SPARE`; what
@@ -89,7 +89,7 @@ class Delays:
                 level = _LEVELS.get(kind.priority, str(kind.priority))
                 self.waits.record((level, "started"), here, each * len(mine))
                 if waited:
-                    before = [speaking(waited, item[REF] & INDEX_MASK, size) for item in mine]
+                    before = [value_for(waited, item[REF] & INDEX_MASK, size) for item in mine]
                     known = [one + here for one in before if one >= 0]
                     self.starts.record_all((kind.function, level), known, each)
 

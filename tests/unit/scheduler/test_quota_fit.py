@@ -5,7 +5,7 @@ from __future__ import annotations
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota
 from tailrace.model.workload import Kind
-from tailrace.scheduler.fitting import NAMED, Attached, attached, misfits
+from tailrace.scheduler.quota_fit import NAMED, Attached, attached, misfits
 from tailrace.wire.v1 import scheduler_pb2 as pb
 
 MAIL = FunctionSpec("mail", downstreams=("smtp",))
