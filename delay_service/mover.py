@@ -232,10 +232,10 @@ class Mover:
         except Unavailable as error:
             why = str(error) or type(error).__name__
             if self.duties.ails(SOURCE, why, self._clock.monotonic()):
-                _LOG.warning("nothing that is due moves yet: %s", why)
+                _LOG.warning("due items do not move yet: %s", why)
             return False
         if self.duties.well(SOURCE):
-            _LOG.info("the stores answer: what is due moves")
+            _LOG.info("the stores answer: due items move")
         for rung in rungs:
             self._tasks[rung.stream] = self.duties.begin(self._run(rung), f"move-{rung.stream}")
         return True

@@ -105,7 +105,7 @@ class QueueMover:
                 if not isinstance(error, Unavailable):
                     _LOG.exception("%s: a move failed; it is tried again", QUEUE)
                 elif news:
-                    _LOG.warning("%s: nothing that is due moves: %s", QUEUE, error)
+                    _LOG.warning("%s: due items do not move: %s", QUEUE, error)
                 sleep = backoff.pause()
             if sleep:
                 await asyncio.sleep(sleep)

@@ -68,7 +68,7 @@ class Gate:
         if self.downstream and self.function:
             return "a gate is of a function or of a downstream, not of both: give two gates"
         if self.source and any(self.key[:-1]):
-            return "a gate is of a source or of what comes from it, not of both: give two gates"
+            return "a gate is of a source or of workloads from it, not of both: give two gates"
         if not math.isfinite(self.until) or self.until < 0:
             return f"until is {self.until}: expected an instant, or 0 for no end"
         return ""

@@ -21,7 +21,7 @@ def gate_end(lasting: str, until: str, now: float, zone: tzinfo | None = None) -
         except InvalidRequest as error:
             raise InvalidRequest(f"--for: {error}") from None
         if length <= 0:
-            raise InvalidRequest(f"--for is {lasting!r}: expected more than nothing, such as 2h")
+            raise InvalidRequest(f"--for is {lasting!r}: expected a time above 0, such as 2h")
         return now + length
     if not until:
         return 0.0

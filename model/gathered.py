@@ -58,5 +58,5 @@ def gathered_results(payload: bytes) -> GatheredResults:
         return GatheredResults(value["tree"], jobs, value["before"].encode(), value["behind"].encode())
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InvalidPayload(
-            "the payload begins as one that names gathered results, and is none: expected tree, jobs, before and behind"
+            "the payload names gathered results but cannot be read: expected tree, jobs, before and behind"
         ) from None

@@ -161,7 +161,7 @@ class Quota:
         if self.opportunistic and (not self.function or any(self.key[1:])):
             return "only a whole function is opportunistic"
         if self.opportunistic and self.reserve:
-            return "it is opportunistic, which is to have what others leave, and has a reserve: give one of them"
+            return "opportunistic (only idle slots) and reserve (sure slots) exclude each other: give one of them"
         return ""
 
 

@@ -79,7 +79,7 @@ def right_of(text: str) -> Right:
     action, _, function = rest.partition(":")
     if action not in ACTIONS:
         hint = meant(action, ACTIONS, f"expected one of {', '.join(ACTIONS)}")
-        raise InvalidRequest(f"{plain(action, NAME_LENGTH)!r} is nothing that one may; {hint}")
+        raise InvalidRequest(f"{plain(action, NAME_LENGTH)!r} is not an action that a right can allow; {hint}")
     right = Right(action, function or ANY, collection or ANY, tenant or ANY)
     if fault := fault_of(right):
         raise InvalidRequest(f"{plain(text, NAME_LENGTH)!r} is no right: {fault}; {_SHAPE}")

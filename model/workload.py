@@ -140,7 +140,9 @@ class Ended(msgspec.Struct):
 
 
 #: How an item ends whose end cannot be written: it costs itself alone, not what leaves in the same frame.
-UNWRITABLE = Ended(Outcome.RETRY, "how it ended cannot be written: see what it raised or returned")
+UNWRITABLE = Ended(
+    Outcome.RETRY, "the end of this run cannot be written: look at the exception or the result of the function"
+)
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ UNSHOWN_ROWS = 1 << 10
 
 _OWNER_IS_HERE = "its owner is connected to this scheduler"
 _CHANGED = "a newer version of the row was shown"
-_ENDING = "what runs under it is being stopped"
+_ENDING = "items that run under it are being stopped"
 _TOO_MANY = "this scheduler knows too many rows of ownership"
 _MADE_UP = "no row can have that version yet, by this scheduler's clock"
 

@@ -41,7 +41,9 @@ class Calls:
                 f"{self._core.config.payload_bytes} are taken: put it somewhere and send its address"
             )
         if len(self._waiting) >= self._core.config.calls:
-            raise Overloaded(f"{len(self._waiting)} calls are under way, which is this scheduler's bound; try again")
+            raise Overloaded(
+                f"this scheduler has {len(self._waiting)} calls under way, its bound (`calls`): try again later"
+            )
         self._number += 1
         headers = headers_from_wire(request.headers)
         flight = Flight(

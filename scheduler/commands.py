@@ -26,12 +26,14 @@ SchedulerAddress = Annotated[
 
 
 def explain(
-    id: Annotated[str, typer.Argument(metavar="[ID]", help="A workload; else give --function.")] = "",
-    function: Annotated[str, typer.Option("--function", help="What holds this function's workloads.")] = "",
-    collection: Annotated[str, typer.Option("--collection", help="Of this collection.")] = "",
-    tenant: Annotated[str, typer.Option("--tenant", help="Of this tenant.")] = "",
-    priority: Annotated[str, typer.Option("--priority", help="Of this priority; default: the function's own.")] = "",
-    source: Annotated[str, typer.Option("--source", metavar="TAILER", help="From this tailer.")] = "",
+    id: Annotated[str, typer.Argument(metavar="[ID]", help="The id of a workload; else give --function.")] = "",
+    function: Annotated[str, typer.Option("--function", help="Explain all that holds this function's workloads.")] = "",
+    collection: Annotated[str, typer.Option("--collection", help="Only workloads of this collection.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="Only workloads of this tenant.")] = "",
+    priority: Annotated[
+        str, typer.Option("--priority", help="Only workloads of this priority; default: the function's own.")
+    ] = "",
+    source: Annotated[str, typer.Option("--source", metavar="TAILER", help="Only workloads from this tailer.")] = "",
     scheduler: SchedulerAddress = None,
     gateway: GatewayAddress = None,
     as_json: Json = False,
@@ -41,9 +43,11 @@ def explain(
     from .explaining import Asks, explain_function, explain_item
 
     if bool(id) == bool(function):
-        raise InvalidRequest("give the id of a workload, or --function: one of them")
+        raise InvalidRequest("explain needs one of two: the id of a workload, or --function")
     if id and (collection or tenant or priority or source):
-        raise InvalidRequest("--collection, --tenant, --priority and --source go with --function: an id says it all")
+        raise InvalidRequest(
+            "--collection, --tenant, --priority and --source go with --function: with an id leave them out"
+        )
     asks = Asks(scheduler, gateway)
     if id:
         facts = terminal.call(explain_item(asks, id))
@@ -120,14 +124,14 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
 def record(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file for the recording.")],
     duration: Annotated[
-        str, typer.Option("--for", metavar="DURATION", help="For how long; Ctrl-C ends it too.")
+        str, typer.Option("--for", metavar="DURATION", help="The length of the recording; Ctrl-C ends it too.")
     ] = "1h",
     hash_tenants: Annotated[
         bool, typer.Option("--hash-tenants", help="Keep hashes in place of the names of tenants.")
     ] = False,
     scheduler: SchedulerAddress = None,
 ) -> None:
-    """Keep what arrives at a scheduler and how long it runs, for `quota plan --traffic`: counts by kind alone."""
+    """Record arrivals at a scheduler and their run times, for `quota plan --traffic`: counts by kind alone."""
     from ..model.units import seconds
 
     terminal.say(f"{file}: {terminal.call(_record(file, seconds(duration), hash_tenants, scheduler))}")

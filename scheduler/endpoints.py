@@ -82,7 +82,7 @@ class TailerEnd:
         now = self._clock.monotonic()
         if not math.isfinite(frame.grant.lease):
             raise InvalidRequest(
-                f"a grant of {tailer.name or tailer.session} is of no lease: {frame.grant.lease} seconds"
+                f"tailer {tailer.name or tailer.session}: granted a lease of {frame.grant.lease} seconds, which is no number"
             )
         flights = [self._flight(push) for push in frame.pushes]
         for row in frame.listed:
@@ -127,10 +127,12 @@ class TailerEnd:
             )
         if flight.extras and max(flight.extras) >= size:
             raise InvalidRequest(
-                f"flight {push.flight} of {name} says something of item {max(flight.extras)} of {size}"
+                f"flight {push.flight} of {name} has fields for item {max(flight.extras)}, but {size} items"
             )
         if not math.isfinite(push.lease):
-            raise InvalidRequest(f"flight {push.flight} of {name} comes with no lease: {push.lease} seconds")
+            raise InvalidRequest(
+                f"flight {push.flight} of {name} has a lease of {push.lease} seconds: expected a number"
+            )
         return flight
 
     def _saw(self, highest: int, now: float) -> None:

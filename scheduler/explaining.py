@@ -168,7 +168,7 @@ async def _by_place(asked: GatewayClient, id: str) -> dict[str, Any] | None:
 
 def _unknown(unreachable: str) -> dict[str, Any]:
     detail = unreachable or (
-        "no scheduler has it now; what rests in a source of its own is known by its place (TAILER/PARTITION/POSITION) "
+        "no scheduler has it now; an item in a source of its own is known by its place (TAILER/PARTITION/POSITION) "
         "where its tailer runs beside the gateway"
     )
     return {"state": "unknown", "reason": "unknown", "detail": detail, "holds": []}

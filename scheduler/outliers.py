@@ -143,7 +143,7 @@ class Outliers:
         match health.state:
             case WorkerState.OUT:
                 share = f"{100 * health.share:.0f} % of its items fail, and few do at other workers"
-                _LOG.warning("worker %s (pool %s) gets nothing for now: %s", name, pool.name, share)
+                _LOG.warning("worker %s (pool %s) gets no items for now (outlier): %s", name, pool.name, share)
             case WorkerState.PROBING:
                 _LOG.info("worker %s (pool %s) is given one item at a time, to see whether it works", name, pool.name)
             case WorkerState.IN:

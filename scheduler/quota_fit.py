@@ -63,7 +63,7 @@ def _reserves(quotas: Collection[Quota], now: Attached) -> list[str]:
     if promised > now.slots:
         found.append(
             f"the reserves come to {promised:g} slots at every moment, and the workers that are attached now have "
-            f"{now.slots}: start more, or lower a reserve; until then nobody is sure of all of theirs"
+            f"{now.slots}: start more workers, or lower a reserve; until then no reserve is sure to be met in full"
         )
     by_function: dict[str, float] = {}
     for quota in reserved:
@@ -73,8 +73,8 @@ def _reserves(quotas: Collection[Quota], now: Attached) -> list[str]:
         there = now.slots_of(function)
         if slots > there and (there < now.slots or promised <= now.slots):
             found.append(
-                f"function {function}: its reserves come to {slots:g} slots, and {there} of those that are attached "
-                "now run it"
+                f"function {function}: its reserves come to {slots:g} slots, and {there} of the slots that are "
+                "attached now run it"
             )
     return found
 
@@ -96,5 +96,5 @@ def _over(quotas: Collection[Quota], functions: Sequence[FunctionSpec], now: Att
         for limit in worst[:NAMED]
     ]
     if len(worst) > NAMED:
-        found.append(f"{len(worst) - NAMED} more limits would be below what runs now")
+        found.append(f"{len(worst) - NAMED} more limits would be below the items that run now")
     return found

@@ -172,7 +172,9 @@ class SchedulerServer:
         out."""
         recorders = self.core.returns.recorders
         if len(recorders) >= MOST_RECORDERS:
-            raise Overloaded(f"{len(recorders)} recordings of this scheduler are under way: wait until one is over")
+            raise Overloaded(
+                f"this scheduler has {len(recorders)} recordings under way, its bound: wait until one is over"
+            )
         recorder = Recorder(self.id, self._clock.monotonic(), self._clock.wall(), request.salt)
         recorders.append(recorder)
         try:
@@ -248,7 +250,9 @@ class SchedulerServer:
         if served is not None:
             self._forget(hello.session, served)
         elif len(self._sessions) >= self._config.sessions:
-            raise Overloaded(f"{len(self._sessions)} sessions are attached, which is this scheduler's bound")
+            raise Overloaded(
+                f"this scheduler has {len(self._sessions)} sessions, its bound (`sessions`): try again later"
+            )
         return None
 
     def _welcome(self, hello: pb.Hello, served: Served | None) -> pb.Welcome:

@@ -246,7 +246,7 @@ class AdaptiveLimit(Limit):
         if self.state is DownstreamState.PROBING:
             return f"it is closed, and one item probes it{since}{said}"
         if self.state is DownstreamState.MEASURING:
-            return f"what it takes is being measured{since}{said}"
+            return f"its capacity is being measured{since}{said}"
         return f"it adapts, now to {self.allowed:.4g} starts per second{since}{said}"
 
     # ---- steps
