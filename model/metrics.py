@@ -132,7 +132,7 @@ GROWTH = _gauge(
     "backlog.growth", "Items a second by which the backlog grew in the last minutes; below 0: it shrinks.", "1"
 )
 EMPTY_IN = _gauge(
-    "backlog.empty_in", "Time until the backlog is empty if its growth goes on; absent while it does not shrink.", "s"
+    "backlog.empty_in", "Time until the backlog is empty if it shrinks on as now; absent while it does not shrink.", "s"
 )
 ALERTS = _gauge("alerts", "Alerts now, by code, as `tailrace alerts` shows them.", "1")
 LETTERS = _gauge("dead_letters", "Dead letters that are kept.")

@@ -82,7 +82,8 @@ class TailerEnd:
         now = self._clock.monotonic()
         if not math.isfinite(frame.grant.lease):
             raise InvalidRequest(
-                f"tailer {tailer.name or tailer.session}: granted a lease of {frame.grant.lease} seconds, which is no number"
+                f"tailer {tailer.name or tailer.session}: a grant has a lease of {frame.grant.lease} seconds: expected a "
+                "number"
             )
         flights = [self._flight(push) for push in frame.pushes]
         for row in frame.listed:
