@@ -19,10 +19,10 @@ from .parcels import items_in
 from .queue_mover import QUEUE
 from .records import rung_wait
 
-#: For so many seconds the counts are taken as they are, and only what is parked here is added.
+#: Seconds for which the counts are taken as they are, and only items that are parked here are added.
 FRESH = 0.25
-#: … and for so many where much may still be parked: what leaves meanwhile is counted as held, and what another copy of
-#: the service parks is not known yet.
+#: … and seconds where much may still be parked: items that leave meanwhile are counted as held, and items that another
+#: copy of the service parks are not known yet.
 SELDOM = 2.0
 #: Records and bytes that are read of a stream to learn its mean payload.
 SAMPLE_ITEMS = 256

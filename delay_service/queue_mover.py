@@ -27,7 +27,7 @@ from ..stores.queue.leases import QueueLeases
 from .config import DelayConfig
 from .records import UNREADABLE
 
-#: What the depths call the queue: beside `delay.30s`, of the same kind.
+#: The name of the queue among the depths: beside `delay.30s`, of the same kind.
 QUEUE = "delay.queue"
 #: All that waits is of one kind, so that it is one lane by due time; whose it is stands in its header.
 KIND = Kind(QUEUE)

@@ -12,7 +12,7 @@ from ..model.units import duration_text, seconds
 from ..stores.log.log import Record
 
 RUNG_PREFIX = "delay."
-#: Where the mover puts records of a rung that are not parked items: kept for people, in nobody's way.
+#: The stream for records of a rung that are not parked items: kept for people, out of the mover's way.
 UNREADABLE = "unreadable.delay"
 
 

@@ -29,9 +29,9 @@ from .parcels import packed
 from .queue_mover import QUEUE, waiting
 from .records import record_of, rung_stream, rung_wait
 
-#: How far the clock of whoever parks may be ahead of ours before a delay of exactly `max_delay` is refused, seconds.
+#: Seconds that the clock of a parking tailer may be ahead of ours before a delay of exactly `max_delay` is refused.
 CLOCK_ALLOWANCE = 60.0
-#: What a refused park is told to wait, seconds.
+#: Seconds that a refused caller is told to wait.
 RETRY_AFTER = 1.0
 #: An item that was parked more often than that is here already, in its due stream, and leaves that once it is parked
 #: again: it is never refused for space, or a full service would wait for what waits for it.

@@ -15,7 +15,7 @@ from .plain_text import plain
 MOST_ACTS, MOST_SHOWN, FORGOTTEN_AT_ONCE = 1_000_000, 1_000, 1_000
 #: Characters of who and where, of what it is about, and of a reason or a state.
 NAME, SUBJECT, STATE = 200, 400, 4_000
-#: How one ended that was done.
+#: The outcome of an act that was done.
 DONE = "done"
 
 

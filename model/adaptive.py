@@ -52,7 +52,7 @@ class Adaptive:
         return ""
 
 
-#: What holds for a downstream of which nobody says otherwise.
+#: The numbers of a downstream that no operator set.
 USUAL = Adaptive()
 
 

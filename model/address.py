@@ -7,7 +7,7 @@ from typing import NamedTuple
 from .errors import ConfigError
 
 HIGHEST_PORT = 65_535
-#: Where the parts of a machine listen, and are looked for, unless they are told otherwise.
+#: Addresses where the parts of a machine listen, and are looked for, unless they are told otherwise.
 DEFAULT_GATEWAY = "127.0.0.1:8786"
 DEFAULT_SCHEDULER = "127.0.0.1:8788"
 DEFAULT_DELAY = "127.0.0.1:8789"

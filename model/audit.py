@@ -35,13 +35,13 @@ class Fate(IntEnum):
 
 
 _LABELS = {Fate.LOST: "lost to retention"}
-#: What a queue's state is called in an audit, as of a stream.
+#: Names of a queue's states in an audit, as of a stream.
 _OF_QUEUE = {"success": "succeeded", "fatal_failure": "dead", "new": "waiting", "retriable_failure": "delayed"}
 #: The classes of what has not ended.
 HELD, IN_FLIGHT, UNREAD = "held", "in flight", "unread"
 #: Below a checkpoint, in a part of the stream: those that ended in ways that are not told apart so far back.
 SETTLED = "settled"
-#: Of what left for the delay service: it ended there, well or without being run, but not as a dead letter.
+#: The class of items that left for the delay service: they ended there, well or without being run, but not as a dead letter.
 AFTER_DELAY = "done after a delay"
 #: Positions that an answer names of each kind of fault.
 NAMED = 100

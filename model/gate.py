@@ -10,14 +10,14 @@ from typing import Any
 
 from .name import EXPECTED, NAME_LENGTH, is_name
 
-#: What a gate may do; `resume` removes it.
+#: Actions of a gate; `resume` removes it.
 ACTIONS = ("pause", "drop", "resume")
 #: Gates in all.
 MOST_GATES = 10_000
 #: The fields of a gate that name what it stands before.
 GATED = ("function", "collection", "tenant", "downstream", "source")
 
-#: What names a gate: function, collection, tenant, downstream, source.
+#: Fields that name the subject of a gate: function, collection, tenant, downstream, source.
 GateKey = tuple[str, str, str, str, str]
 
 

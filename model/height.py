@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 #: Nothing is as high as this, whatever a clock says: the year 2255 in microseconds.
 HIGHEST: Final = 1 << 53
-#: How long a height is remembered that nobody tells any more (seconds), and of how many stores.
+#: Seconds for which a height is remembered that no tailer tells any more, and the most stores remembered.
 KEPT: Final = 30 * 86_400.0
 MOST: Final = 1_000
 

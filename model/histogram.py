@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-#: What stands for the label values that are too many to be told apart.
+#: The label value in place of those that are too many to be told apart.
 OTHER = "other"
 #: Label sets that one metric has at most, in one process.
 LABEL_SETS = 1000

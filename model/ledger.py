@@ -29,7 +29,7 @@ class LedgerPlace(IntEnum):
         return self.name.lower()
 
 
-#: When a row is due whose item is detached (the end of the year 9999): no copy of it starts before its owner says when.
+#: The due time of a row whose item is detached (the end of the year 9999): no copy of it starts before its owner says when.
 NOT_YET = 253_402_300_799.0
 
 TERMINAL = frozenset((LedgerPlace.DONE, LedgerPlace.DEAD))

@@ -26,7 +26,7 @@ PER = ("tenant",)
 MOST_QUOTAS, KEPT_CHANGES = 100_000, 100
 
 
-#: What names a quota: function, collection, tenant, downstream, per.
+#: Fields that name the subject of a quota: function, collection, tenant, downstream, per.
 QuotaKey = tuple[str, str, str, str, str]
 
 

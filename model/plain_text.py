@@ -7,7 +7,7 @@ are made plain where they enter, and nowhere else need anybody think of it.
 
 from __future__ import annotations
 
-#: What stands for a text that cannot be had: asking for it raised.
+#: The text in place of one that cannot be had: asking for it raised.
 UNTELLABLE = "(its text cannot be shown)"
 
 

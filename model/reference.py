@@ -10,7 +10,7 @@ from .errors import InvalidPayload
 
 #: The header that tells such a payload from one that is the content itself.
 REFERENCE = ("tailrace-content", "reference")
-#: What somebody can do whose payload is too large.
+#: Advice to a caller whose payload is too large.
 BY_REFERENCE = (
     "store the data as an object and submit tailrace.Reference(url, key) of it to a function that reads ctx.open()"
 )

@@ -105,10 +105,10 @@ class ReplayState(StrEnum):
     REFUSED = "refused"
 
 
-#: Those that never began, and are over.
+#: States of replays that never began, and are over.
 ANSWERED = frozenset((ReplayState.LOOKED, ReplayState.REFUSED))
 OVER = frozenset((ReplayState.DONE, ReplayState.CANCELLED)) | ANSWERED
-#: Those that read their source: so many of them at once are bounded.
+#: States of replays that read their source: the number of these at once is bounded.
 READING = frozenset((ReplayState.RUNNING, ReplayState.PAUSED))
 _MOVES: dict[ReplayState, frozenset[ReplayState]] = {
     ReplayState.ASKED: frozenset((ReplayState.CANCELLED,)),

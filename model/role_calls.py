@@ -15,10 +15,10 @@ _ALL = _PARTS | _CLIENTS
 
 #: The changes of a control store, which only gateways make.
 _CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "remove_token", "belong")
-#: What gateways alone write and read there besides.
+#: Calls there that gateways alone make besides.
 _ACTS = ("begin_act", "end_act", "acts", "forget_acts", "put_order")
 
-#: What whoever submits does with jobs.
+#: Calls of submitters on jobs.
 _JOBS = (
     "create_job",
     "add_to_job",

@@ -13,7 +13,7 @@ from .name import EXPECTED, is_name
 from .plain_text import plain
 from .rights import Right, fault_of
 
-#: What a token begins with, so that whoever looks for secrets in files finds it.
+#: The beginning of every token, so that scanners for secrets in files find it.
 PREFIX = "tailrace_"
 #: Bytes of chance in one: it is not guessed, so that one hash of it needs no salt and takes no time.
 RANDOM_BYTES = 32

@@ -17,7 +17,7 @@ MOST_USED = 1e12
 HIGHEST_RATE = 1e12
 #: Characters of a number in a header or a field.
 LONGEST_NUMBER = 40
-#: What an item is taken to use of which nothing is known.
+#: Use that is assumed of an item of which nothing is known.
 USUAL_ESTIMATE = 1.0
 
 

@@ -47,7 +47,7 @@ class Extra:
     units: tuple[tuple[str, float], ...] = ()  # what it is estimated to use of units with a rate of their own
 
 
-#: What most items carry beside the rest. It is never changed.
+#: The extra fields of most items: none are set. It is never changed.
 NO_EXTRA = Extra()
 
 
@@ -139,7 +139,7 @@ class Ended(msgspec.Struct):
     used: tuple[tuple[str, str, float], ...] = ()
 
 
-#: How an item ends whose end cannot be written: it costs itself alone, not what leaves in the same frame.
+#: The end of an item whose own end cannot be written: it costs itself alone, not others that leave in the same frame.
 UNWRITABLE = Ended(
     Outcome.RETRY, "the end of this run cannot be written: look at the exception or the result of the function"
 )

@@ -82,8 +82,8 @@ class TailerEnd:
         now = self._clock.monotonic()
         if not math.isfinite(frame.grant.lease):
             raise InvalidRequest(
-                f"tailer {tailer.name or tailer.session}: a grant has a lease of {frame.grant.lease} seconds: expected a "
-                "number"
+                f"tailer {tailer.name or tailer.session}: a grant has a lease of {frame.grant.lease} "
+                "seconds: expected a number"
             )
         flights = [self._flight(push) for push in frame.pushes]
         for row in frame.listed:

@@ -26,10 +26,10 @@ from .sleep import Sleep
 
 #: Tenants of one downstream that have a limit of their own there, where no quota says how many.
 TENANTS = 1_000
-#: So many limits are made as they are wanted; beyond it all that are wanted together, once in so many seconds, since
+#: Limits that are made one by one as they are wanted; beyond it all that are wanted together, once in so many seconds, since
 #: what is out is counted anew for it.
 FEW, SELDOM = 20, 1.0
-#: What these say of a downstream: it answered.
+#: Outcomes which show that a downstream answered.
 _ANSWERED = (Outcome.SUCCESS, Outcome.RETRY, Outcome.FATAL)
 #: Names a downstream, and a tenant of it; empty: all of it.
 _Key = tuple[str, str]

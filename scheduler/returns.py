@@ -19,9 +19,9 @@ from .usage import SchedulerUsage
 HELD = {reason: Ended(Outcome.HELD, reason.value) for reason in Reason}
 
 
-#: How items end at a worker that never ran there.
+#: Outcomes at a worker of items that never ran there.
 _NEVER_RAN = (Outcome.HELD, Outcome.EXPIRED)
-#: How a run ends that has nothing to say.
+#: The end of a run that has nothing to say.
 _PLAIN = Ended(Outcome.SUCCESS)
 
 

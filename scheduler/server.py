@@ -320,7 +320,7 @@ class SchedulerServer:
                 self._beat_at = now + self._sizes.heartbeat
                 core.heartbeat()
             core.tick(now, wall)
-            # What a lost worker ran starts elsewhere at once when its leases are over, not up to a quarter later.
+            # Items of a lost worker start elsewhere at once when its leases are over, not up to a quarter later.
             lost = (worker.lost_at(self._sizes) for worker in core.workers.values())
             self._tick_at = min([now + self._sizes.heartbeat / 4, *lost])
             self._clear()

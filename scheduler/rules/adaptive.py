@@ -23,7 +23,7 @@ from ...model.adaptive import Adaptive
 from ...model.limits import Quota
 from .limit import UNLIMITED, Limit
 
-#: What the accounts of tenants share that have no limit of their own; it is no tenant's name.
+#: The key of the limit that accounts of tenants without one of their own share; it is no tenant's name.
 REST = "*"
 #: Seconds between two looks, and of the measurement after the first throttle.
 LOOK, MEASURE = 0.1, 0.5
@@ -31,11 +31,11 @@ LOOK, MEASURE = 0.1, 0.5
 LONGEST_CLOSED = 300.0
 #: Seconds of the first wait for a probe, doubled up to the last.
 FIRST_WAIT, LAST_WAIT = 1.0, 30.0
-#: So many throttles, over so many seconds, with nothing between that passed close it.
+#: Throttles, and seconds over which they come with no item between that passed, that close it.
 DRY, DRY_SECONDS = 10, 0.5
-#: Of an open one so much must be used that it grows: a mean over about so many seconds.
+#: Part of an open limit that must be used so that it grows, and seconds over which its mean is taken, about.
 USED, USED_OVER = 0.8, 1.0
-#: It grows faster from so far beyond its mark on: twice as fast each second, up to so much of itself a second.
+#: Distance beyond its mark from which it grows faster: twice as fast each second, up to so much of itself a second.
 BEYOND, FASTEST = 1.05, 0.6
 #: One of which nothing is known yet grows so fast.
 EAGER = 1.5

@@ -6,7 +6,7 @@ again. Counted only while something competes: nobody's turn is asked for while t
 
 from __future__ import annotations
 
-#: How fast the average follows what ends: the part that a look's own average has.
+#: Speed at which the average follows new ends: the part that a look's own average has.
 PACE = 0.5
 #: Cost (slot-seconds) of an item of which nobody knows how long such run, and the least one, so that items count.
 FIRST, LEAST = 0.01, 0.0001

@@ -14,7 +14,7 @@ from ...model.workload import Extra
 from .flow import EXTRA, Flow, Item
 from .unit_limit import Averages, UnitLimit
 
-#: What a run said that it used: downstream, unit, how much.
+#: Use that a run reported: downstream, unit, how much.
 Used = tuple[tuple[str, str, float], ...]
 #: The part of the way by which an average moves towards what one run used.
 PACE = 0.1

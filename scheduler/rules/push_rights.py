@@ -17,7 +17,7 @@ from ...model.grants import GrantedRights
 from ...model.rights import Need, missing, sentence
 from ...model.token_calls import need_of
 
-#: What a tailer needs for whatever it pushes.
+#: The right that a tailer needs for every push.
 PUSH = "submit"
 
 

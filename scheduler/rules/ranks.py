@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: What a rank may be owed at most, in items: a part is a pace, not a debt to be collected at once.
+#: Most items that a rank may be owed: a part is a pace, not a debt to be collected at once.
 MOST_OWED = 16.0
-#: Of the guaranteed part, what each rank gets that is not the first of the lower ones.
+#: Share of the guaranteed part for each lower rank but the first of them.
 LEAST_PART = 0.25
 
 

@@ -29,7 +29,7 @@ FEWEST = 3
 FIRST_CHOICE = 16
 #: Seconds between two looks, where at most so many flows wait; with more they are rarer, so that they cost the same.
 LOOK, FLOWS = 0.25, 2048
-#: What is wanted of a cell's credit is rounded up to a power of two, and falls only below this part of it: sessions
+#: The wanted part of a cell's credit is rounded up to a power of two, and falls only below this part of it: sessions
 #: hear of each change.
 STEADY = 0.25
 
