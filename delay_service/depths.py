@@ -1,4 +1,4 @@
-"""Depths: how much the delay service holds, items by stream, payload bytes about.
+"""Depths: items that the delay service holds, by stream, and their payload bytes, about.
 
 Records are counted by the bounds of the streams, which whoever consumes them moves. Where a record is an item that is
 exact; where it may be a parcel of items, items are records times their mean. Bytes are items times the mean payload of

@@ -48,7 +48,7 @@ def waiting(record: Record) -> NewItem:
 
 
 class QueueMover:
-    """Carries what is due from `queue` to the due streams in `log`. A Part."""
+    """Carries due items from `queue` to the due streams in `log`. A Part."""
 
     def __init__(self, queue: QueueLeases, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
         self.duties = Duties("delay service, in a queue")

@@ -1,4 +1,4 @@
-"""Acts of operators: who changed what, from where, why, what was before, and how it ended (an audit trail).
+"""Acts of operators (an audit trail): who changed which thing, from where, why, its state before, and how it ended.
 
 An act is kept as it begins and again as it ends, and neither is changed afterwards.
 """

@@ -41,7 +41,7 @@ _OF_QUEUE = {"success": "succeeded", "fatal_failure": "dead", "new": "waiting", 
 HELD, IN_FLIGHT, UNREAD = "held", "in flight", "unread"
 #: Below a checkpoint, in a part of the stream: those that ended in ways that are not told apart so far back.
 SETTLED = "settled"
-#: The class of items that left for the delay service: they ended there, well or without being run, but not as a dead letter.
+#: Items that left for the delay service and ended there, well or without being run, but not as a dead letter.
 AFTER_DELAY = "done after a delay"
 #: Positions that an answer names of each kind of fault.
 NAMED = 100

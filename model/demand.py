@@ -64,7 +64,7 @@ class Closed(NamedTuple):
 
 
 def addresses(kind: Kind) -> list[Address]:
-    """All that covers items of a kind, the nearest first."""
+    """All addresses that cover items of a kind, the nearest first."""
     labels: list[tuple[str | None, str | None]] = [
         (kind.collection, kind.tenant),
         (kind.collection, None),

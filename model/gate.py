@@ -1,4 +1,4 @@
-"""Gates: what operators pause or drop, until they resume it or until the gate ends by itself."""
+"""Gates: subjects that operators pause or drop, until they resume them or until the gate ends by itself."""
 
 from __future__ import annotations
 

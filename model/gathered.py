@@ -1,5 +1,5 @@
-"""Gathered results that fit no payload: what stands there in their place names the jobs that they are of, with counts,
-and whoever runs the item reads them by pages."""
+"""Gathered results that fit no payload: the payload names the jobs that they are of, with counts, and the worker that
+runs the item reads them by pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histograms of what is measured, and how many label sets they may have: a bound, beyond which all else is `other`.
+"""Histograms of measured values, and how many label sets they may have: a bound, beyond which all others are `other`.
 
 Fed with batches where batches are what there is: a look for the bucket costs more than to count in it.
 """

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Policy(StrEnum):
-    """The rule of what a failed item does to its tree.
+    """The effect of a failed item on its tree.
 
     continue   it makes no item for the next jobs, and the others go on
     fail_tree  it ends the tree: what waits is cancelled

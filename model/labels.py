@@ -46,7 +46,7 @@ def _equal(order: int | None) -> bool:
     return order == 0
 
 
-#: Tests of the order of a label's value and the wanted one: below 0, 0, above 0; None: they differ, and neither is more.
+#: Tests of the order of a label's value to the wanted one: below 0, 0, above 0; None: unequal, neither is more.
 OPERATORS: Mapping[str, Callable[[int | None], bool]] = {
     "=": _equal,
     "!=": lambda order: order != 0,

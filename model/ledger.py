@@ -29,7 +29,7 @@ class LedgerPlace(IntEnum):
         return self.name.lower()
 
 
-#: The due time of a row whose item is detached (the end of the year 9999): no copy of it starts before its owner says when.
+#: Due time of a row whose item is detached (the end of the year 9999): no copy starts before its owner says when.
 NOT_YET = 253_402_300_799.0
 
 TERMINAL = frozenset((LedgerPlace.DONE, LedgerPlace.DEAD))

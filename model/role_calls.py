@@ -1,4 +1,5 @@
-"""Calls of each role: which part of a fleet may make which call to another one. What stands nowhere is for nobody."""
+"""Calls of each role: the parts of a fleet that may make each call to another part. Calls that are not listed are for
+nobody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving a stream's checkpoint by hand: where to, and what that passes without running it."""
+"""Moving a stream's checkpoint by hand: the place to move to, and the positions that it passes without running them."""
 
 from __future__ import annotations
 

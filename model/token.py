@@ -1,4 +1,4 @@
-"""Tokens: what people and programs show to say who they are. Only their hashes are kept."""
+"""Tokens that people and programs show to say who they are. Only their hashes are kept."""
 
 from __future__ import annotations
 

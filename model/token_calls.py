@@ -1,4 +1,5 @@
-"""Calls of whoever has rights of its own, as a token has: which right each needs. What stands nowhere is for none."""
+"""Calls of callers with rights of their own, as a token has: the right that each needs. Calls that are not listed are
+for none."""
 
 from __future__ import annotations
 

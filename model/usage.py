@@ -1,4 +1,4 @@
-"""Usage: who used how many slots for how long, by the hour."""
+"""Usage: the slot-time of each function and tenant, by the hour."""
 
 from __future__ import annotations
 

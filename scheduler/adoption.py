@@ -1,4 +1,4 @@
-"""Adoption: what a dead owner has running becomes the next owner's, without a pause and without a second start (L12).
+"""Adoption: running items of a dead owner become the next owner's, without a pause and without a second start (L12).
 
 Whoever wants a row of ownership asks. What waits under it goes back to its session, and what runs is moved to a limbo
 that nobody renews or hears. Whoever then shows a newer version of the row empties it: the taker gets all of it, or the
@@ -143,7 +143,7 @@ class Adoptions:
             self._unshown.discard(key)
 
     def _idle_for_long(self, known: KnownRow, now: float) -> bool:
-        """Whether nobody was there for a row for so long that it may be forgotten."""
+        """Whether a row had no session for so long that it may be forgotten."""
         if any(self._alive(each) for each in known.owners):
             known.idle_since = None
         elif known.idle_since is None:
@@ -268,8 +268,8 @@ class Adoptions:
     # ---- moving
 
     def _move(self, moves: dict[Of, Of], *, never_started: bool) -> None:
-        """Gives flights to other sessions: leases, what runs of them, and outcomes that were not told, with those of
-        what was handed back unstarted if so asked. A flight of which nothing is left is forgotten."""
+        """Gives flights to other sessions: leases, running items, and outcomes that were not told, with those of items
+        that were handed back unstarted if so asked. A flight of which nothing is left is forgotten."""
         renumber = _renumbering(moves)
         for worker in self._workers.values():
             touched = set()

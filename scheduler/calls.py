@@ -1,5 +1,5 @@
-"""Execute: one workload for whoever calls. The caller holds the lease, which is the open call itself: giving it up
-cancels. To the core all calls are one session whose flights hold one item each and never lapse by themselves."""
+"""Execute: one workload for one open call. The caller holds the lease, which is the call itself: giving it up cancels.
+To the core all calls are one session whose flights hold one item each and never lapse by themselves."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ class Closings:
         return changed
 
     def _send_back(self, flow: Flow, reach: int, now: float) -> None:
-        """Retries beyond what their budget lets start soon rest in their source for a while. Their cell stays open: it
-        is that of first attempts, too."""
+        """Sends retries back that their budget does not let start soon: they rest in their source for a while. Their
+        cell stays open: it is that of first attempts, too."""
         limit = flow.asleep
         assert limit is not None
         back = _beyond(flow, reach)
@@ -109,6 +109,6 @@ class Closings:
 
 
 def _beyond(flow: Flow, reach: int) -> list[Item]:
-    """Takes out what waits behind the first so many of a flow, but for what a patient session waits for."""
+    """Takes out the items behind the first `reach` ones of a flow, but for those of a patient session."""
     late = {id(item) for item in flow.items[reach:] if not item[SESSION].patient}
     return flow.remove(lambda item: id(item) in late)

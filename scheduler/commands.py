@@ -1,4 +1,4 @@
-"""Commands that look into a scheduler: why a workload is not running, and what the scheduler holds."""
+"""Commands that look into a scheduler: why a workload is not running, and all that the scheduler holds."""
 
 from __future__ import annotations
 

@@ -140,14 +140,14 @@ class Core:
         self._reroster(now)
 
     def worker_draining(self, worker: WorkerSession, now: float) -> None:
-        """Drains a worker: it takes nothing new; what it has it finishes or hands back."""
+        """Drains a worker: it takes nothing new, and finishes its items or hands them back."""
         if not worker.draining:
             worker.draining = True
             self._recall.take_back(worker)
             self._reroster(now)
 
     def break_worker(self, worker: WorkerSession, now: float) -> None:
-        """A worker's session cannot go on, but what it runs may: it is forgotten when that ends. Its name is free."""
+        """Ends a worker's session whose items may run on: it is forgotten when these end. Its name is free."""
         if self.workers.get(worker.session) is worker:
             del self.workers[worker.session]
             self._groups += 1
@@ -230,8 +230,8 @@ class Core:
             self._outages_changed()
 
     def waits(self, worker: WorkerSession, waits: Iterable[int], goes_on: Iterable[int], now: float) -> None:
-        """Items there wait for other work from now on, or go on. So that what they wait for can be pushed, credit rises
-        with them."""
+        """Notes that items there wait for other work from now on, or go on. Credit rises with them, so that this other
+        work can be pushed."""
         self.limits.now = now
         self.returns.go_on(worker, goes_on)
         self.returns.wait(worker, waits)

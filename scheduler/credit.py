@@ -1,5 +1,5 @@
-"""Credit: what each session is told that it may push: limits by cell, a total, closed cells, and which functions there
-are. The numbers are the roster's, by rules/credit.py.
+"""Credit (flow-control windows) that each session is told: limits by cell, a total, closed cells, and the known
+functions. The numbers are the roster's, by rules/credit.py.
 
 It is worked out where something changed, never on the way of an item; sessions hear only of what is new.
 """

@@ -1,4 +1,4 @@
-"""Dispatch: what waits goes to whoever can run it. Once per loop turn, in chunks; charges are per ⟨flow, n⟩.
+"""Dispatch: waiting items go to workers that can run them. Once per loop turn, in chunks; charges are per ⟨flow, n⟩.
 
 The steps, in order: limits that have room wake who sleeps on them; each set of pools looks at its fresh flows; where
 there is room for all of them nobody's turn matters, else they wait in turns (function, rank, tenant); a flow starts as
@@ -278,7 +278,7 @@ class Dispatch:
         return [item for item in items if not expired(item, self._wall)]
 
     def _assign(self) -> set[WorkerSession]:
-        """Makes assignments of what was placed in each pool."""
+        """Makes assignments of the items that were placed in each pool."""
         pools, self._pools = self._pools, []
         for pool in pools:
             taken, pool.taken = pool.taken, []

@@ -40,8 +40,8 @@ FRAME_BYTES = 1 << 20
 
 
 class TailerEnd:
-    """A tailer's session. `turn` is called after events that may let something start or be said. `granted`: what its
-    caller may, where somebody gives it less than its role."""
+    """A tailer's session. `turn` is called after events that may let something start or be said. `granted`: the rights
+    of its caller, where somebody gives it less than its role."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class TailerEnd:
         self._turn()
 
     def _flight(self, push: pb.Push) -> Flight:
-        """A flight as it was pushed. Raises InvalidRequest for what cannot be one."""
+        """A flight as it was pushed. Raises InvalidRequest for a message that cannot be one."""
         name = self.tailer.name or self.tailer.session
         if self._rights is not None:
             self._rights.check(push.items.new_kinds)
@@ -237,7 +237,7 @@ class WorkerEnd:
         self._kinds = KindWriter()
 
     def announce(self, hello: pb.Hello, specs: list[FunctionSpec]) -> None:
-        """Takes what a hello says of its worker; it opens the connection next."""
+        """Takes the description of a worker from its hello; it opens the connection next."""
         self._announced = (specs, pools_from_wire(hello.pools))
         self.worker.labels, self.worker.unable = dict(hello.labels), dict(hello.unable)
 
@@ -273,7 +273,7 @@ class WorkerEnd:
         self._turn()
 
     def _check_pools(self, pools: Iterable[pb.Pool]) -> None:
-        """Refuses pools that the hello did not name: what its caller may run was asked for those."""
+        """Refuses pools that the hello did not name: the rights of its caller were checked for those."""
         for pool in pools:
             if pool.name not in self.worker.pools or not {*pool.functions} <= {*self.worker.pools[pool.name].functions}:
                 raise InvalidRequest(
@@ -323,7 +323,7 @@ class WorkerEnd:
 
 
 def adoption_to_wire(answer: Adoption, now: float) -> pb.Adoption:
-    """The answer to whoever asked to adopt."""
+    """The answer to a tailer that asked to adopt."""
     source, partition = answer.row
     return pb.Adoption(
         source=source,

@@ -91,9 +91,10 @@ class Evidence:
             self._probes_over(items, True)
 
     def ended(self, items: Sequence[Item], ends: Sequence[Ended]) -> None:
-        """Items ended otherwise, or have something to say. A wait that a function asked for (throttled) and an end that
-        nobody knows say nothing of it. Of those that ran together in a process that died at most one ended it: together
-        they are one failure, however many they are. What ends one alone is one, the first time."""
+        """Counts items that ended otherwise, or have something to say. A wait that a function asked for (throttled) and
+        an unknown end say nothing of it. Of items that ran together in a process that died at most one ended it:
+        together they are one failure, however many they are. An item that ends a process alone is one failure, the
+        first time."""
         died: set[str] = set()
         for item, end in zip(items, ends, strict=True):
             well = verdict(end)

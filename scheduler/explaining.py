@@ -1,5 +1,5 @@
-"""Explaining: why a workload is not running. The scheduler is asked first, which knows what it was handed; then the
-gateway, which knows what rests."""
+"""Explaining: why a workload is not running. The scheduler is asked first, about workloads that it was handed; then the
+gateway, about those at rest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AheadOfKey(NamedTuple):
 
 
 class Asks(NamedTuple):
-    """Addresses of those that are asked; None: they are found."""
+    """Addresses of the scheduler and the gateway to ask; None: they are found."""
 
     scheduler: str | None
     gateway: str | None

@@ -121,7 +121,7 @@ class Intake:
         wake(flow)
 
     def _set_apart(self, items: list[Item], now: float) -> list[Item]:
-        """Puts what must run alone into flows of its own, and what was lost before all others; returns the rest."""
+        """Puts items that must run alone into flows of their own, and lost ones before all others; returns the rest."""
         rest: list[Item] = []
         first: defaultdict[Flow, list[Item]] = defaultdict(list)
         for item in items:

@@ -53,7 +53,8 @@ class Limits:
         return sum([reserve.unused() for name, reserve in keeping if self._runs_in(able, name, reserve)])
 
     def _runs_in(self, able: Able, name: str, reserve: Reserve) -> bool:
-        """Whether what has the reserve runs in these pools: a function, or what a tenant ever had."""
+        """Whether the holder of a reserve runs in these pools: its function, or any known flow that may use the
+        reserve."""
         function = self._roster.functions.get(name)
         if function is not None and able is function.able:
             return True
@@ -217,8 +218,8 @@ class Limits:
 
     def sweep(self, now: float, *, crowded: bool = False) -> int:
         """Forgets flows of which nothing waits, and limits of tenants that nobody uses; returns how many flows are
-        left. `crowded`: only those that pay what nobody uses of a quota that has limits for as many tenants as it may;
-        all others keep what was learnt of them."""
+        left. `crowded`: only flows that pay unused limits of a quota with as many tenants as it may have; all others
+        keep their learnt averages."""
         idle = self.charges.idle(now) if crowded else None
         for part in self._parts():
             part.flows = {
@@ -248,7 +249,7 @@ class Limits:
         self._anew(now)
 
     def _anew(self, now: float) -> None:
-        """Resolves the charges of every flow, and counts what they have taken."""
+        """Resolves the charges of every flow, and counts how much they have taken."""
         self._measured = self.measuring  # what flows had then goes, too
         self.any, self.measuring = self.charges.any, self.charges.measuring
         self._measured |= self.measuring

@@ -1,4 +1,5 @@
-"""Outages: what the clog rule (rules/clog.py) decides is done to lanes, sessions and probes.
+"""Outages: lanes, sessions and probes of a function follow the decisions of the clog rule (a circuit breaker,
+rules/clog.py).
 
 While a function is frozen its lanes hold only what may run all the same: a probe, what waiting callers sent, and items
 of sessions that said they run through outages. Everything else waits in the function's `asking` room (one item of each
@@ -100,7 +101,8 @@ class Outages:
         )
 
     def tick(self, now: float) -> None:
-        """Forgets what is long over, and notes what ended well meanwhile of the rest."""
+        """Forgets circuit breakers that were well for long, and notes for the rest how many attempts ended well
+        meanwhile."""
         for name in [name for name, clog in self.clogs.items() if clog.forgettable(now)]:
             del self.clogs[name]
             self._evidence.watched.discard(name)

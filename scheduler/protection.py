@@ -1,5 +1,5 @@
-"""Protection of downstreams: what items say of those that their functions call moves the limits of these (FL12 to
-FL16).
+"""Protection of downstreams: the outcomes of items move the limits of the downstreams that their functions call (FL12
+to FL16).
 
 A limit comes into being when its downstream throttles for the first time, a budget when something of a function that
 calls one fails; before that, and where nothing calls a downstream, nothing is looked at.
@@ -26,8 +26,8 @@ from .sleep import Sleep
 
 #: Tenants of one downstream that have a limit of their own there, where no quota says how many.
 TENANTS = 1_000
-#: Limits that are made one by one as they are wanted; beyond it all that are wanted together, once in so many seconds, since
-#: what is out is counted anew for it.
+#: Limits that are made one by one as they are wanted; beyond it all that are wanted together, once in so many seconds,
+#: since running items are counted anew for it.
 FEW, SELDOM = 20, 1.0
 #: Outcomes which show that a downstream answered.
 _ANSWERED = (Outcome.SUCCESS, Outcome.RETRY, Outcome.FATAL)

@@ -1,4 +1,4 @@
-"""The fit of quotas to what is attached and runs now: reserves that nobody could keep, limits that are below what runs.
+"""The fit of quotas to the workers and runs of now: reserves that nobody could keep, limits below the number of runs.
 
 The limits are resolved by the rule that schedulers resolve them by (charges.py), for what they say that runs.
 """

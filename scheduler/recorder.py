@@ -1,4 +1,4 @@
-"""Recorder: what arrives at a scheduler and how long it runs, in lines: metadata alone, by kind and tick.
+"""Recorder: arrivals at a scheduler and their run times, in lines: metadata alone, by kind and tick.
 
 A line is JSON. The first is the header: the version of the format, when it began, and seconds of a tick. Each further
 one is a frame of about a second:

@@ -1,4 +1,5 @@
-"""The way back: items end, their outcomes go to the session that pushed them, and what they used becomes free."""
+"""The way back: items end, their outcomes go to the session that pushed them, and their slots and limits become
+free."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ class Returns:
     def release(
         self, worker: WorkerSession, refs: Sequence[int], *, sent: bool = True
     ) -> tuple[Sequence[int], list[Item]]:
-        """Takes open items from a worker and frees what they used, which is counted where they were `sent`. Returns the
+        """Takes open items from a worker and frees their slots and limits; use is counted for `sent` ones. Returns the
         refs that were open, and their items."""
         pop = worker.open.pop
         before = len(worker.open)
@@ -161,8 +162,8 @@ class Returns:
         return items
 
     def lose(self, worker: WorkerSession) -> None:
-        """Ends all that a worker has, which is gone for good: whether it ran is not known. An item that was lost the
-        last time too may be what killed the worker whole: it is suspected, as what ran in a process that died."""
+        """Ends all items of a worker that is gone for good: whether they ran is not known. An item that was lost the
+        last time too may have killed the worker whole: it is suspected, like items that ran in a process that died."""
         refs = list(worker.open)
         started = [worker.flights[ref >> INDEX_BITS].at for ref in refs]
         waited = [ref in worker.parents for ref in refs]
@@ -194,7 +195,7 @@ class Returns:
         self._recount(worker, gone_on, [worker.open[ref] for ref in gone_on], waiting=False)
 
     def _recount(self, worker: WorkerSession, refs: Iterable[int], items: Collection[Item], *, waiting: bool) -> None:
-        """Takes items of a worker out of what is counted, or in again."""
+        """Takes items of a worker out of the counts, or in again."""
         step = 1 if waiting else -1
         for ref in refs:
             pool = worker.flights[ref >> INDEX_BITS].pool

@@ -136,8 +136,8 @@ class _Play:
         self.places = sum(pool.places for pool in recording.pools)
 
     def _attach(self, known: Sequence[FunctionSpec]) -> WorkerSession:
-        """One worker stands for all of them: a pool of it for each of theirs. Functions that none of the pools ran at
-        the end of the recording may run in any of them."""
+        """Attaches one worker that stands for all of them: a pool of it for each of theirs. Functions that none of the
+        pools ran at the end of the recording may run in any of them."""
         pools = self._recording.pools
         ran = {name for pool in pools for name in pool.functions}
         homeless = tuple(spec.name for spec in known if spec.name not in ran)

@@ -27,7 +27,7 @@ from .ladder import GRAIN
 #: Longest sleep on one head, seconds: how soon a wall clock that was set forward is noticed.
 LONGEST_SLEEP = 60.0
 
-#: Items that become due within this part of a rung's wait, and within its linger, move together: a move costs a commit here
+#: Items due within this part of a rung's wait, and within its linger, move together: a move costs a commit here
 #: and one where it goes.
 TOGETHER = 0.25
 LONGEST_TOGETHER = RUNG_MOVES.seconds

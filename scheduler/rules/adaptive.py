@@ -1,4 +1,4 @@
-"""Adaptive: how much a downstream takes, found out from what it says (FL12, FL14).
+"""Adaptive: how much a downstream takes, found out from its answers (FL12, FL14).
 
 One limit for each downstream, whichever functions and sources call it, on the starts a second:
 
@@ -146,7 +146,8 @@ class AdaptiveLimit(Limit):
 
     @property
     def reservable(self) -> bool:
-        """A flow that waits for what is closed keeps nothing else for itself."""
+        """Whether a flow that waits for it may reserve its limits (FL5): False while it is closed, so that the flow
+        keeps nothing else for itself."""
         return not self.shut
 
     def numbered(self, numbers: Adaptive, now: float) -> None:
@@ -202,7 +203,8 @@ class AdaptiveLimit(Limit):
             self._apply(now)
 
     def begin(self, now: float) -> None:
-        """Opens it although it was never throttled: what calls it came back, so that its share rises from little."""
+        """Opens it although it was never throttled, after functions that call it came back, so that its share rises
+        from little."""
         self._open(now)
 
     def recounted(self, before: int) -> None:
@@ -380,7 +382,7 @@ class AdaptiveLimit(Limit):
         return min(rate, self._numbers.ceiling) if self._numbers.ceiling else rate
 
     def _apply(self, now: float) -> None:
-        """The rate is what it has found, or in a slow start a part of that."""
+        """Sets the rate to the one that it has found, or in a slow start to a part of that."""
         if self.state is not DownstreamState.OPEN:
             return
         had_rate = bool(self.rate)

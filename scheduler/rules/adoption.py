@@ -1,5 +1,5 @@
-"""Adoption (hand-over of running work): whose pushes count under a row of ownership, while another owner may be taking
-it (L12).
+"""Adoption (hand-over of running work): the owner whose pushes count under a row of ownership, while another owner may
+be taking it (L12).
 
 A scheduler never reads the row; it knows what it was shown of it. Whoever wants the row asks about the version that it
 read; from then on nothing of that epoch counts, until a newer version is shown. The row itself decides who that is: the
@@ -26,9 +26,10 @@ def plausible(version: int, shown: int, wall: float) -> bool:
 
 
 def forgettable(idle: float, source_lease: float) -> bool:
-    """Whether what is known of a row may be forgotten, after `idle` seconds in which no session that showed it was
-    there, nothing ran under it, and nobody asked. By then the sessions of before are forgotten, and so are their
-    messages; an owner that comes in a new one has to show a newer version first, which ends what a taker had read."""
+    """Whether a row may be forgotten here, after `idle` seconds in which no session that showed it was there, nothing
+    ran under it, and nobody asked. By then the sessions of before are forgotten, and so are their messages; an owner
+    that comes in a new one has to show a newer version first, which ends the claim of a taker that read an older
+    one."""
     return idle >= 2 * source_lease
 
 

@@ -145,7 +145,7 @@ class Charges:
             yield budget.firsts
 
     def units(self) -> Iterable[tuple[QuotaKey, UnitLimit]]:
-        """The unit limits that were met, but for those of each tenant, with what they are of."""
+        """The unit limits that were met, but for those of each tenant, with the key of their quota."""
         for key, limit in self._limits.items():
             for unit in limit.units:
                 yield key, unit
@@ -266,7 +266,7 @@ class Charges:
 
     @property
     def remembered(self) -> int:
-        """Tenants of which is remembered what they pay."""
+        """Number of tenants whose limits are remembered."""
         return sum([len(tenants) for tenants in self._tenants.values()])
 
     def idle(self, now: float) -> Set[Limit]:
@@ -357,7 +357,7 @@ class Charges:
         return limit
 
     def _units(self, name: str, quota: Quota, now: float, former: Iterable[UnitLimit]) -> tuple[UnitLimit, ...]:
-        """The unit limits of a quota; those that there were before go on."""
+        """The unit limits of a quota; former ones go on."""
         known = {limit.unit: limit for limit in former}
         found = []
         for rate in quota.units:

@@ -31,8 +31,8 @@ USUAL = 50
 AGAIN = 0.125
 #: Failing keys remembered; the oldest go first.
 KEYS = 256
-#: Share of first attempts that a function is assumed to pass when it has just thawed. While frozen, it thaws by itself at this share: what was
-#: still running ends well, so the function is not broken.
+#: Share of first attempts that a function is assumed to pass when it has just thawed. While frozen, it thaws by itself
+#: at this share: items that were still running end well, so the function is not broken.
 HALF = 0.5
 #: An item that fails as the probe this often in a row is the only one there is: nothing is protected by the freeze.
 ALONE = 3

@@ -1,4 +1,4 @@
-"""Cost: how many slot-seconds what runs has taken, accrued while it runs and never in one sum an hour later (FL8).
+"""Cost: slot-seconds that running items have taken, accrued while they run and never in one sum an hour later (FL8).
 
 What starts is charged what such items take on average; what it really took is put right as soon as it is looked at
 again. Counted only while something competes: nobody's turn is asked for while there is room for all.
@@ -15,7 +15,7 @@ MOST = 10.0
 
 
 class Metered:
-    """The runs of a function or a flow; nothing is kept of who was never metered.
+    """The runs of a function or a flow; nothing is kept of one that was never metered.
 
     running   how many are out; -1 time the moment at which each began is in `area`
     area      slot-seconds since the last look are area + running * now, at any moment: who starts or ends is one sum

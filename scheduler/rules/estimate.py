@@ -1,4 +1,4 @@
-"""Estimates: what items are taken to use of units while nobody knows, and what their runs said instead (FL20).
+"""Estimates: units that items are assumed to use while nobody knows, and that their runs reported instead (FL20).
 
 An item's own estimate goes first (its tailer put it beside it), then the average of what runs of its function used,
 then what the quota says.
@@ -35,7 +35,7 @@ class Charged(Extra):
         self.charged = charged
 
     def __bool__(self) -> bool:
-        """Whether whoever runs the item has to know anything of it."""
+        """Whether the worker of the item has to know anything of it."""
         return bool(self.key or self.headers or self.crashes or self.expires_at or self.alone or self.progress)
 
 

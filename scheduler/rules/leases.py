@@ -1,4 +1,4 @@
-"""Leases as the scheduler keeps them: what it holds of each tailer session, and what it granted to each worker.
+"""Leases as the scheduler keeps them: those it holds of each tailer session, and those it granted to each worker.
 
 The arithmetic is in model/lease.py (L1, L2); here is the bookkeeping. Of its own lease requests the scheduler
 remembers when it *sent* them, since a grant counts from then (L4, L5). A flight is the lease: nothing is kept per item.

@@ -19,7 +19,7 @@ from .limit import Limit
 LONGEST_DEBT = 3600.0
 #: Heights of the bucket that are remembered for giving back; beyond them neighbours count as the higher one.
 MOST_HEIGHTS = 64
-#: Precision, as a part of a bucket's size, to which its level is compared with an item's need: sums of fractions are not exact.
+#: Precision, as a part of a bucket's size, to which its level is compared with a need: sums of fractions are not exact.
 CLOSE = 1e-9
 
 #: Averages of what the runs of a function used: by downstream (empty: of all together) and unit.
