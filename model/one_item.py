@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .status import WorkloadStatus
 from .workload import Headers
 
-#: Outcomes of a wish: changed as asked; changed, but waiting for an older one of its key; refused, since it would be due
+#: Outcomes of a wish: changed as asked; changed, but behind an older one of its key; refused, since it would be due
 #: when it may not start any more; handed out already; over; unknown. In the last four nothing was changed.
 CHANGED, BEHIND, EXPIRES, OUT, ENDED, UNKNOWN = "changed", "behind", "expires", "out", "ended", "unknown"
 
