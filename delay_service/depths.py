@@ -1,6 +1,6 @@
 """Depths: items that the delay service holds, by stream, and their payload bytes, about.
 
-Records are counted by the bounds of the streams, which whoever consumes them moves. Where a record is an item that is
+Records are counted by the bounds of the streams, which their consumers move. Where a record is an item that is
 exact; where it may be a parcel of items, items are records times their mean. Bytes are items times the mean payload of
 the stream: of what was appended here since the start, or of the first batch found in it. A queue counts its own items.
 """

@@ -75,8 +75,8 @@ class Rung:
         self._tracing = tracing()
 
     async def move(self) -> tuple[int, float | None]:
-        """Appends what has waited its time to where it goes next. Returns the position to commit, and how long until
-        the next head may move (0: look again at once; None: the rung is empty)."""
+        """Appends items that have waited their time to where they go next. Returns the position to commit, and seconds
+        until the next head may move (0: look again at once; None: the rung is empty)."""
         ahead, self._ahead = self._ahead, None
         found = ahead[1] if ahead is not None and ahead[0] == self.position else await self._read(self.position)
         if not found.positions:
@@ -122,8 +122,8 @@ class Rung:
         return max(entered if each is None else self._release(entered, 0, each.due) for each in tickets)
 
     async def _append_all(self, grouped: dict[str, dict[tuple[int, int], Record]], position: int) -> None:
-        """Appends what lies below `position`. Where some streams refuse, what the others took is not written again: by
-        item, since at the next try an item may have to go to another stream than now."""
+        """Appends the items below `position`. Where some streams refuse, items that the others took are not written
+        again: by item, since at the next try an item may have to go to another stream than now."""
         records = {stream: self._records(stream, [*items.values()]) for stream, items in grouped.items()}
         answers = dict(zip(records, await append_to_each(self._log, records), strict=True))
         errors = [error for error in answers.values() if error is not None]
@@ -143,7 +143,7 @@ class Rung:
         return found
 
     def to_trim(self, sleep: float | None) -> bool:
-        """Whether it is time to, when `move` said `sleep`."""
+        """Whether it is time to trim, when `move` said `sleep`."""
         behind = self.position - self.trimmed
         if behind <= 0 or behind >= self._trim_items:
             return behind > 0
@@ -152,7 +152,7 @@ class Rung:
         return sleep > 0.0 and self._clock.monotonic() - self._trimmed_at >= TRIM_EVERY
 
     async def trim(self) -> None:
-        """Forgets what is durable further on."""
+        """Trims the part of the rung that is durable further on."""
         await self._log.trim(self.stream, 0, self.position)
         self.trimmed, self._trimmed_at = self.position, self._clock.monotonic()
 

@@ -1,9 +1,9 @@
 """The queue as the place to wait: each parked item is a row with its due time, instead of a chain of rungs.
 
-What is due is leased, appended to the stream of what is due, and acknowledged: so a rung's order, durable where it goes
-before it is gone here. Due streams are the same as the ladder's: tailers, gates, quotas and ledger notice nothing. A
-crash between append and acknowledgement repeats the move when the lease is over: a copy, never a loss, and the ledger
-starts one of them. Several movers share a queue by its leases; none waits for another.
+Due items are leased, appended to the due stream of their function, and acknowledged: in the order of a rung, durable
+where they go before they are gone here. Due streams are the same as the ladder's: tailers, gates, quotas and ledger
+notice nothing. A crash between append and acknowledgement repeats the move when the lease is over: a copy, never a
+loss, and the ledger starts one of them. Several movers share a queue by its leases; none waits for another.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class QueueMover:
 
 
 def _by_stream(leased: Leased) -> dict[str, tuple[list[str], list[Record]]]:
-    """The items by the stream that they go to: their ids, and what is appended."""
+    """The items by the stream that they go to: their ids, and the records to append."""
     grouped: dict[str, tuple[list[str], list[Record]]] = {}
     for index, (id, payload) in enumerate(zip(leased.ids, leased.payloads, strict=True)):
         headers = leased.extras.get(index, NO_EXTRA).headers

@@ -43,8 +43,8 @@ _LOG = logging.getLogger("tailrace.delay")
 
 
 class DelayService:
-    """Parks items in the rungs of `log`; with a `queue`, in that, each with its due time. What is due already goes to
-    its due stream in `log`. Needs no start; the Mover, or the QueueMover, carries the items on."""
+    """Parks items in the rungs of `log`; with a `queue`, in that, each with its due time. Items that are due already go
+    to their due stream in `log`. Needs no start; the Mover, or the QueueMover, carries the items on."""
 
     def __init__(self, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK, queue: Queue | None = None) -> None:
         self._log = log
@@ -67,7 +67,7 @@ class DelayService:
             )
 
     async def park(self, items: Sequence[Parked]) -> None:
-        """Durable when it returns; safe to repeat: a repeat may make a copy, never lose one.
+        """Parks items, durably when it returns. Safe to repeat: a repeat may make a copy, never lose one.
 
         Raises InvalidRequest for a due time beyond `max_delay` (nothing was stored), Overloaded when the service holds
         what it may and some of these are new (nothing was stored), and what the log raises (some may be stored: repeat
@@ -99,7 +99,7 @@ class DelayService:
             )
 
     def _has_much_room(self, items: int, size: int) -> bool:
-        """Whether no more than half of what may be held is then, by what was counted last."""
+        """Whether at most half of the bounds is used with these items, by the last counts."""
         config, held = self._config, self._depths
         return held.items + items <= config.max_items >> 1 and held.bytes + size <= config.max_bytes >> 1
 
@@ -191,7 +191,7 @@ class DelayServer:
         await self._health.set(True)
 
     async def drain(self, timeout: float) -> None:
-        """Takes nothing new and answers what is inside, for at most `timeout` seconds."""
+        """Takes nothing new and answers open calls, for at most `timeout` seconds."""
         if self._server is not None:
             await self._health.set(False)
             await self._server.stop(timeout)

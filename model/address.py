@@ -66,8 +66,8 @@ def checked_address(text: str, where: str, example: str) -> str:
 
 
 def listening_address(text: str, *, secured: bool = False) -> Address:
-    """The address to listen on that a text names; port 0: any free one. Raises ConfigError, for one beyond loopback too
-    unless who calls there is `secured` to be known."""
+    """The address to listen on that a text names; port 0: any free one. Raises ConfigError; also for an address beyond
+    loopback, unless callers there are `secured` to be known."""
     address = read_address(text.removeprefix(SECURED), lowest_port=0)
     if address is None:
         raise ConfigError(f'{text!r} is not an address to listen on: expected host:port, such as "127.0.0.1:8786"')
@@ -81,6 +81,6 @@ def listening_address(text: str, *, secured: bool = False) -> Address:
 
 
 def wants_tls(text: str) -> bool:
-    """Whether TLS is to be spoken at an address: on no other is it known who calls."""
+    """Whether an address wants TLS: on no other is the caller known."""
     address = read_address(text, lowest_port=0)
     return text.startswith(SECURED) or (address is not None and not address.loopback)

@@ -49,8 +49,8 @@ class ObjectiveOverview:
 
 @dataclass(slots=True)
 class Backlog:
-    """A backlog: what waits in one place (the queue, or a tailer's source), by how much a second it grew over the last
-    `watched` seconds (below 0: it shrinks), and in how many seconds it is empty if that goes on; below 0: not
+    """A backlog: the items that wait in one place (the queue, or a tailer's source), by how much a second it grew over
+    the last `watched` seconds (below 0: it shrinks), and in how many seconds it is empty if that goes on; below 0: not
     foreseeable."""
 
     name: str

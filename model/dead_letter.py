@@ -94,7 +94,7 @@ class LetterFilter:
 
 
 class Moved(NamedTuple):
-    """A letter that became a workload again: its number, the workload's id, and what that one brings along."""
+    """A letter that became a workload again: its number, the workload's id, and the past that this brings along."""
 
     number: int
     id: str

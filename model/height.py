@@ -25,8 +25,9 @@ class Height(NamedTuple):
 
 
 def was_set_back(now: Height, remembered: Height | None) -> bool:
-    """Whether a store lacks some of what it handed out. Then it is to hold off until that is over, and whatever it
-    gives next is to be above what is remembered. What another store of its place came to says nothing about it."""
+    """Whether a store lacks some of the numbers that it handed out. Then it is to hold off until those are over, and
+    its next numbers are to be above the remembered ones. The height of another store in its place says nothing about
+    it."""
     return remembered is not None and remembered.store == now.store and now.highest < min(remembered.highest, HIGHEST)
 
 

@@ -95,7 +95,7 @@ class Histograms:
             found.sum += each * sum(ordered)
 
     def add(self, labels: Labels, buckets: Sequence[int], total: float, exemplars: dict[int, Exemplar]) -> None:
-        """Adds what was counted elsewhere, with the same bounds."""
+        """Adds values that were counted elsewhere, with the same bounds."""
         found = self.of(labels)
         for at, count in enumerate(buckets):
             if count and at < len(found.buckets):

@@ -43,13 +43,13 @@ class LeaseSizes:
 
     @property
     def drift(self) -> float:
-        """D: what one host measures as a second may be this many on another."""
+        """D: one second by the clock of a host may be this many by another's."""
         return (1 + self.rho) / (1 - self.rho)
 
     @property
     def granted_to_worker(self) -> float:
-        """The longest grant to a worker: whoever waits for it is done `worker + kill_margin` later by its own clock, so
-        the stretch of `wait_for_worker` is taken off here. Items of a lost host start elsewhere by then."""
+        """The longest grant to a worker: a scheduler that waits for it is done `worker + kill_margin` later by its own
+        clock, so the stretch of `wait_for_worker` is taken off here. Items of a lost host start elsewhere by then."""
         return (self.worker - self.kill_margin * self.rho) / self.drift
 
     @classmethod

@@ -83,7 +83,7 @@ class Quota:
 
     @property
     def only_asks(self) -> bool:
-        """Whether all that it says is which priority may be asked for: no limit of what runs."""
+        """Whether it only says which priority may be asked for, and limits no runs."""
         return bool(self.highest) and replace(self, highest="").empty
 
     @property
@@ -170,7 +170,7 @@ NAMED = ("function", "collection", "tenant", "downstream")
 
 
 def quota_to_dict(quota: Quota) -> dict[str, Any]:
-    """Plain data for JSON: what it says, and nothing that it leaves open."""
+    """Plain data for JSON: the fields that are set, and nothing that the quota leaves open."""
     found = {name: getattr(quota, name) for name in Quota.__slots__}
     usual = {name: value for name, value in found.items() if value and name != "lend"}
     data = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}

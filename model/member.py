@@ -69,7 +69,7 @@ class AuditAsked(msgspec.Struct, tag="audit"):
 
 
 class Answered(msgspec.Struct):
-    """The answer to either: what came of it, or why it was refused. `again`: it may be asked again as it is."""
+    """The answer to either: the result, or why it was refused. `again`: it may be asked again as it is."""
 
     moves: list[Move] = []
     audits: list[Audit] = []

@@ -288,7 +288,7 @@ _PLACES = {metric: place for place, metric in enumerate(CATALOGUE)}
 
 
 def samples(overview: Overview) -> list[Sample]:
-    """Everything that an overview says, in the order of the catalogue. What is not known is left out."""
+    """Samples of everything in an overview, in the order of the catalogue. Unknown values are left out."""
     found = [Sample(LETTERS, (), overview.dead_letters)]
     found += [Sample(QUEUE, (("state", state),), count) for state, count in overview.queue.items()]
     found += [Sample(DELAY, (("stream", stream),), count) for stream, count in overview.delay.items()]

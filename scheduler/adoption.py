@@ -1,8 +1,9 @@
 """Adoption: running items of a dead owner become the next owner's, without a pause and without a second start (L12).
 
-Whoever wants a row of ownership asks. What waits under it goes back to its session, and what runs is moved to a limbo
-that nobody renews or hears. Whoever then shows a newer version of the row empties it: the taker gets all of it, or the
-owner, if it lives after all, gets its own back. Rare, so it looks everywhere, like recall.py.
+A tailer that wants a row of ownership asks. Items that wait under it go back to their session, and items that run are
+moved to a limbo that nobody renews or hears. The tailer that then shows a newer version of the row empties it: the
+taker gets all of it, or the owner, if it lives after all, gets its own back. Rare, so it looks everywhere, like
+recall.py.
 """
 
 from __future__ import annotations

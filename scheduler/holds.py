@@ -1,7 +1,7 @@
 """Holds: all that keeps items of one kind from starting now, in the order in which an item meets it (FL9).
 
-Worked out from the core's state when somebody asks. It guesses nothing: of what is not known here, such as what rests
-in a source, it says so or nothing.
+Worked out from the core's state when somebody asks. It guesses nothing: of things that are not known here, such as
+items at rest in a source, it says so or nothing.
 """
 
 from __future__ import annotations

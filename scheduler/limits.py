@@ -1,7 +1,6 @@
 """Limits in force: which charges each flow has, and how much of each limit is taken.
 
-Invariant (FL3): what a limit counts as running is the number of open items, but for those that wait for other work,
-whose flows pay it.
+Invariant (FL3): a limit counts as running all open items whose flows pay it, but for those that wait for other work.
 """
 
 from __future__ import annotations

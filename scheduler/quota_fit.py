@@ -1,6 +1,6 @@
 """The fit of quotas to the workers and runs of now: reserves that nobody could keep, limits below the number of runs.
 
-The limits are resolved by the rule that schedulers resolve them by (charges.py), for what they say that runs.
+The limits are resolved by the rule of the schedulers (charges.py), for the runs that these report.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class SchedulerServer:
         return {name: address for name, address in told.items() if address}
 
     async def drain(self, timeout: float) -> None:
-        """Hands back what waits and lets what runs finish, until all of it is told or the time is over."""
+        """Hands back waiting items and lets running ones finish, until all outcomes are told or the time is over."""
         await self._health.set(False)
         self.core.drain(self._clock.monotonic())
         self.core.heartbeat()  # its answers acknowledge what was said
@@ -376,7 +376,7 @@ class SchedulerServer:
     # ---- control
 
     async def _follow(self, watch: Watch) -> None:
-        """Applies snapshots as they come. The last one stays in force while nobody can be asked."""
+        """Applies snapshots as they come. The last one stays in force while the control store cannot be asked."""
         while True:
             try:
                 await watch(self._apply)

@@ -32,8 +32,8 @@ class AdoptedFlight(NamedTuple):
 
 
 class Adoption(NamedTuple):
-    """The answer to whoever asked to adopt. `refused` says why not; empty: confirmed. `until` is when the last lease
-    on what runs is over (monotonic)."""
+    """The answer to a tailer that asked to adopt. `refused` says why not; empty: confirmed. `until` is when the last
+    lease on running items is over (monotonic)."""
 
     row: RowKey
     version: int

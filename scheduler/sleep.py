@@ -1,7 +1,7 @@
 """Sleep: flows whose charge has no room sleep on that limit, and are woken by it (FL3 to FL5).
 
-A limit that has room again (an end, a token, a reservation that is over) is `roomy` until who sleeps on it was woken:
-as many as it has room for, in turns, each with its share of the room. More are woken when those were tried.
+A limit that has room again (an end, a token, a reservation that is over) is `roomy` until the flows that sleep on it
+were woken: as many as it has room for, in turns, each with its share of the room. More are woken when those were tried.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Sleep:
         self._armed.clear()
 
     def _wake(self, turns: Turns, room: int, now: float) -> bool:
-        """Plans who may start how many of what the limit has room for, in turns, and wakes those."""
+        """Plans how many items each flow may start of the room of a limit, in turns, and wakes these flows."""
         room -= turns.woken
         part = max(1, room // max(1, turns.size))
         plan: dict[Flow, int] = {}
@@ -161,8 +161,8 @@ class Sleep:
         return woke
 
     def _wake_measured(self, limit: UnitLimit, now: float) -> bool:
-        """Wakes who is next in turn at a unit limit, once there is enough of it for its first item; nobody overtakes
-        it meanwhile. As much more of its items as fits an even part, then the next."""
+        """Wakes the flow that is next in turn at a unit limit, once there is enough of it for its first item; no other
+        overtakes it meanwhile. It may start as many more items as fit an even part, then the next flow is woken."""
         held, need, woke = limit.holds(now), math.inf, False
         for able, turns in list(limit.sleepers.items()):
             part, plan = held / max(1, turns.size), list[tuple[Flow, int]]()
@@ -219,9 +219,9 @@ class Sleep:
             heapq.heappush(self._timers, (at, self._number, limit))
 
     def _look(self, now: float) -> None:
-        """Flows that waited too long reserve all their limits, the longest first. Who kept them too long lays them
-        down, and waits anew; nobody reserves those for as long, else flows that cannot start for an hour would keep in
-        turns what others need."""
+        """Lets flows that waited too long reserve all their limits, the longest first. A flow that kept them too long
+        lays them down, and waits anew; no flow reserves those for as long, else flows that cannot start for an hour
+        would keep in turns the limits that others need."""
         for flow in list(self.blocked):
             if now - flow.since < PATIENCE:
                 break

@@ -57,7 +57,7 @@ class StartDelays:
             self._forget()
 
     def _forget(self) -> None:
-        """Forgets what has ended. So seldom that it costs a flight as much as a look-up."""
+        """Forgets ended flights. So seldom that it costs a flight as much as a look-up."""
         self._arrivals = {of: arrival for of, arrival in self._arrivals.items() if of[1] in of[0].held.flights}
         self._most = 2 * len(self._arrivals) + SPARE
 

@@ -1,7 +1,7 @@
 """Usage: the slot-seconds and the runs of each ⟨function, tenant⟩, whether or not quotas are set.
 
-A run is counted when it ends; its time accrues also before, with each cut, from when its worker was given it. What ends
-together and is of one kind is one sum. Of what is mixed each item is counted while there are few; of many, one batch in
+A run is counted when it ends; its time accrues also before, with each cut, from when its worker was given it. Items of
+one kind that end together are one sum. Of mixed ones each item is counted while there are few; of many, one batch in
 sixteen stands for all, so that the sums are right and shares are close.
 """
 

@@ -1,7 +1,7 @@
 """Play: a recording's arrivals given to the real core in virtual time, under some quotas. Pure: no clock, no file.
 
-One session brings what was recorded, one worker with the recorded pools runs it, and each item holds its place for as
-long as such items did. Whatever starts, in which order and how late, is the core's own decision.
+One session brings the recorded items, one worker with the recorded pools runs them, and each item holds its place for
+as long as such items did. The items that start, their order and how late they are, are the core's own decision.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Estimates: units that items are assumed to use while nobody knows, and that their runs reported instead (FL20).
 
-An item's own estimate goes first (its tailer put it beside it), then the average of what runs of its function used,
-then what the quota says.
+An item's own estimate goes first (its tailer put it beside it), then the average use of its function's runs, then the
+estimate of the quota.
 """
 
 from __future__ import annotations

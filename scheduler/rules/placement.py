@@ -68,7 +68,7 @@ class WorkerPool:
             self.admit(share)
 
     def admit(self, share: float) -> None:
-        """Admits such a share of what its worker said."""
+        """Admits such a share of the limit that its worker announced."""
         self.limit = self.full if share >= 1 else min(self.full, max(1, int(self.full * share)))
 
     @property

@@ -1,10 +1,10 @@
 """Shares: how much waits here where flows take turns by weight and cost, so that turns have a choice (FL21).
 
-Weights and costs decide only between what waits here. A tailer brings what comes next in its source, whoever's it is:
-were a session's credit no more than what workers hold, whoever has most in the source would start most. So where
-quotas are set there is credit for what starts in a while more, and of a flow that has more waiting than starts of it
-in that while the tailers bring nothing until half of that is left: the room is others'. The turns alone decide who
-starts how much; here nothing is weighed again.
+Weights and costs decide only between items that wait here. A tailer brings the next items of its source, of any tenant:
+were a session's credit no more than workers hold, the tenant with most items in the source would start most. So where
+quotas are set there is credit for the items that start in a while more, and of a flow that has more waiting than starts
+of it in that while the tailers bring nothing until half of that is left: the room is others'. The turns alone decide
+how much of each flow starts; here nothing is weighed again.
 
 The idea is that of a small buffer for each flow before fair turns, as in fair queueing of networks (A. Demers and
 others, 1989), bounded by time and not by length as in CoDel (K. Nichols and V. Jacobson, 2012).
@@ -64,8 +64,8 @@ def choice(worths: float, known: int, bound: int) -> int:
 
 
 def crowds(worths: float, bound: int) -> bool:
-    """Whether there are so many flows that credit does not suffice for what each may have waiting here, little as that
-    is: then those that have little are looked at, too."""
+    """Whether there are so many flows that credit does not suffice for the few items that each may have waiting here:
+    then flows with few items are looked at, too."""
     return CREDIT * worths > bound
 
 

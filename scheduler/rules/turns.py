@@ -1,9 +1,9 @@
 """Turns: who is next among flows that wait for the same thing, by weight and cost (FL7, FL8).
 
-Functions take turns by virtual time (start-time fair queueing): whoever was charged least, divided by its weight, is
-next. Within a function the rank decides (ranks.py), within a rank the flow that was charged least by the weight of its
-tenant, then who came first. Who comes after a pause is owed nothing; who had too much stays in debt, which halves every
-ten seconds and is bounded to one window.
+Functions take turns by virtual time (start-time fair queueing): the one that was charged least, divided by its weight,
+is next. Within a function the rank decides (ranks.py), within a rank the flow that was charged least by the weight of
+its tenant, then the one that came first. A flow that comes after a pause is owed nothing; one that had too much stays
+in debt, which halves every ten seconds and is bounded to one window.
 """
 
 from __future__ import annotations
@@ -238,8 +238,8 @@ class Turns:
                 return node
 
     def next_of(self, node: TurnNode) -> tuple[Flow, int]:
-        """The flow of a function whose turn it is, out of its place; who asks gives it back by `add` if it still waits.
-        With how many items of it may go (0: no bound)."""
+        """The flow of a function whose turn it is, out of its place, and how many items of it may go (0: no bound). The
+        caller gives it back by `add` if it still waits."""
         waiting = node.waiting
         rank, bound = node.ranks.next(waiting) if len(waiting) > 1 else (waiting[0], 0)
         flows = node.flows[rank]
@@ -337,7 +337,8 @@ class Turns:
 
 
 def _rejoined(v: float, clock: float, pause: float) -> float:
-    """The virtual time of who comes back after so many seconds: a debt halves, no credit is saved up (FL8)."""
+    """The virtual time of a flow or function that comes back after so many seconds: a debt halves, no credit is saved
+    up (FL8)."""
     if v <= clock:
         return clock
     return clock + min(WINDOW, (v - clock) * math.pow(0.5, pause / HALVING))

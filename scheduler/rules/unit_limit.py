@@ -1,10 +1,10 @@
 """Unit limit: how much of a unit of one's own (tokens, rows, bytes) may be used a second, with a burst (FL20).
 
-A token bucket that pays by estimate. An item starts when the bucket holds what it is estimated to use, or is full where
-that is more than it can hold. What its run says that it used puts the bucket right: what was missing is taken from it,
-and may leave a debt; what was too much is given back, as far as the bucket could have kept it since the item started.
-So in any stretch of t seconds what starts uses at most rate * t + burst, but for what runs in flight were estimated too
-low, and for what one item alone needs beyond the burst.
+A token bucket that pays by estimate. An item starts when the bucket holds its estimated use, or is full where that is
+more than it can hold. The use that its run reports puts the bucket right: a missing amount is taken from it, and may
+leave a debt; an amount too much is given back, as far as the bucket could have kept it since the item started. So in
+any stretch of t seconds items that start use at most rate * t + burst, but for runs in flight that were estimated too
+low, and for one item alone that needs more than the burst.
 
 A run of which nothing is heard (it was lost, or said nothing) keeps its estimate: it may have used that.
 """
@@ -105,7 +105,7 @@ class UnitLimit(Limit):
         return any(turns.size or turns.woken for turns in self.sleepers.values())
 
     def room(self, now: float) -> int:
-        """Whether who is next may start: 1, or 0."""
+        """Room for the next flow: 1 if it may start, else 0."""
         return int(self.enough(self.holds(now), self.need))
 
     def next_at(self) -> float | None:
