@@ -168,7 +168,7 @@ class RecordingFile:
         try:
             self._file = gzip.open(path, "xb", compresslevel=6)  # noqa: SIM115 - closed by `close`
         except FileExistsError:
-            raise InvalidRequest(f"{path}: the file exists already: name a new one") from None
+            raise InvalidRequest(f"{path}: the file exists already: name a new file") from None
         except OSError as error:
             raise InvalidRequest(f"{path}: it cannot be written: {error.strerror or error}") from None
 
