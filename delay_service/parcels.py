@@ -1,8 +1,8 @@
 """Several parked items in one record of a rung, on a log where each record is dear, as on Kafka.
 
-A rung needs to be read by nobody but the mover, and what entered it together leaves it together: so the records of one
-append travel as one, a parcel, whose payload is a batch as other logs store it. What is due is unpacked, since tailers
-settle items one by one. A log that stores an append as one entry anyway (`Log.batches`) gets no parcels.
+A rung is read by the mover alone, and items that entered it together leave it together: so the records of one append
+travel as one, a parcel, whose payload is a batch as other logs store it. Due items are unpacked, since tailers settle
+items one by one. A log that stores an append as one entry anyway (`Log.batches`) gets no parcels.
 """
 
 from __future__ import annotations

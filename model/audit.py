@@ -1,7 +1,7 @@
 """Audit: the classes that every position of a stream, or every workload of a queue, ends in, and whether they sum up.
 
 The audit can fail because it has two witnesses that do not copy from each other: the frontier says which positions are
-settled, and what settles them says how (`tailers/rules/audit.py`); what left for a store must be there or must have
+settled, and the settlements say how (`tailers/rules/audit.py`); items that left for a store must be there or must have
 ended there. (Chaperone, Uber's audit of its streams, counts in windows at every hop; here there is one hop, so single
 positions can be named.)
 """

@@ -1,6 +1,6 @@
 """A row of the ledger: what is known of one stream item that failed or is suspected (L14 to L20).
 
-Healthy items have none. The protocol and its engines are in `stores/ledger`; what a tailer does with a row is in
+Healthy items have none. The protocol and its engines are in `stores/ledger`; the rule of a tailer for a row is in
 `tailers/rules/ledger.py`.
 """
 

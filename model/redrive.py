@@ -36,8 +36,8 @@ def refusal(letter: DeadLetter, most: int, known: bool) -> str:
 def came_back(state: State) -> str:
     """The reason a letter cannot be redriven while its workload is in this state of its queue; empty: it may go.
 
-    A letter is durable before its workload ends in the queue. So whoever buried it may have died in between: then the
-    workload runs once more by itself, and may end otherwise.
+    A letter is durable before its workload ends in the queue. So the tailer that buried it may have died in between:
+    then the workload runs once more by itself, and may end otherwise.
     """
     if state < State.SUCCESS:
         return "its workload has not ended in the queue yet: try again in a moment"

@@ -1,7 +1,7 @@
 """Closings: the flows that are closed to the tailers because a limit keeps them waiting (rules/closing.py), or because
 more waits here than is worth it while others take turns with them (rules/share.py).
 
-Looked at with each tick and each look at shares, never on the way of an item. What goes back costs no attempt.
+Looked at with each tick and each look at shares, never on the way of an item. Items that go back spend no attempt.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Dispatch: waiting items go to workers that can run them. Once per loop turn, in chunks; charges are per ⟨flow, n⟩.
 
-The steps, in order: limits that have room wake who sleeps on them; each set of pools looks at its fresh flows; where
-there is room for all of them nobody's turn matters, else they wait in turns (function, rank, tenant); a flow starts as
-many as each of its charges has room for, or sleeps on the one that has none; placement; and the making of assignments,
-at most a flight's worth of items or about a mebibyte each.
+The steps, in order: limits that have room wake the flows that sleep on them; each set of pools looks at its fresh
+flows; where there is room for all of them no turn matters, else they wait in turns (function, rank, tenant); a flow
+starts as many as each of its charges has room for, or sleeps on the one that has none; placement; and the making of
+assignments, at most a flight's worth of items or about a mebibyte each.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Evidence for the clog rule: how the first attempts of each function ended, gathered while outcomes pass by.
 
 On a healthy path it costs nothing: successes are counted only when something failed lately, and in the very batch in
-which a failure comes. Counting takes a step at C speed for an item; what the rule makes of the counts takes far longer,
-so it is asked only for functions of which something failed, or that are frozen, and for the others now and then: a
-thousand successes at once tell it what they would have told one after the other.
+which a failure comes. Counting takes a step at C speed for an item; the rule itself takes far longer, so it is asked
+only for functions of which something failed, or that are frozen, and for the others now and then: a thousand successes
+at once tell it what they would have told one after the other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Outages: lanes, sessions and probes of a function follow the decisions of the clog rule (a circuit breaker,
 rules/clog.py).
 
-While a function is frozen its lanes hold only what may run all the same: a probe, what waiting callers sent, and items
-of sessions that said they run through outages. Everything else waits in the function's `asking` room (one item of each
-session, since that is its allowance), or was handed back.
+While a function is frozen its lanes hold only items that may run all the same: a probe, items of waiting callers, and
+items of sessions that said they run through outages. Everything else waits in the function's `asking` room (one item of
+each session, since that is its allowance), or was handed back.
 """
 
 from __future__ import annotations

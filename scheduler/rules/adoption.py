@@ -1,10 +1,10 @@
 """Adoption (hand-over of running work): the owner whose pushes count under a row of ownership, while another owner may
 be taking it (L12).
 
-A scheduler never reads the row; it knows what it was shown of it. Whoever wants the row asks about the version that it
-read; from then on nothing of that epoch counts, until a newer version is shown. The row itself decides who that is: the
-taker's compare-and-set and the owner's renewal cannot both follow the version that was asked about. So either the taker
-comes back with its new epoch, or the owner with the same one, never both.
+A scheduler never reads the row; it knows the versions that it was shown. A tailer that wants the row asks about the
+version that it read; from then on nothing of that epoch counts, until a newer version is shown. The row itself decides
+who that is: the taker's compare-and-set and the owner's renewal cannot both follow the version that was asked about. So
+either the taker comes back with its new epoch, or the owner with the same one, never both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cost: slot-seconds that running items have taken, accrued while they run and never in one sum an hour later (FL8).
 
-What starts is charged what such items take on average; what it really took is put right as soon as it is looked at
-again. Counted only while something competes: nobody's turn is asked for while there is room for all.
+An item that starts is charged the average of such items; its real cost is put right as soon as it is looked at again.
+Counted only while something competes: nobody's turn is asked for while there is room for all.
 """
 
 from __future__ import annotations

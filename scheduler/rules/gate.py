@@ -2,7 +2,7 @@
 
 The more specific gate decides: a collection's own gate goes before its function's, so that one collection of a paused
 function can be dropped, and one collection of a dropped function be spared. Between gates of which neither is more
-specific, pause goes before drop: what rests can still be dropped later.
+specific, pause goes before drop: items at rest can still be dropped later.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Limit: how many items of one value of a dimension run at once, and how many start per second, with a burst.
 
-A token bucket and a counter in one, since whoever pays one pays the other. Both are charged once per ⟨flow, n⟩, never
-per item (FL2). In any stretch of t seconds at most rate * t + burst items start (FL6).
+A token bucket and a counter in one, since an item that pays one pays the other. Both are charged once per ⟨flow, n⟩,
+never per item (FL2). In any stretch of t seconds at most rate * t + burst items start (FL6).
 """
 
 from __future__ import annotations

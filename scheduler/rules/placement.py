@@ -1,8 +1,8 @@
 """Placement: the least loaded of the able pools, never beyond the limit a worker gave for it.
 
 A pool is a set of executors of one worker that runs some functions. Functions that the same pools can run share one
-`Able`, and wait in its ring; so a full pool costs one look, not one look per function. What must run alone has pools of
-its own, so that it neither waits behind the others nor keeps them waiting.
+`Able`, and wait in its ring; so a full pool costs one look, not one look per function. Items that must run alone have
+pools of their own, so that they neither wait behind the others nor keep them waiting.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ranks: which priority of a function goes next. Strict, with one guaranteed part for all lower ranks together (FL7).
 
-Strict order alone lets a steady flow of urgent work starve the rest for ever. So a small part of what a function starts
-(5 % by default) belongs to the ranks below its highest waiting one, the higher first, and of that part a quarter to
-each further one, so that a middle rank cannot starve the lowest.
+Strict order alone lets a steady flow of urgent work starve the rest for ever. So a small part of the starts of a
+function (5 % by default) belongs to the ranks below its highest waiting one, the higher first, and of that part a
+quarter to each further one, so that a middle rank cannot starve the lowest.
 """
 
 from __future__ import annotations

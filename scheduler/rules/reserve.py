@@ -1,7 +1,7 @@
 """Reserves: the part of the capacity that a function or a tenant is sure of, as a bucket of slot-seconds (FL18).
 
-Who is below its reserve goes before all others, whatever the turns say; what a reserve leaves unused is lent, unless it
-says otherwise. (Reserved and opportunistic quota as in XFaaS, SOSP 2023.)
+A function or tenant below its reserve goes before all others, whatever the turns say; the unused part of a reserve is
+lent, unless it says otherwise. (Reserved and opportunistic quota as in XFaaS, SOSP 2023.)
 """
 
 from __future__ import annotations
