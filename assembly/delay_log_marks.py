@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ..delay_service.turn import SOURCE
+from ..delay_service.leadership import SOURCE
 from ..model.errors import StaleFence, Unavailable
 from ..model.parked import due_function, due_stream
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark

@@ -28,7 +28,7 @@ def quota_plan(
     """What applying a file would change, and what to think about before; with a recording, how work would have fared.
     Changes nothing."""
     from ..gateway.commands.quotas import planned, show_plan, to_plan
-    from ..scheduler.fitting import attached, facts, misfits
+    from ..scheduler.quota_fit import attached, facts, misfits
 
     plan = to_plan(file, gateway)
     told: dict[str, Any] = planned(plan) | {"attached": None}

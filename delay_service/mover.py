@@ -28,12 +28,12 @@ from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.log.log import Log, Record, Records, append_to_each
 from ..stores.ownership.ownership import Ownership
 from .config import DelayConfig
+from .leadership import SOURCE, MoverLeadership
 from .parcels import packed, unpacked
 from .records import UNREADABLE, rung_stream, rung_wait
 from .rules.head import Head, behind, gathers
 from .rules.ladder import Ladder
 from .tracing import tracing
-from .turn import SOURCE, MoverTurn
 
 #: A trim while more moves: after so many items, or a share of what may be held at once, since what is not trimmed is
 #: still counted as held.
@@ -75,8 +75,8 @@ class Rung:
         self._tracing = tracing()
 
     async def move(self) -> tuple[int, float | None]:
-        """Appends what has waited its time to where it goes next. Returns the position to commit, and how long until
-        the next head may move (0: look again at once; None: the rung is empty)."""
+        """Appends items that have waited their time to where they go next. Returns the position to commit, and seconds
+        until the next head may move (0: look again at once; None: the rung is empty)."""
         ahead, self._ahead = self._ahead, None
         found = ahead[1] if ahead is not None and ahead[0] == self.position else await self._read(self.position)
         if not found.positions:
@@ -87,7 +87,8 @@ class Rung:
         ours = partial(add, behind(self._said, monotonic - self._heard, wall))
 
         def releases() -> Iterator[float]:
-            """As far as somebody wants to know: of what waits in a rung half or more need not be looked at yet."""
+            """Yields the time of release of each record, only as far as a caller asks: half or more of what waits in a
+            rung need not be looked at yet."""
             records = map(Record, found.payloads, found.keys, found.headers)
             for entered, record in zip(map(ours, found.times), records, strict=True):
                 inside.append(unpacked(record))
@@ -114,14 +115,15 @@ class Rung:
         return position, sleep
 
     def _released(self, entered: float, tickets: list[Ticket | None]) -> float:
-        """When a record may leave: what travels together waits for its last, which is a GRAIN at most."""
+        """Time at which a record may leave its rung: items that travel together wait for the last of them, which is a
+        GRAIN at most."""
         if len(tickets) == 1 and (only := tickets[0]) is not None:
             return self._release(entered, 0, only.due)
         return max(entered if each is None else self._release(entered, 0, each.due) for each in tickets)
 
     async def _append_all(self, grouped: dict[str, dict[tuple[int, int], Record]], position: int) -> None:
-        """Appends what lies below `position`. Where some streams refuse, what the others took is not written again: by
-        item, since at the next try an item may have to go to another stream than now."""
+        """Appends the items below `position`. Where some streams refuse, items that the others took are not written
+        again: by item, since at the next try an item may have to go to another stream than now."""
         records = {stream: self._records(stream, [*items.values()]) for stream, items in grouped.items()}
         answers = dict(zip(records, await append_to_each(self._log, records), strict=True))
         errors = [error for error in answers.values() if error is not None]
@@ -141,7 +143,7 @@ class Rung:
         return found
 
     def to_trim(self, sleep: float | None) -> bool:
-        """Whether it is time to, when `move` said `sleep`."""
+        """Whether it is time to trim, when `move` said `sleep`."""
         behind = self.position - self.trimmed
         if behind <= 0 or behind >= self._trim_items:
             return behind > 0
@@ -150,7 +152,7 @@ class Rung:
         return sleep > 0.0 and self._clock.monotonic() - self._trimmed_at >= TRIM_EVERY
 
     async def trim(self) -> None:
-        """Forgets what is durable further on."""
+        """Trims the part of the rung that is durable further on."""
         await self._log.trim(self.stream, 0, self.position)
         self.trimmed, self._trimmed_at = self.position, self._clock.monotonic()
 
@@ -180,7 +182,7 @@ class Mover:
         self.duties = Duties("delay service")
         self._log = log
         self._checkpoints = checkpoints
-        self._turn = MoverTurn(ownership, clock)
+        self._leadership = MoverLeadership(ownership, clock)
         self._stands_by = False
         self._config = config
         self._clock = clock
@@ -191,12 +193,12 @@ class Mover:
 
     @property
     def stands_by(self) -> bool:
-        """Whether another one has its turn."""
+        """Whether another mover leads."""
         return self._stands_by
 
     @property
     def why(self) -> str:
-        """Why a rung cannot move now; empty: all can."""
+        """The reason a rung cannot move now; empty: all can."""
         return "; ".join(f"{stream}: {why}" for stream, (_, why) in sorted(self.duties.ailing.items()))
 
     async def start(self) -> None:
@@ -208,9 +210,9 @@ class Mover:
         while True:
             if not began:
                 await self._begin_later()
-            await self._turn.keep()
+            await self._leadership.keep()
             await self._stand_down()
-            await self._turn.free()
+            await self._leadership.free()
             self._stands_by = False
             _LOG.info("the other mover is gone: this one moves")
             began = await self._begin()
@@ -224,16 +226,16 @@ class Mover:
     async def _begin(self) -> bool:
         try:
             rungs = await self.open()
-        except StaleFence:  # another one took its turn between two of our calls: `_stay` hears of it at once
-            self._turn.over()
+        except StaleFence:  # another one took the lead between two of our calls: `_stay` hears of it at once
+            self._leadership.over()
             return True
         except Unavailable as error:
             why = str(error) or type(error).__name__
             if self.duties.ails(SOURCE, why, self._clock.monotonic()):
-                _LOG.warning("nothing that is due moves yet: %s", why)
+                _LOG.warning("due items do not move yet: %s", why)
             return False
         if self.duties.well(SOURCE):
-            _LOG.info("the stores answer: what is due moves")
+            _LOG.info("the stores answer: due items move")
         for rung in rungs:
             self._tasks[rung.stream] = self.duties.begin(self._run(rung), f"move-{rung.stream}")
         return True
@@ -248,7 +250,7 @@ class Mover:
     async def open(self) -> list[Rung]:
         """Takes over the rungs, those of the configuration and any others that hold items. Moves nothing yet."""
         self._draining.clear()
-        marks = await self._checkpoints.open(SOURCE, await self._turn.take())
+        marks = await self._checkpoints.open(SOURCE, await self._leadership.take())
         waits = {rung_stream(wait): wait for wait in self._config.rungs}
         for stream in await self._log.streams():
             wait = rung_wait(stream)
@@ -276,7 +278,7 @@ class Mover:
         return sleep
 
     async def _commit(self, rung: Rung, position: int) -> None:
-        await self._checkpoints.commit(SOURCE, self._turn.epoch, {rung.stream: Mark(position)})
+        await self._checkpoints.commit(SOURCE, self._leadership.epoch, {rung.stream: Mark(position)})
         rung.position = position
 
     async def _run(self, rung: Rung) -> None:
@@ -292,7 +294,7 @@ class Mover:
                     await self._log.wait(rung.stream, {0: rung.position}, LONGEST_WAIT)
                     sleep = 0.0
             except StaleFence:
-                self._turn.over()
+                self._leadership.over()
                 return
             except Exception as error:
                 if not isinstance(error, Unavailable):
@@ -315,7 +317,7 @@ class Mover:
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=timeout)
         await self.stop()
-        await self._turn.release()
+        await self._leadership.release()
 
     async def stop(self) -> None:
         """Ends now. A move that was under way is repeated by the next start."""

@@ -1,8 +1,8 @@
 """Several parked items in one record of a rung, on a log where each record is dear, as on Kafka.
 
-A rung needs to be read by nobody but the mover, and what entered it together leaves it together: so the records of one
-append travel as one, a parcel, whose payload is a batch as other logs store it. What is due is unpacked, since tailers
-settle items one by one. A log that stores an append as one entry anyway (`Log.batches`) gets no parcels.
+A rung is read by the mover alone, and items that entered it together leave it together: so the records of one append
+travel as one, a parcel, whose payload is a batch as other logs store it. Due items are unpacked, since tailers settle
+items one by one. A log that stores an append as one entry anyway (`Log.batches`) gets no parcels.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def packed(stream: str, records: Sequence[Record]) -> list[Record]:
 
 
 def unpacked(record: Record) -> list[Record]:
-    """What is in a record: itself, unless it is a parcel (one that cannot be read is itself, too)."""
+    """The items in a record: the record itself, unless it is a parcel (one that cannot be read is itself, too)."""
     if not _is_parcel(record.headers):
         return [record]
     try:
@@ -48,7 +48,7 @@ def unpacked(record: Record) -> list[Record]:
 
 
 def items_in(headers: Headers) -> int:
-    """How many items a record with these headers holds, as it says itself."""
+    """Number of items in a record with these headers, as it says itself."""
     return int(headers[0][1]) if _is_parcel(headers) and headers[0][1].isdecimal() else 1
 
 

@@ -1,9 +1,9 @@
 """The queue as the place to wait: each parked item is a row with its due time, instead of a chain of rungs.
 
-What is due is leased, appended to the stream of what is due, and acknowledged: so a rung's order, durable where it goes
-before it is gone here. Due streams are the same as the ladder's: tailers, gates, quotas and ledger notice nothing. A
-crash between append and acknowledgement repeats the move when the lease is over: a copy, never a loss, and the ledger
-starts one of them. Several movers share a queue by its leases; none waits for another.
+Due items are leased, appended to the due stream of their function, and acknowledged: in the order of a rung, durable
+where they go before they are gone here. Due streams are the same as the ladder's: tailers, gates, quotas and ledger
+notice nothing. A crash between append and acknowledgement repeats the move when the lease is over: a copy, never a
+loss, and the ledger starts one of them. Several movers share a queue by its leases; none waits for another.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..stores.queue.leases import QueueLeases
 from .config import DelayConfig
 from .records import UNREADABLE
 
-#: What the depths call the queue: beside `delay.30s`, of the same kind.
+#: The name of the queue among the depths: beside `delay.30s`, of the same kind.
 QUEUE = "delay.queue"
 #: All that waits is of one kind, so that it is one lane by due time; whose it is stands in its header.
 KIND = Kind(QUEUE)
@@ -48,7 +48,7 @@ def waiting(record: Record) -> NewItem:
 
 
 class QueueMover:
-    """Carries what is due from `queue` to the due streams in `log`. A Part."""
+    """Carries due items from `queue` to the due streams in `log`. A Part."""
 
     def __init__(self, queue: QueueLeases, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
         self.duties = Duties("delay service, in a queue")
@@ -62,7 +62,7 @@ class QueueMover:
 
     @property
     def why(self) -> str:
-        """Why nothing moves; empty: it does."""
+        """The reason nothing moves now; empty: the mover is well."""
         return self.duties.ailing.get(QUEUE, (0.0, ""))[1]
 
     async def start(self) -> None:
@@ -105,7 +105,7 @@ class QueueMover:
                 if not isinstance(error, Unavailable):
                     _LOG.exception("%s: a move failed; it is tried again", QUEUE)
                 elif news:
-                    _LOG.warning("%s: nothing that is due moves: %s", QUEUE, error)
+                    _LOG.warning("%s: due items do not move: %s", QUEUE, error)
                 sleep = backoff.pause()
             if sleep:
                 await asyncio.sleep(sleep)
@@ -124,7 +124,7 @@ class QueueMover:
 
 
 def _by_stream(leased: Leased) -> dict[str, tuple[list[str], list[Record]]]:
-    """The items by the stream that they go to: their ids, and what is appended."""
+    """The items by the stream that they go to: their ids, and the records to append."""
     grouped: dict[str, tuple[list[str], list[Record]]] = {}
     for index, (id, payload) in enumerate(zip(leased.ids, leased.payloads, strict=True)):
         headers = leased.extras.get(index, NO_EXTRA).headers

@@ -1,6 +1,6 @@
 """A parked item as a log record, and what the mover needs to know of one without making it an item again.
 
-A rung's stream is named for its wait: `delay.<wait>`; what is due has names of its own (`model.parked`). An item
+A rung's stream is named for its wait: `delay.<wait>`; due streams have names of their own (`model.parked`). An item
 that moves on keeps its payload, key and headers untouched.
 """
 
@@ -12,7 +12,7 @@ from ..model.units import duration_text, seconds
 from ..stores.log.log import Record
 
 RUNG_PREFIX = "delay."
-#: Where the mover puts records of a rung that are not parked items: kept for people, in nobody's way.
+#: The stream for records of a rung that are not parked items: kept for people, out of the mover's way.
 UNREADABLE = "unreadable.delay"
 
 

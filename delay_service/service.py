@@ -24,14 +24,14 @@ from ..wire.channel import serve
 from ..wire.delay import Depth
 from ..wire.health import Health
 from .config import DelayConfig
-from .holdings import FRESH, SELDOM, Holdings
+from .depths import FRESH, SELDOM, Depths
 from .parcels import packed
 from .queue_mover import QUEUE, waiting
 from .records import record_of, rung_stream, rung_wait
 
-#: How far the clock of whoever parks may be ahead of ours before a delay of exactly `max_delay` is refused, seconds.
+#: Seconds that the clock of a parking tailer may be ahead of ours before a delay of exactly `max_delay` is refused.
 CLOCK_ALLOWANCE = 60.0
-#: What a refused park is told to wait, seconds.
+#: Seconds that a refused caller is told to wait.
 RETRY_AFTER = 1.0
 #: An item that was parked more often than that is here already, in its due stream, and leaves that once it is parked
 #: again: it is never refused for space, or a full service would wait for what waits for it.
@@ -43,8 +43,8 @@ _LOG = logging.getLogger("tailrace.delay")
 
 
 class DelayService:
-    """Parks items in the rungs of `log`; with a `queue`, in that, each with its due time. What is due already goes to
-    its due stream in `log`. Needs no start; the Mover, or the QueueMover, carries the items on."""
+    """Parks items in the rungs of `log`; with a `queue`, in that, each with its due time. Items that are due already go
+    to their due stream in `log`. Needs no start; the Mover, or the QueueMover, carries the items on."""
 
     def __init__(self, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK, queue: Queue | None = None) -> None:
         self._log = log
@@ -53,7 +53,7 @@ class DelayService:
         self._clock = clock
         self._ladder = config.ladder()
         self._streams = [rung_stream(wait) for wait in config.rungs]
-        self._holdings = Holdings(log, clock, queue)
+        self._depths = Depths(log, clock, queue)
         self._parking_items = 0  # being appended: counted so that parks at once cannot pass the bound together
         self._parking_bytes = 0
         usual = float(DEFAULT_RETRY.max)
@@ -67,7 +67,7 @@ class DelayService:
             )
 
     async def park(self, items: Sequence[Parked]) -> None:
-        """Durable when it returns; safe to repeat: a repeat may make a copy, never lose one.
+        """Parks items, durably when it returns. Safe to repeat: a repeat may make a copy, never lose one.
 
         Raises InvalidRequest for a due time beyond `max_delay` (nothing was stored), Overloaded when the service holds
         what it may and some of these are new (nothing was stored), and what the log raises (some may be stored: repeat
@@ -78,7 +78,7 @@ class DelayService:
             self._check(item, now)
         size = sum(len(item.payload) for item in items)
         new = [len(item.payload) for item in items if item.n <= AT_FIRST]
-        await self._holdings.look(SELDOM if self._has_much_room(len(items), size) else FRESH)
+        await self._depths.look(SELDOM if self._has_much_room(len(items), size) else FRESH)
         if new:
             self._admit(len(new), sum(new))
         self._parking_items += len(items)
@@ -99,13 +99,13 @@ class DelayService:
             )
 
     def _has_much_room(self, items: int, size: int) -> bool:
-        """Whether no more than half of what may be held is then, by what was counted last."""
-        config, held = self._config, self._holdings
+        """Whether at most half of the bounds is used with these items, by the last counts."""
+        config, held = self._config, self._depths
         return held.items + items <= config.max_items >> 1 and held.bytes + size <= config.max_bytes >> 1
 
     def _admit(self, items: int, size: int) -> None:
         config = self._config
-        held, held_bytes = self._holdings.items + self._parking_items, self._holdings.bytes + self._parking_bytes
+        held, held_bytes = self._depths.items + self._parking_items, self._depths.bytes + self._parking_bytes
         if held + items > config.max_items:
             raise Overloaded(
                 f"the delay service holds {held} items of at most {config.max_items}: items stay in their sources "
@@ -132,7 +132,8 @@ class DelayService:
         return grouped
 
     async def _append(self, grouped: dict[str, list[Record]]) -> None:
-        """At once, so that they share a commit. All are awaited before any failure is told."""
+        """Appends to all streams and the queue at once, so that they share a commit. All answers are awaited before any
+        failure is raised."""
         wait = grouped.pop(QUEUE, [])
         if not wait:
             await self._append_to_log(grouped)
@@ -150,7 +151,7 @@ class DelayService:
         errors = await append_to_each(self._log, records)
         for (stream, items), error in zip(grouped.items(), errors, strict=True):
             if error is None:
-                self._holdings.added(stream, items, len(records[stream]))
+                self._depths.added(stream, items, len(records[stream]))
         if first := next((error for error in errors if error is not None), None):
             raise first
 
@@ -158,12 +159,12 @@ class DelayService:
         if items:
             assert self._queue is not None
             await self._queue.submit([waiting(item) for item in items])
-            self._holdings.added(QUEUE, items, len(items))
+            self._depths.added(QUEUE, items, len(items))
 
     async def depth(self) -> list[Depth]:
         """The depth of every rung and due stream."""
-        await self._holdings.look()
-        found = dict.fromkeys(self._streams if self._queue is None else (), 0) | self._holdings.by_stream()
+        await self._depths.look()
+        found = dict.fromkeys(self._streams if self._queue is None else (), 0) | self._depths.by_stream()
         depths = [Depth(stream, rung_wait(stream) or 0.0, items) for stream, items in found.items()]
         # Rungs by their wait, then the due streams.
         return sorted(depths, key=lambda depth: (depth.wait == 0, depth.wait, depth.stream))
@@ -190,7 +191,7 @@ class DelayServer:
         await self._health.set(True)
 
     async def drain(self, timeout: float) -> None:
-        """Takes nothing new and answers what is inside, for at most `timeout` seconds."""
+        """Takes nothing new and answers open calls, for at most `timeout` seconds."""
         if self._server is not None:
             await self._health.set(False)
             await self._server.stop(timeout)

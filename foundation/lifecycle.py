@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
+from ..model.jitter import jittered
 from ..model.plain_text import plain
 from ..model.reopening import Failures, Trouble
-from ..model.spread import spread
 from ..model.units import duration_text
 from .clock import SYSTEM_CLOCK, Clock
 from .duties import LONGEST_WHY, Duties
@@ -95,7 +95,7 @@ class Reopening:
             while not self._open:
                 pause = self._failures.pause(self._clock.monotonic())
                 _LOG.error("%s: closed; it is opened again in %.1f s. %s", self.part.duties.part, pause, self._why)
-                await asyncio.sleep(spread(pause, self._chance))
+                await asyncio.sleep(jittered(pause, self._chance))
                 try:
                     await self.part.start()
                 except Exception as error:
@@ -106,7 +106,7 @@ class Reopening:
 
     async def _close(self, why: str) -> None:
         self._open, self._why = False, why
-        self._failures = self._failures.and_now(self._clock.monotonic())
+        self._failures = self._failures.with_failure_at(self._clock.monotonic())
         try:
             await self.part.stop()
         except Exception:

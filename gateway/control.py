@@ -18,9 +18,9 @@ from ..foundation.lifecycle import cancel
 from ..model.errors import Conflict, InvalidRequest, Overloaded, Unavailable
 from ..model.function_spec import FunctionSpec
 from ..model.gate import MOST_GATES, Gate
-from ..model.in_force import InForce
 from ..model.limits import Quota, QuotaChange, Snapshot
 from ..model.name import EXPECTED, NAME_LENGTH, is_name
+from ..model.quotas_in_force import InForce
 from ..model.units import duration_text
 from ..sdk.argument_schema import LONGEST
 from ..stores.control.control import Control

@@ -1,4 +1,4 @@
-"""Acts of operators: who changed what, from where, why, what was before, and how it ended (an audit trail).
+"""Acts of operators (an audit trail): who changed which thing, from where, why, its state before, and how it ended.
 
 An act is kept as it begins and again as it ends, and neither is changed afterwards.
 """
@@ -15,7 +15,7 @@ from .plain_text import plain
 MOST_ACTS, MOST_SHOWN, FORGOTTEN_AT_ONCE = 1_000_000, 1_000, 1_000
 #: Characters of who and where, of what it is about, and of a reason or a state.
 NAME, SUBJECT, STATE = 200, 400, 4_000
-#: How one ended that was done.
+#: The outcome of an act that was done.
 DONE = "done"
 
 
@@ -59,7 +59,7 @@ def bounded(act: Act) -> Act:
 
 
 def reason(why: str) -> str:
-    """Why somebody acts, as a message carries it."""
+    """The reason an operator gives, as plain text of bounded length."""
     return plain(why, STATE)
 
 

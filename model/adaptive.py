@@ -34,7 +34,7 @@ class Adaptive:
     retries: float = 0.2
 
     def fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """The first number that is out of its bounds, as a sentence; empty: all are well."""
         for name, least, most in (
             ("floor", 0.01, HIGHEST_RATE),
             ("ceiling", 0.0, HIGHEST_RATE),
@@ -52,7 +52,7 @@ class Adaptive:
         return ""
 
 
-#: What holds for a downstream of which nobody says otherwise.
+#: The numbers of a downstream that no operator set.
 USUAL = Adaptive()
 
 

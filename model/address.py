@@ -7,7 +7,7 @@ from typing import NamedTuple
 from .errors import ConfigError
 
 HIGHEST_PORT = 65_535
-#: Where the parts of a machine listen, and are looked for, unless they are told otherwise.
+#: Addresses where the parts of a machine listen, and are looked for, unless they are told otherwise.
 DEFAULT_GATEWAY = "127.0.0.1:8786"
 DEFAULT_SCHEDULER = "127.0.0.1:8788"
 DEFAULT_DELAY = "127.0.0.1:8789"
@@ -51,7 +51,7 @@ def read_address(text: str, lowest_port: int = 1) -> Address | None:
 
 
 def parse_address(text: str, lowest_port: int = 1) -> Address:
-    """The same of a text that must be one. Raises ConfigError."""
+    """Reads a text that must be an address, as `read_address` does. Raises ConfigError for any other."""
     address = read_address(text, lowest_port)
     if address is None:
         raise ConfigError(f'{text!r} is not an address: expected host:port, such as "127.0.0.1:8786"')
@@ -66,8 +66,8 @@ def checked_address(text: str, where: str, example: str) -> str:
 
 
 def listening_address(text: str, *, secured: bool = False) -> Address:
-    """The address to listen on that a text names; port 0: any free one. Raises ConfigError, for one beyond loopback too
-    unless who calls there is `secured` to be known."""
+    """The address to listen on that a text names; port 0: any free one. Raises ConfigError; also for an address beyond
+    loopback, unless callers there are `secured` to be known."""
     address = read_address(text.removeprefix(SECURED), lowest_port=0)
     if address is None:
         raise ConfigError(f'{text!r} is not an address to listen on: expected host:port, such as "127.0.0.1:8786"')
@@ -81,6 +81,6 @@ def listening_address(text: str, *, secured: bool = False) -> Address:
 
 
 def wants_tls(text: str) -> bool:
-    """Whether TLS is to be spoken at an address: on no other is it known who calls."""
+    """Whether an address wants TLS: on no other is the caller known."""
     address = read_address(text, lowest_port=0)
     return text.startswith(SECURED) or (address is not None and not address.loopback)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One thing that is not as it should be: a `code` (gateway/rules/alerts.py has them all), what it is about, `since`
-    when (wall clock seconds; of what is only seen: since it was first seen), what is so, and what to do."""
+    """One alert: a `code` (gateway/rules/alerts.py has them all), its subject, `since` when (wall clock seconds; since
+    it was first seen, where only that is known), the fact, and the advice."""
 
     code: str
     subject: str
@@ -49,8 +49,8 @@ class ObjectiveOverview:
 
 @dataclass(slots=True)
 class Backlog:
-    """A backlog: what waits in one place (the queue, or a tailer's source), by how much a second it grew over the last
-    `watched` seconds (below 0: it shrinks), and in how many seconds it is empty if that goes on; below 0: not
+    """A backlog: the items that wait in one place (the queue, or a tailer's source), by how much a second it grew over
+    the last `watched` seconds (below 0: it shrinks), and in how many seconds it is empty if that goes on; below 0: not
     foreseeable."""
 
     name: str

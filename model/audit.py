@@ -1,7 +1,7 @@
 """Audit: the classes that every position of a stream, or every workload of a queue, ends in, and whether they sum up.
 
 The audit can fail because it has two witnesses that do not copy from each other: the frontier says which positions are
-settled, and what settles them says how (`tailers/rules/audit_book.py`); what left for a store must be there or must
+settled, and the settlements say how (`tailers/rules/audit_book.py`); items that left for a store must be there or must
 have ended there. (Chaperone, Uber's audit of its streams, counts in windows at every hop; here there is one hop, so
 single positions can be named.)
 """
@@ -35,13 +35,13 @@ class Fate(IntEnum):
 
 
 _LABELS = {Fate.LOST: "lost to retention"}
-#: What a queue's state is called in an audit, as of a stream.
+#: Names of a queue's states in an audit, as of a stream.
 _OF_QUEUE = {"success": "succeeded", "fatal_failure": "dead", "new": "waiting", "retriable_failure": "delayed"}
 #: The classes of what has not ended.
 HELD, IN_FLIGHT, UNREAD = "held", "in flight", "unread"
 #: Below a checkpoint, in a part of the stream: those that ended in ways that are not told apart so far back.
 SETTLED = "settled"
-#: Of what left for the delay service: it ended there, well or without being run, but not as a dead letter.
+#: Items that left for the delay service and ended there, well or without being run, but not as a dead letter.
 AFTER_DELAY = "done after a delay"
 #: Positions that an answer names of each kind of fault.
 NAMED = 100
@@ -57,7 +57,7 @@ class Ending(NamedTuple):
 
     @property
     def length(self) -> int:
-        """How many positions it spans."""
+        """Number of positions in it."""
         return self.last - self.first + 1
 
     @property
@@ -80,7 +80,8 @@ class Passed(NamedTuple):
 
 @dataclass(slots=True)
 class Audit:
-    """Of one range of positions of one partition, `first` to before `end`; of a queue: 0 to how many were taken in.
+    """The audit of one range of positions of one partition, from `first` to before `end`; or of a queue, from 0 to the
+    number of workloads taken in.
 
     counts    by class; their sum is to be the range's length
     missing   positions that are in no class: the first NAMED, `missing_count` says how many
@@ -105,12 +106,12 @@ class Audit:
 
     @property
     def length(self) -> int:
-        """How many positions there are."""
+        """Number of positions in the range, or of items where positions are far apart."""
         return self.end - self.first if self.items is None else self.items
 
     @property
     def sum(self) -> int:
-        """How many of them are in a class."""
+        """Number of positions that are in a class."""
         return sum(self.counts.values())
 
     @property
@@ -119,7 +120,7 @@ class Audit:
         return self.sum == self.length and not (self.missing_count or self.doubled_count or self.faults)
 
     def verdict(self) -> list[str]:
-        """What does not agree; empty when all does."""
+        """The disagreements found, as sentences; empty when all agrees."""
         said = list(self.faults)
         if self.missing_count:
             said.append(f"{self.missing_count} in no class: {ranges(self.missing, self.missing_count)}")
@@ -143,8 +144,8 @@ def ranges(positions: Sequence[int], count: int) -> str:
 
 
 def queue_audit(tailer: str, taken: int, states: Mapping[str, int], forgotten: int) -> Audit:
-    """Of a queue: what was ever taken in must be in one state, or have ended and been forgotten by the retention.
-    States have the names of a stream's classes, where there is one."""
+    """The audit of a queue: each workload ever taken in must be in one state, or have ended and been forgotten by the
+    retention. States get the names of a stream's classes where one fits."""
     counts = {_OF_QUEUE.get(name, name): count for name, count in states.items() if count}
     if forgotten:
         counts["ended and forgotten"] = forgotten

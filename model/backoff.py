@@ -1,12 +1,12 @@
 """Back-off (exponential): the wait before something that failed is tried again, a first pause, doubled after each
-further failure up to a cap, with chance in it (spread.py)."""
+further failure up to a cap, with chance in it (jitter.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .spread import spread
+from .jitter import jittered
 
 #: Doublings after which any cap is reached; more would not fit into a float.
 _MOST = 60
@@ -19,8 +19,8 @@ class Pauses(NamedTuple):
     last: float
 
     def within(self, heartbeat: float) -> Pauses:
-        """The same, about a heartbeat at most: whoever holds a lease is to be heard again, once it can be, before that
-        lease is over."""
+        """Returns these pauses with a cap of about a heartbeat, so that a holder of a lease is heard again, once it can
+        be, before that lease is over."""
         return self._replace(last=max(self.first, min(self.last, heartbeat)))
 
 
@@ -74,10 +74,10 @@ class Backoff:
         self._chance = chance
 
     def pause(self) -> float:
-        """It failed once more: how long to wait now."""
+        """Counts one more failure and returns the seconds to wait now."""
         pause, self._next = self._next, doubled(self._next, self._last, 1)
-        return spread(pause, self._chance)
+        return jittered(pause, self._chance)
 
     def reset(self) -> None:
-        """It is well: the next failure is answered with the first pause."""
+        """Starts over after a success: the next failure is answered with the first pause."""
         self._next = self._first

@@ -51,7 +51,7 @@ def caller_of(uris: Iterable[str]) -> Caller:
 
 
 def checked(caller: Caller) -> Caller:
-    """The same, if it can be one. Raises InvalidRequest."""
+    """Returns the caller unchanged when its fleet, name and role are valid. Raises InvalidRequest for any other."""
     for what, word in (("fleet", caller.fleet), ("name", caller.name)):
         if not _WORD.fullmatch(word):
             raise InvalidRequest(

@@ -64,7 +64,7 @@ class DeadLetter:
 
     @property
     def redrives(self) -> int:
-        """How often it was redriven before it died."""
+        """Number of redrives before this death."""
         return 0 if self.past is None else self.past.redrives
 
 
@@ -94,7 +94,7 @@ class LetterFilter:
 
 
 class Moved(NamedTuple):
-    """A letter that became a workload again: its number, the workload's id, and what that one brings along."""
+    """A letter that became a workload again: its number, the workload's id, and the past that this brings along."""
 
     number: int
     id: str

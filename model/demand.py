@@ -64,7 +64,7 @@ class Closed(NamedTuple):
 
 
 def addresses(kind: Kind) -> list[Address]:
-    """All that covers items of a kind, the nearest first."""
+    """All addresses that cover items of a kind, the nearest first."""
     labels: list[tuple[str | None, str | None]] = [
         (kind.collection, kind.tenant),
         (kind.collection, None),
@@ -80,8 +80,8 @@ def more_specific(one: Address, other: Address) -> bool:
 
 
 def spared(dropped: Collection[Address], shut: Iterable[Address]) -> bool:
-    """Whether of what is dropped something is more specific than each that is shut around the same items: those are
-    pushed all the same, to be dropped (FL17)."""
+    """Whether some dropped cell is more specific than each closed one around the same items: those are pushed all the
+    same, to be dropped (FL17)."""
     return all(any(more_specific(drop, each) for drop in dropped) for each in shut)
 
 

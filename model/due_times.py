@@ -14,11 +14,11 @@ FEW = 16
 T = TypeVar("T")
 
 
-def few(column: Sequence[T]) -> Sequence[T]:
+def evenly_spaced(column: Sequence[T]) -> Sequence[T]:
     """Some values of a column, evenly spaced: at most `FEW`, and all where there are no more."""
     return column if len(column) <= FEW else column[:: -(-len(column) // FEW)]
 
 
-def speaking(told: Sequence[T], index: int, size: int) -> T:
+def value_for(told: Sequence[T], index: int, size: int) -> T:
     """The value, of those that were told of `size` items, that speaks for the item at `index`."""
     return told[index * len(told) // size]

@@ -63,8 +63,8 @@ class Conflict(UserError):
 
 
 class PositionsGone(UserError):
-    """Positions that a source forgot before they were done. Its tailer stops, and stays so until somebody says what to
-    do."""
+    """Positions that a source forgot before they were done. Its tailer stops, and stays so until an operator says what
+    to do."""
 
 
 class Unavailable(TailraceError):
@@ -92,7 +92,7 @@ class StaleFence(TailraceError):
 
 
 class SessionLost(TailraceError):
-    """The other side does not know this session any more; what was in flight waits for its lease to end."""
+    """The other side does not know this session any more; items in flight wait for their lease to end."""
 
 
 class AlreadyInUse(TailraceError):
@@ -121,7 +121,7 @@ class PartlySubmitted(TailraceError):
 
 
 class FunctionSignal(TailraceError):
-    """Base of what a function raises to say how it ended."""
+    """Base of the exceptions that a function raises to say how it ended."""
 
 
 class RetryLater(FunctionSignal):

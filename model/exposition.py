@@ -9,12 +9,12 @@ from .metrics import Metric, Sample
 
 
 def prometheus_text(found: Sequence[Sample]) -> str:
-    """In Prometheus' text format 0.0.4. Samples of one metric stand together."""
+    """The samples in Prometheus' text format 0.0.4. Samples of one metric must stand together."""
     return "".join(f"{line}\n" for line in _lines(found, openmetrics=False))
 
 
 def openmetrics_text(found: Sequence[Sample]) -> str:
-    """In OpenMetrics 1.0. Samples of one metric stand together."""
+    """The samples in OpenMetrics 1.0. Samples of one metric must stand together."""
     return "".join(f"{line}\n" for line in (*_lines(found, openmetrics=True), "# EOF"))
 
 

@@ -46,7 +46,7 @@ class FunctionSpec:
 
 
 def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
-    """Plain data for JSON: what the registry stores and the wire carries beside the name."""
+    """Plain data for JSON, which the registry stores and the wire carries beside the name."""
     retry = spec.retry
     return {
         "name": spec.name,

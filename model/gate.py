@@ -1,4 +1,4 @@
-"""Gates: what operators pause or drop, until they resume it or until the gate ends by itself."""
+"""Gates: subjects that operators pause or drop, until they resume them or until the gate ends by itself."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from .name import EXPECTED, NAME_LENGTH, is_name
 
-#: What a gate may do; `resume` removes it.
+#: Actions of a gate; `resume` removes it.
 ACTIONS = ("pause", "drop", "resume")
 #: Gates in all.
 MOST_GATES = 10_000
 #: The fields of a gate that name what it stands before.
 GATED = ("function", "collection", "tenant", "downstream", "source")
 
-#: What names a gate: function, collection, tenant, downstream, source.
+#: Fields that name the subject of a gate: function, collection, tenant, downstream, source.
 GateKey = tuple[str, str, str, str, str]
 
 
@@ -42,12 +42,12 @@ class Gate:
 
     @property
     def key(self) -> GateKey:
-        """What it stands before; there is one gate for each."""
+        """The subject that the gate closes, as a tuple; a subject has one gate at most."""
         return (self.function, self.collection, self.tenant, self.downstream, self.source)
 
     @property
     def what(self) -> str:
-        """What it stands before, for people."""
+        """The subject that the gate closes, for people."""
         if self.function and self.collection and not self.tenant:
             return f"collection {self.collection!r} of {self.function}"
         if self.function and not any(self.key[1:]):
@@ -55,7 +55,7 @@ class Gate:
         return " × ".join(f"{name} {value}" for name, value in zip(GATED, self.key, strict=True) if value) or "nothing"
 
     def fault(self) -> str:  # noqa: PLR0911 - one return per fault
-        """What is wrong with it; empty: nothing."""
+        """The fault in this gate as a sentence; empty: there is none."""
         if self.action not in ACTIONS:
             return f"action is {self.action!r:.50}: expected one of {', '.join(ACTIONS)}"
         for what, name in zip(GATED, self.key, strict=True):
@@ -68,7 +68,7 @@ class Gate:
         if self.downstream and self.function:
             return "a gate is of a function or of a downstream, not of both: give two gates"
         if self.source and any(self.key[:-1]):
-            return "a gate is of a source or of what comes from it, not of both: give two gates"
+            return "a gate is of a source or of workloads from it, not of both: give two gates"
         if not math.isfinite(self.until) or self.until < 0:
             return f"until is {self.until}: expected an instant, or 0 for no end"
         return ""
@@ -88,5 +88,5 @@ def gate_from_text(text: str | bytes, version: int) -> Gate:
 
 
 def gate_name(gate: Gate) -> str:
-    """What a gate stands before, as one text: the key under which control stores keep it."""
+    """The subject of a gate as one text: the key under which control stores keep it."""
     return json.dumps(gate.key, ensure_ascii=False, separators=(",", ":"))

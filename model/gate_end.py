@@ -9,9 +9,10 @@ from .units import seconds
 
 
 def gate_end(lasting: str, until: str, now: float, zone: tzinfo | None = None) -> float:
-    """When a gate ends (wall clock, seconds), from how long it lasts, such as "2h", or from a time of day, such as
-    "18:00" (the next one), or a time such as "2026-05-01T12:00"; 0 for neither: it stays until it is resumed. Times
-    without a zone are local ones, or those of `zone`. `now` is wall clock. Raises InvalidRequest."""
+    """The time at which a gate ends (wall clock, seconds), read from how long it lasts, such as "2h", from a time of
+    day, such as "18:00" (the next one), or from a date and time, such as "2026-05-01T12:00". 0 when neither is given:
+    the gate stays until it is resumed. Times without a zone are local ones, or those of `zone`. `now` is wall clock.
+    Raises InvalidRequest."""
     if lasting and until:
         raise InvalidRequest("--for and --until both say when it ends: give one of them")
     if lasting:
@@ -20,7 +21,7 @@ def gate_end(lasting: str, until: str, now: float, zone: tzinfo | None = None) -
         except InvalidRequest as error:
             raise InvalidRequest(f"--for: {error}") from None
         if length <= 0:
-            raise InvalidRequest(f"--for is {lasting!r}: expected more than nothing, such as 2h")
+            raise InvalidRequest(f"--for is {lasting!r}: expected a time above 0, such as 2h")
         return now + length
     if not until:
         return 0.0

@@ -1,5 +1,5 @@
-"""Gathered results that fit no payload: what stands there in their place names the jobs that they are of, with counts,
-and whoever runs the item reads them by pages."""
+"""Gathered results that fit no payload: the payload names the jobs that they are of, with counts, and the worker that
+runs the item reads them by pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class GatheredResults(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many results there are."""
+        """Number of results."""
         return sum(each.succeeded for each in self.jobs)
 
     def encode(self) -> bytes:
@@ -51,12 +51,12 @@ class GatheredResults(NamedTuple):
 
 
 def gathered_results(payload: bytes) -> GatheredResults:
-    """What a payload that begins so names. Raises InvalidPayload."""
+    """Reads the gathered results that a payload names instead of holding them. Raises InvalidPayload."""
     try:
         value: Any = json.loads(payload)["tailrace.gathered"]
         jobs = tuple(GatheredJob(each["job"], each["succeeded"], each["failed"]) for each in value["jobs"])
         return GatheredResults(value["tree"], jobs, value["before"].encode(), value["behind"].encode())
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InvalidPayload(
-            "the payload begins as one that names gathered results, and is none: expected tree, jobs, before and behind"
+            "the payload names gathered results but cannot be read: expected tree, jobs, before and behind"
         ) from None

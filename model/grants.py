@@ -52,7 +52,7 @@ def read_grants(given: Mapping[str, Sequence[str]]) -> dict[str, tuple[Right, ..
         role, _, name = who.partition("/")
         if role not in ROLES:
             hint = meant(role, ROLES, f"expected one of {', '.join(ROLES)}")
-            raise InvalidRequest(f"{plain(who, 200)!r} begins with no role; {hint}")
+            raise InvalidRequest(f"{plain(who, 200)!r} does not begin with a role; {hint}")
         if not name or ANY in name[:-1]:
             raise InvalidRequest(
                 f"{plain(who, 200)!r} is no caller: expected ROLE/NAME, such as worker/gpu-1 or worker/gpu-*"

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 #: Nothing is as high as this, whatever a clock says: the year 2255 in microseconds.
 HIGHEST: Final = 1 << 53
-#: How long a height is remembered that nobody tells any more (seconds), and of how many stores.
+#: Seconds for which a height is remembered that no tailer tells any more, and the most stores remembered.
 KEPT: Final = 30 * 86_400.0
 MOST: Final = 1_000
 
@@ -25,8 +25,9 @@ class Height(NamedTuple):
 
 
 def was_set_back(now: Height, remembered: Height | None) -> bool:
-    """Whether a store lacks some of what it handed out. Then it is to hold off until that is over, and whatever it
-    gives next is to be above what is remembered. What another store of its place came to says nothing about it."""
+    """Whether a store lacks some of the numbers that it handed out. Then it is to hold off until those are over, and
+    its next numbers are to be above the remembered ones. The height of another store in its place says nothing about
+    it."""
     return remembered is not None and remembered.store == now.store and now.highest < min(remembered.highest, HIGHEST)
 
 

@@ -1,4 +1,4 @@
-"""Histograms of what is measured, and how many label sets they may have: a bound, beyond which all else is `other`.
+"""Histograms of measured values, and how many label sets they may have: a bound, beyond which all others are `other`.
 
 Fed with batches where batches are what there is: a look for the bucket costs more than to count in it.
 """
@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-#: What stands for the label values that are too many to be told apart.
+#: The label value in place of those that are too many to be told apart.
 OTHER = "other"
 #: Label sets that one metric has at most, in one process.
 LABEL_SETS = 1000
@@ -36,7 +36,7 @@ class Counts:
 
     @property
     def count(self) -> int:
-        """How many values."""
+        """Number of values counted."""
         return sum(self.buckets)
 
 
@@ -95,7 +95,7 @@ class Histograms:
             found.sum += each * sum(ordered)
 
     def add(self, labels: Labels, buckets: Sequence[int], total: float, exemplars: dict[int, Exemplar]) -> None:
-        """Adds what was counted elsewhere, with the same bounds."""
+        """Adds values that were counted elsewhere, with the same bounds."""
         found = self.of(labels)
         for at, count in enumerate(buckets):
             if count and at < len(found.buckets):

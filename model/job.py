@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Policy(StrEnum):
-    """The rule of what a failed item does to its tree.
+    """The effect of a failed item on its tree.
 
     continue   it makes no item for the next jobs, and the others go on
     fail_tree  it ends the tree: what waits is cancelled
@@ -119,8 +119,8 @@ class ItemRedrive(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeRetry:
-    """Another try of what failed in a tree: the id of its tree, which may have been begun under another id than was
-    asked for, and how many items that has of the former one. `anew`: its jobs that gather what is tried again alone,
+    """Another try of the failed items of a tree: the id of its tree, which may have been begun under another id than
+    was asked for, and how many items that has of the former one. `anew`: its jobs that gather only results of this try,
     since items before them had failed."""
 
     id: str

@@ -46,7 +46,7 @@ def _equal(order: int | None) -> bool:
     return order == 0
 
 
-#: Of how a label's value stands to the wanted one: below 0, 0, above 0; None: they differ, and neither is more.
+#: Tests of the order of a label's value to the wanted one: below 0, 0, above 0; None: unequal, neither is more.
 OPERATORS: Mapping[str, Callable[[int | None], bool]] = {
     "=": _equal,
     "!=": lambda order: order != 0,
@@ -65,7 +65,7 @@ def _compared(value: str, wanted: str) -> int | None:
 
 
 def label(text: str) -> tuple[str, str]:
-    """The name and the value (may be empty) of a label. Raises InvalidRequest for what is none."""
+    """The name and the value (may be empty) of a label. Raises InvalidRequest for a text that is none."""
     found = _LABEL.fullmatch(text.strip())
     if found is None:
         raise InvalidRequest(
@@ -75,7 +75,8 @@ def label(text: str) -> tuple[str, str]:
 
 
 def labels(texts: Iterable[str]) -> dict[str, str]:
-    """Labels by name. Raises InvalidRequest for one that is none, for one that is there twice, and for too many."""
+    """Labels by name. Raises InvalidRequest for a text that is no label, for a name that is there twice, and for too
+    many."""
     found: dict[str, str] = {}
     for text in texts:
         name, value = label(text)
@@ -88,7 +89,7 @@ def labels(texts: Iterable[str]) -> dict[str, str]:
 
 
 def requirement(text: str) -> Requirement:
-    """The requirement that a text is. Raises InvalidRequest for what is none."""
+    """The requirement that a text is. Raises InvalidRequest for a text that is none."""
     found = _REQUIREMENT.fullmatch(text.strip())
     if found is None:
         raise InvalidRequest(

@@ -45,13 +45,13 @@ class LeaseSizes:
 
     @property
     def drift(self) -> float:
-        """D: what one host measures as a second may be this many on another."""
+        """D: one second by the clock of a host may be this many by another's."""
         return (1 + self.rho) / (1 - self.rho)
 
     @property
     def granted_to_worker(self) -> float:
-        """The longest grant to a worker: whoever waits for it is done `worker + kill_margin` later by its own clock, so
-        the stretch of `wait_for_worker` is taken off here. Items of a lost host start elsewhere by then."""
+        """The longest grant to a worker: a scheduler that waits for it is done `worker + kill_margin` later by its own
+        clock, so the stretch of `wait_for_worker` is taken off here. Items of a lost host start elsewhere by then."""
         return (self.worker - self.kill_margin * self.rho) / self.drift
 
     @property
@@ -67,33 +67,35 @@ class LeaseSizes:
 
 
 def grant_to_scheduler(sizes: LeaseSizes, still_held: float) -> float:
-    """What a tailer that holds its source for `still_held` more seconds may grant a scheduler (0: nothing)."""
+    """The lease, in seconds, that a tailer may grant a scheduler while it holds its source for `still_held` more
+    seconds (0: none)."""
     return max(0.0, min(sizes.scheduler, still_held / sizes.drift))
 
 
 def grant_to_worker(sizes: LeaseSizes, still_held: float) -> float:
-    """What a scheduler that holds a session for `still_held` more seconds may grant a worker (0: nothing)."""
+    """The lease, in seconds, that a scheduler may grant a worker while it holds a session for `still_held` more seconds
+    (0: none)."""
     return max(0.0, min(sizes.granted_to_worker, (still_held - sizes.kill_margin * (1 + sizes.rho)) / sizes.drift))
 
 
 def wait_for_scheduler(sizes: LeaseSizes, granted: float) -> float:
-    """How long a tailer waits, after its last grant of `granted` seconds, before it hands the items out again."""
+    """Seconds that a tailer waits, after its last grant of `granted` seconds, before it hands the items out again."""
     return sizes.drift * granted
 
 
 def wait_for_worker(sizes: LeaseSizes, granted: float) -> float:
-    """How long a scheduler waits, after its last grant of `granted` seconds, before it calls the items lost."""
+    """Seconds that a scheduler waits, after its last grant of `granted` seconds, before it calls the items lost."""
     return sizes.drift * granted + sizes.kill_margin * (1 + sizes.rho)
 
 
 def wait_for_source(sizes: LeaseSizes) -> float:
-    """How long whoever takes over a source waits from first reading its row unchanged."""
+    """Seconds that a process which takes over a source waits from its first reading of an unchanged row."""
     return sizes.drift * sizes.source
 
 
 def counts_of_claim(sizes: LeaseSizes, granted: float) -> float:
-    """What a tailer counts of a lease that a store granted on a claim: the store's clock may be as fast as its own is
-    slow. So it asks for `wait_for_source`, and counts the lease of a source."""
+    """The seconds that a tailer may count of a lease that a store granted on a claim: the store's clock may be as fast
+    as its own is slow. So it asks for `wait_for_source`, and counts the lease of a source."""
     return granted / sizes.drift
 
 

@@ -1,6 +1,6 @@
 """A row of the ledger: what is known of one stream item that failed or is suspected (L14 to L20).
 
-Healthy items have none. The protocol and its engines are in `stores/ledger`; what a tailer does with a row is in
+Healthy items have none. The protocol and its engines are in `stores/ledger`; the rule of a tailer for a row is in
 `tailers/rules/ledger.py`.
 """
 
@@ -29,7 +29,7 @@ class LedgerPlace(IntEnum):
         return self.name.lower()
 
 
-#: When a row is due whose item is detached (the end of the year 9999): no copy of it starts before its owner says when.
+#: Due time of a row whose item is detached (the end of the year 9999): no copy starts before its owner says when.
 NOT_YET = 253_402_300_799.0
 
 TERMINAL = frozenset((LedgerPlace.DONE, LedgerPlace.DEAD))

@@ -26,7 +26,7 @@ PER = ("tenant",)
 MOST_QUOTAS, KEPT_CHANGES = 100_000, 100
 
 
-#: What names a quota: function, collection, tenant, downstream, per.
+#: Fields that name the subject of a quota: function, collection, tenant, downstream, per.
 QuotaKey = tuple[str, str, str, str, str]
 
 
@@ -72,7 +72,7 @@ class Quota:
 
     @property
     def key(self) -> QuotaKey:
-        """What it is a quota of; there is one for each."""
+        """The subject that the quota limits, as a tuple; a subject has one quota at most."""
         return (self.function, self.collection, self.tenant, self.downstream, self.per)
 
     @property
@@ -83,17 +83,17 @@ class Quota:
 
     @property
     def only_asks(self) -> bool:
-        """Whether all that it says is which priority may be asked for: no limit of what runs."""
+        """Whether it only says which priority may be asked for, and limits no runs."""
         return bool(self.highest) and replace(self, highest="").empty
 
     @property
     def what(self) -> str:
-        """What it is a quota of, for people."""
+        """The subject that the quota limits, for people."""
         named = [f"{name} {getattr(self, name)}" for name in NAMED if getattr(self, name)]
         return " × ".join(named + ([f"each {self.per}"] if self.per else [])) or "nothing"
 
     def fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """The fault in this quota as a sentence; empty: there is none."""
         return self._fault_of_names() or self._fault_of_numbers()
 
     def _fault_of_names(self) -> str:  # noqa: PLR0911 - one return per fault
@@ -161,7 +161,7 @@ class Quota:
         if self.opportunistic and (not self.function or any(self.key[1:])):
             return "only a whole function is opportunistic"
         if self.opportunistic and self.reserve:
-            return "it is opportunistic, which is to have what others leave, and has a reserve: give one of them"
+            return "opportunistic (only idle slots) and reserve (sure slots) exclude each other: give one of them"
         return ""
 
 
@@ -170,7 +170,7 @@ NAMED = ("function", "collection", "tenant", "downstream")
 
 
 def quota_to_dict(quota: Quota) -> dict[str, Any]:
-    """Plain data for JSON: what it says, and nothing that it leaves open."""
+    """Plain data for JSON: the fields that are set, and nothing that the quota leaves open."""
     found = {name: getattr(quota, name) for name in Quota.__slots__}
     usual = {name: value for name, value in found.items() if value and name != "lend"}
     data = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}

@@ -69,7 +69,7 @@ class AuditAsked(msgspec.Struct, tag="audit"):
 
 
 class Answered(msgspec.Struct):
-    """The answer to either: what came of it, or why it was refused. `again`: it may be asked again as it is."""
+    """The answer to either: the result, or why it was refused. `again`: it may be asked again as it is."""
 
     moves: list[Move] = []
     audits: list[Audit] = []
@@ -87,7 +87,7 @@ def asked_text(asked: SeekAsked | AuditAsked | Answered) -> str:
 
 
 def asked_of(order: MemberOrder) -> SeekAsked | AuditAsked | None:
-    """What an order asks; None: something that this version does not know."""
+    """Decodes the request in an order; None: this version does not know such a request."""
     try:
         return _asked.decode(order.asked)
     except msgspec.MsgspecError:
@@ -95,5 +95,5 @@ def asked_of(order: MemberOrder) -> SeekAsked | AuditAsked | None:
 
 
 def answered_by(order: MemberOrder) -> Answered | None:
-    """What an order came to; None: it has no answer yet."""
+    """Decodes the answer to an order; None: it has no answer yet."""
     return _answer.decode(order.answer) if order.answer else None

@@ -28,12 +28,12 @@ class Metric(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Its kind, as Prometheus calls it."""
+        """The metric's kind in Prometheus: counter, gauge or histogram."""
         return "histogram" if self.bounds else "counter" if self.rises else "gauge"
 
     @property
     def prometheus(self) -> str:
-        """Its name there."""
+        """The metric's name in Prometheus."""
         unit = {"s": "_seconds", "By": "_bytes"}.get(self.unit, "")
         return self.name.replace(".", "_") + unit + ("_total" if self.rises else "")
 
@@ -63,21 +63,19 @@ def _histogram(name: str, help: str, labels: tuple[str, ...], bounds: tuple[floa
     return Metric(name, False, "s", help, bounds, labels)
 
 
-#: Those that the conventions for functions as a service ask for, and some below and above: functions here may take a
-#: millisecond, or minutes.
+#: Bounds of run times: those of the conventions for functions as a service, and some below and above, since functions
+#: here may take a millisecond, or minutes.
 RUN_BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 300, 1800)
-#: Of waits: 5 s is what an urgent item may take, and an hour is what a reporting one may.
+#: Bounds of waits: 5 s is what an urgent item may take, and an hour is what a reporting one may.
 WAIT_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600)
 
 READ = _counter("tailer.read", "Items read from the source.")
 SETTLED = _counter("tailer.settled", "Items over: done, dropped, expired, cancelled.")
 PARKED = _counter("tailer.parked", "Items that left for the delay service (delayed retries).")
 DEAD = _counter("tailer.dead", "Items that became dead letters.")
-DROPPED = _counter("tailer.dropped", "Of the settled ones, those that an operator dropped.")
+DROPPED = _counter("tailer.dropped", "Settled items that an operator dropped.")
 LOST = _counter("tailer.lost", "Items that the source forgot before they were done.")
-UNREADABLE = _counter(
-    "tailer.unreadable", "Of the items read, those whose priority or deadline cannot be read: the default counts."
-)
+UNREADABLE = _counter("tailer.unreadable", "Items read whose priority or deadline cannot be read: the default counts.")
 STALE_WRITES = _counter(
     "tailer.stale_writes", "Writes that were refused by their fencing token: another owner had taken the source."
 )
@@ -89,8 +87,8 @@ POSITIONS = _gauge(
     "tailer.positions", "The running audit: positions since it began, by how they ended or where they are."
 )
 HEALTHY = _gauge("tailer.healthy", "1 while it gets on or has nothing to do, else 0.", "1")
-IDLE = _gauge("tailer.idle", "How long nothing was done although there was work.", "s")
-REPLAY_STATE = _gauge("replay.state", "1 for the state in which a replay is that is not over.", "1")
+IDLE = _gauge("tailer.idle", "Time for which no item was done although there was work.", "s")
+REPLAY_STATE = _gauge("replay.state", "1 for the current state of a replay that is not over.", "1")
 REPLAY_ITEMS = _gauge("replay.items", "Items that a replay has to run, where they could be counted.")
 REPLAY_PROGRESS = _gauge("replay.progress", "Items of a replay, by how they ended, or that they wait for a retry.")
 QUEUE = _gauge("queue.items", "Workloads in the queue, by state.")
@@ -100,14 +98,14 @@ ENDED_PEERS = _counter(
 )
 SUBMIT_DURATION = _histogram(
     "tailrace.gateway.submit_duration",
-    "From when a gateway was asked until all of a request was durable, or refused, by result.",
+    "Time from a request to a gateway until all of it was durable, or refused, by result.",
     ("result",),
     RUN_BOUNDS,
 )
 SUBMISSIONS = _counter(
     "gateway.submissions",
-    "Workloads that somebody submitted, by function, priority and result: accepted, or refused for want of room or of "
-    "the store. What its submitter did wrong is not counted.",
+    "Submitted workloads, by function, priority and result: accepted, or refused for want of room or of the store. "
+    "Mistakes of submitters are not counted.",
 )
 OBJECTIVE = _gauge(
     "objective.target", "The share that is to meet an objective (start_delay, accepted), by priority.", "1"
@@ -117,22 +115,26 @@ OBSERVED = _gauge(
     "objective.observed", "The share that met an objective in the last minutes, by function and priority.", "1"
 )
 SPOOLED = _gauge("spool.items", "Workloads that the gateway took while its store was away and still has.")
-SPOOL_SIZE = _gauge("spool.size", "Their payloads.", "By")
-SPOOL_AGE = _gauge("spool.age", "How long the oldest of them has waited.", "s")
+SPOOL_SIZE = _gauge("spool.size", "Size of the payloads of spooled workloads.", "By")
+SPOOL_AGE = _gauge("spool.age", "Time that the oldest spooled workload has waited.", "s")
 SPOOL_TAKEN = _counter("spool.taken", "Workloads that were spooled.")
 SPOOL_BROUGHT = _counter("spool.brought", "Workloads that were brought from the spool to the store.")
 SPOOL_REFUSED = _gauge("spool.refused", "Workloads of the spool that the store will never take; kept with the reason.")
-WAITED = _gauge("queue.oldest_due", "How long the oldest due workload of a priority has waited.", "s")
-WAIT_ALLOWED = _gauge("queue.oldest_due_allowed", "What the service level of the priority allows of that.", "s")
+WAITED = _gauge("queue.oldest_due", "Time that the oldest due workload of a priority has waited.", "s")
+WAIT_ALLOWED = _gauge(
+    "queue.oldest_due_allowed", "Longest wait of a due workload that the service level of the priority allows.", "s"
+)
 ATTEMPTS = _gauge("queue.most_attempts", "The most attempts that a live workload of a priority has spent.", "1")
-ATTEMPTS_ALLOWED = _gauge("queue.most_attempts_allowed", "What the service level of the priority allows of that.", "1")
+ATTEMPTS_ALLOWED = _gauge(
+    "queue.most_attempts_allowed", "Most attempts that the service level of the priority allows.", "1"
+)
 GROWTH = _gauge(
-    "backlog.growth", "Items a second by which what waits grew in the last minutes; below 0: it shrinks.", "1"
+    "backlog.growth", "Items a second by which the backlog grew in the last minutes; below 0: it shrinks.", "1"
 )
 EMPTY_IN = _gauge(
-    "backlog.empty_in", "In how long nothing waits if that goes on; absent while it does not shrink.", "s"
+    "backlog.empty_in", "Time until the backlog is empty if it shrinks on as now; absent while it does not shrink.", "s"
 )
-ALERTS = _gauge("alerts", "Things to look at, by code: what `tailrace alerts` says.", "1")
+ALERTS = _gauge("alerts", "Alerts now, by code, as `tailrace alerts` shows them.", "1")
 LETTERS = _gauge("dead_letters", "Dead letters that are kept.")
 
 SPANS_EXPORTED = Metric("tailrace.telemetry.spans_exported", True, "{span}", "Spans that a process exported.")
@@ -143,11 +145,15 @@ SPANS_DROPPED = Metric(
     "Spans that a process dropped: its queue was full, or their endpoint was away, slow or refused.",
 )
 PART_FAILURES = _counter(
-    "part.failures", "How often a part was closed, and opened again, because something in it failed."
+    "part.failures", "Times that a part was closed, and opened again, because something in it failed."
 )
 
 STORE_TROUBLES = _gauge("store.troubles", "Things that are not as they should be with a store server.", "1")
-STORE_HELD_LOG = _gauge("store.held_log", "Write-ahead log of a database that somebody's transaction holds.", "By")
+STORE_HELD_LOG = _gauge(
+    "store.held_log",
+    "Size of a write-ahead log that an open transaction keeps from being begun anew.",
+    "By",
+)
 
 READY = _gauge("scheduler.ready", "1 while it knows gates and quotas and admits items, else 0.", "1")
 WORKERS = _gauge("scheduler.workers", "Workers that are connected.", "{worker}")
@@ -164,7 +170,7 @@ DOWNSTREAM_STATE = _gauge(
     "downstream.state", "1 for the state of each downstream that throttled: measuring, open, closed, probing.", "1"
 )
 DOWNSTREAM_THROTTLED = _counter("downstream.throttled", "Items that a downstream throttled; they spent no attempt.")
-DOWNSTREAM_SHRANK = _counter("downstream.shrank", "How often the limit of a downstream shrank for that.")
+DOWNSTREAM_SHRANK = _counter("downstream.shrank", "Times that the limit of a downstream shrank for throttles.")
 DOWNSTREAM_UNKNOWN = _counter(
     "downstream.unknown", "Throttles that named a downstream that their function does not declare, by function."
 )
@@ -172,20 +178,21 @@ RETRY_RATE = _gauge("retries.rate", "Retries of a function that may start a seco
 RETRIES_WAITING = _gauge("retries.waiting", "Retries of a function in a scheduler: they wait for their budget.")
 START_DELAY = _histogram(
     "tailrace.start.delay",
-    "From when items were due until a worker was sent them, by function and priority; where the source says that.",
+    "Time from when items were due until they were sent to a worker, by function and priority; where the source says "
+    "when.",
     ("function", "priority"),
     WAIT_BOUNDS,
 )
 WAIT = _histogram(
     "tailrace.scheduler.wait",
-    "How long items waited in a scheduler, by priority and by how that ended: started, or the reason they went back.",
+    "Time that items waited in a scheduler, by priority and by how that ended: started, or the reason they went back.",
     ("priority", "reason"),
     WAIT_BOUNDS,
 )
-UNITS_LEFT = _gauge("units.left", "What a rate in a unit of one's own has left; below 0: a debt.", "{unit}")
+UNITS_LEFT = _gauge("units.left", "Amount that a rate in a unit of one's own has left; below 0: a debt.", "{unit}")
 UNITS_WAITING = _gauge("units.waiting", "Kinds of items that wait for a rate in a unit of one's own.", "{kind}")
 USAGE_ITEMS = _counter("usage.items", "Runs that ended, by function; `tailrace usage` tells them by tenant.")
-USAGE_TIME = Metric("tailrace.usage.slot_time", True, "s", "Slot-seconds: for how long workers had items, by function.")
+USAGE_TIME = Metric("tailrace.usage.slot_time", True, "s", "Slot-seconds: time that workers had items, by function.")
 USAGE_UNITS = Metric(
     "tailrace.usage.units", True, "{unit}", "Units of one's own that runs used, by function, downstream and unit."
 )
@@ -194,18 +201,18 @@ REASONS = _counter("scheduler.reasons", "Ends that the scheduler itself gave, by
 
 RUN_DURATION = _histogram(
     "faas.invoke_duration",
-    "How long functions ran, by function and outcome, in all executors of a worker.",
+    "Run time of functions, by function and outcome, in all executors of a worker.",
     ("function", "outcome"),
     RUN_BOUNDS,
 )
 SESSIONS = _gauge("worker.sessions", "Schedulers that it is attached to.", "{session}")
 WORKER_ENDED = _counter("worker.ended", "Items by how they ended there.")
-SLOTS = _gauge("worker.slots", "How many items a pool runs at once.")
+SLOTS = _gauge("worker.slots", "Number of items that a pool runs at once.")
 ASSIGNED = _gauge("worker.assigned", "Items that a pool has: they run, or are next.")
 EXECUTORS = _gauge("worker.executors", "Processes of a pool.", "{process}")
-DEATHS = _counter("worker.deaths", "Processes of a pool that died although nobody told them to.")
+DEATHS = _counter("worker.deaths", "Processes of a pool that died without having been told to end.")
 
-#: Of stores, delay service and tailers.
+#: Metrics of stores, delay service and tailers.
 NODE = (
     READ,
     SETTLED,
@@ -244,9 +251,9 @@ NODE = (
     ALERTS,
     LETTERS,
 )
-#: Of a gateway itself.
+#: Metrics of a gateway itself.
 GATEWAY = (SUBMIT_DURATION, SUBMISSIONS, OBJECTIVE, OBJECTIVE_DELAY)
-#: Of stores that are served apart.
+#: Metrics of stores that are served apart.
 STORE = (STORE_TROUBLES, STORE_HELD_LOG)
 SCHEDULER = (
     READY,
@@ -273,7 +280,7 @@ SCHEDULER = (
     REASONS,
 )
 WORKER = (RUN_DURATION, SESSIONS, WORKER_ENDED, SLOTS, ASSIGNED, EXECUTORS, DEATHS)
-#: Of every process.
+#: Metrics of every process.
 PROCESS = (PART_FAILURES, SPANS_EXPORTED, SPANS_DROPPED)
 CATALOGUE = (*NODE, *GATEWAY, *STORE, *SCHEDULER, *WORKER, *PROCESS)
 
@@ -281,7 +288,7 @@ _PLACES = {metric: place for place, metric in enumerate(CATALOGUE)}
 
 
 def samples(overview: Overview) -> list[Sample]:
-    """Everything that an overview says, in the order of the catalogue. What is not known is left out."""
+    """Samples of everything in an overview, in the order of the catalogue. Unknown values are left out."""
     found = [Sample(LETTERS, (), overview.dead_letters)]
     found += [Sample(QUEUE, (("state", state),), count) for state, count in overview.queue.items()]
     found += [Sample(DELAY, (("stream", stream),), count) for stream, count in overview.delay.items()]
@@ -304,12 +311,12 @@ def samples(overview: Overview) -> list[Sample]:
 
 
 def of_tailers(tailers: Iterable[TailerOverview]) -> list[Sample]:
-    """What tailers say of themselves."""
+    """Samples of the tailers' own counts and states, in the order of the catalogue."""
     return sorted_samples(sample for tailer in tailers for sample in _of_tailer(tailer))
 
 
 def of_histograms(metric: Metric, found: Histograms) -> list[Sample]:
-    """What was measured so far, by label values."""
+    """Samples of a metric's histograms so far, one for each set of label values."""
     return [
         Sample(metric, tuple(zip(found.names, labels, strict=True)), counts.count, counts)
         for labels, counts in found.by_labels.items()
@@ -317,7 +324,7 @@ def of_histograms(metric: Metric, found: Histograms) -> list[Sample]:
 
 
 def sorted_samples(found: Iterable[Sample]) -> list[Sample]:
-    """In the order of the catalogue, those of one metric together."""
+    """The samples in the order of the catalogue, so that all samples of one metric stand together."""
     return sorted(found, key=lambda sample: _PLACES[sample.metric])
 
 

@@ -7,7 +7,7 @@ import re
 #: Characters of a name, at most.
 NAME_LENGTH = 200
 NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_.\-/:]*"
-#: The same as PostgreSQL reads it, where nothing is escaped between brackets.
+#: The pattern as PostgreSQL reads it, where nothing is escaped between brackets.
 NAME_PATTERN_SQL = "[A-Za-z0-9_][A-Za-z0-9_./:-]*"
 #: The rule as a refusal says it.
 EXPECTED = f"expected 1 to {NAME_LENGTH} letters, digits or _ . - / : that start with a letter, digit or _"

@@ -1,4 +1,4 @@
-"""One workload at a time, as an operator sees it: what it holds, and what became of the wish to change it."""
+"""One workload at a time, as an operator sees it: its contents, and the answer to a wish to change it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from .status import WorkloadStatus
 from .workload import Headers
 
-#: What becomes of that wish: it is as was asked; likewise, but it waits for an older one of its key; it would be due
-#: when it may not start any more; somebody has it; it is over; nobody knows it. In the last four nothing was changed.
+#: Outcomes of a wish: changed as asked; changed, but behind an older one of its key; refused, since it would be due
+#: when it may not start any more; handed out already; over; unknown. In the last four nothing was changed.
 CHANGED, BEHIND, EXPIRES, OUT, ENDED, UNKNOWN = "changed", "behind", "expires", "out", "ended", "unknown"
 
 

@@ -19,7 +19,7 @@ class Outcome(IntEnum):
     HELD = 9  # never started and handed back: gated, no room, drained. Not an outcome; costs nothing
 
 
-#: What is kept of a workload that expired, for people.
+#: The reason kept with a workload that expired, for people.
 EXPIRED_WHY = "its deadline passed before it started"
 #: After these the workload is over, whatever its source.
 TERMINAL = frozenset({Outcome.SUCCESS, Outcome.FATAL, Outcome.DROPPED, Outcome.EXPIRED, Outcome.CANCELLED})

@@ -121,7 +121,7 @@ def parked_headers(item: Parked, latest: float = 0.0) -> Headers:
 
 
 def ticket_of(headers: Headers) -> Ticket | None:
-    """What a record's headers say of where it goes; None when they are not those of a parked item."""
+    """Reads the ticket from a record's headers; None when they are not those of a parked item."""
     if not headers or headers[0][0] != ITEM:
         return None
     try:

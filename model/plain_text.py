@@ -1,13 +1,13 @@
 """Plain text: whatever user code gave as a text, as an exact `str` of bounded length that UTF-8 can write.
 
 A subclass of `str` (a template library's) is refused by fast encoders, and half a surrogate pair (the name of a file
-that is not UTF-8) by all of them. What one run gives must not cost the others that leave in the same frame, so texts
-are made plain where they enter, and nowhere else need anybody think of it.
+that is not UTF-8) by all of them. Texts of one run must not cost the others that leave in the same frame, so texts are
+made plain where they enter, and nowhere else.
 """
 
 from __future__ import annotations
 
-#: What stands for a text that cannot be had: asking for it raised.
+#: The text in place of one that cannot be had: asking for it raised.
 UNTELLABLE = "(its text cannot be shown)"
 
 

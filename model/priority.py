@@ -31,7 +31,7 @@ class Levels(NamedTuple):
 
 
 def levels_of(text: str) -> Levels:
-    """The levels that a text names. Raises ConfigError, naming the variable, for what names none."""
+    """The levels that a text names. Raises ConfigError, naming the variable, for a text that names none."""
     found = [each.strip() for each in text.split(",")]
     names = [each.removesuffix("*").rstrip() for each in found]
     starred = [number for number, each in enumerate(found) if each.endswith("*")]

@@ -19,7 +19,8 @@ NOTE_KEPT = 200
 
 
 def refusal(letter: DeadLetter, most: int, known: bool) -> str:
-    """Why a letter stays where it is; empty: it may go. `most` redrives are allowed; `known`: its function is."""
+    """The reason a letter cannot be redriven; empty: it may go. `most` redrives are allowed; `known`: its function
+    is."""
     if not letter.kind.function:
         return "it names no function: mend its source, then purge it"
     if not known:
@@ -33,10 +34,10 @@ def refusal(letter: DeadLetter, most: int, known: bool) -> str:
 
 
 def came_back(state: State) -> str:
-    """Why the letter of a workload stays that its queue has in this state; empty: it may go.
+    """The reason a letter cannot be redriven while its workload is in this state of its queue; empty: it may go.
 
-    A letter is durable before its workload ends in the queue. So whoever buried it may have died in between: then the
-    workload runs once more by itself, and may end otherwise.
+    A letter is durable before its workload ends in the queue. So the tailer that buried it may have died in between:
+    then the workload runs once more by itself, and may end otherwise.
     """
     if state < State.SUCCESS:
         return "its workload has not ended in the queue yet: try again in a moment"
@@ -46,7 +47,7 @@ def came_back(state: State) -> str:
 
 
 def homeless(letter: DeadLetter) -> str:
-    """Why a letter stays of which no job knows; empty: it is of no job's item, and may go.
+    """The reason a letter that no job knows cannot be redriven; empty: it is of no job's item, and may go.
 
     As a workload of its own it would run outside any job, and once more if its job was tried again meanwhile.
     """
@@ -59,13 +60,14 @@ def homeless(letter: DeadLetter) -> str:
 
 
 def token(letter: DeadLetter) -> str:
-    """The same for the same death of the same workload, so that the queue takes it once."""
+    """The submission token of a redrive: one death of one workload always gets the same, so that the queue takes it
+    once."""
     text = f"redrive {letter.id} {letter.died_at!r}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def past_of(letter: DeadLetter) -> Past:
-    """What the workload that a letter becomes brings along."""
+    """The past that the redriven workload brings along: the letter's own past and this death."""
     death = Death(
         letter.died_at,
         letter.outcome,

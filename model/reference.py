@@ -10,7 +10,7 @@ from .errors import InvalidPayload
 
 #: The header that tells such a payload from one that is the content itself.
 REFERENCE = ("tailrace-content", "reference")
-#: What somebody can do whose payload is too large.
+#: Advice to a caller whose payload is too large.
 BY_REFERENCE = (
     "store the data as an object and submit tailrace.Reference(url, key) of it to a function that reads ctx.open()"
 )
@@ -39,7 +39,7 @@ class Reference:
     length: int = -1
 
     def encode(self) -> bytes:
-        """As JSON, which a function may take apart by names."""
+        """Encodes the reference as JSON, which a function may take apart by names."""
         return json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False).encode()
 
 

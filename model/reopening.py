@@ -23,12 +23,12 @@ class Failures:
 
     times: tuple[float, ...] = ()
 
-    def and_now(self, now: float) -> Failures:
-        """With one more."""
+    def with_failure_at(self, now: float) -> Failures:
+        """Adds a failure at `now`, and leaves out those that are too old to count."""
         return Failures((*self.recent(now).times, now)[-MOST:])
 
     def recent(self, now: float) -> Failures:
-        """Those that still count."""
+        """The failures of the last window, which still count."""
         return Failures(tuple(each for each in self.times if now - each < WINDOW))
 
     def pause(self, now: float) -> float:

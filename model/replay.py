@@ -89,9 +89,10 @@ class Stretch(NamedTuple):
 
 
 class ReplayState(StrEnum):
-    """Of a replay. `asked`: somebody wants it, and no process that runs its tailer has said yet which positions that
-    is; that one answers with `running`, `looked` (it was a dry run) or `refused`. `retrying`: its source is done, and
-    what failed waits for its retries. `cancelling`: what was out when it was cancelled comes to its end."""
+    """The state of a replay. `asked`: an operator wants it, and no process that runs its tailer has said yet which
+    positions that is; that process answers with `running`, `looked` (it was a dry run) or `refused`. `retrying`: its
+    source is done, and failed items wait for their retries. `cancelling`: items that were out when it was cancelled
+    come to their end."""
 
     ASKED = "asked"
     RUNNING = "running"
@@ -104,10 +105,10 @@ class ReplayState(StrEnum):
     REFUSED = "refused"
 
 
-#: Those that never began, and are over.
+#: States of replays that never began, and are over.
 ANSWERED = frozenset((ReplayState.LOOKED, ReplayState.REFUSED))
 OVER = frozenset((ReplayState.DONE, ReplayState.CANCELLED)) | ANSWERED
-#: Those that read their source: so many of them at once are bounded.
+#: States of replays that read their source: the number of these at once is bounded.
 READING = frozenset((ReplayState.RUNNING, ReplayState.PAUSED))
 _MOVES: dict[ReplayState, frozenset[ReplayState]] = {
     ReplayState.ASKED: frozenset((ReplayState.CANCELLED,)),
@@ -153,7 +154,7 @@ class Replay:
 
     @property
     def items(self) -> int:
-        """How many there are to run; -1: nobody counted."""
+        """Number of items to run; -1: positions are far apart, and nobody counted."""
         counted = [stretch.items for stretch in self.stretches]
         return -1 if -1 in counted else sum(counted)
 
@@ -172,13 +173,13 @@ def moved(before: Replay, state: ReplayState, at: float, counts: Mapping[str, in
 
 
 def tailer_of(name: str) -> str:
-    """Whose replay it is, by its name; empty: it is no replay's."""
+    """The tailer that a replay with this name repeats; empty: the name is no replay's."""
     tailer, mark, number = name.rpartition(_MARK)
     return tailer if mark and number.isdecimal() else ""
 
 
 def asked_for(order: ReplayOrder, at: float) -> Replay:
-    """What an order is before anybody answered it."""
+    """The replay as it is stored when an order comes in, before any process answered it."""
     said = (order.only, order.rate, order.priority, order.who, order.why)
     return Replay(0, order.tailer, (), *said, created_at=at, state=ReplayState.ASKED, order=order)
 
@@ -198,8 +199,8 @@ class Progress(NamedTuple):
 
 
 def counted(tally: Mapping[Fate, int], waiting: int, done: int, dead: int) -> dict[str, int]:
-    """How the items of a run ended: what its book counted, where what left for the delay service is told by what the
-    ledger says became of it. What was not to be run is left out."""
+    """Number of a run's items by how they ended: the counts of its book, but for items that left for the delay service,
+    which are counted by what the ledger says became of them. Items that were not to be run are left out."""
     counts = Counter({fate.label: items for fate, items in tally.items() if fate not in (Fate.FILTERED, Fate.DELAYED)})
     counts[Fate.DELAYED.label] += waiting
     counts[AFTER_DELAY] += done

@@ -67,7 +67,7 @@ def missing(rights: Iterable[Right], needs: Iterable[Need]) -> Need | None:
 
 
 def sentence(name: str, rights: Iterable[Right], need: Need) -> str:
-    """What is said to somebody who lacks a right."""
+    """The message for a caller that lacks a right."""
     has = ", ".join(map(str, rights)) or "none"
     return f"{name} may not do this: it needs the right {need}, and has {has}"
 
@@ -79,7 +79,7 @@ def right_of(text: str) -> Right:
     action, _, function = rest.partition(":")
     if action not in ACTIONS:
         hint = meant(action, ACTIONS, f"expected one of {', '.join(ACTIONS)}")
-        raise InvalidRequest(f"{plain(action, NAME_LENGTH)!r} is nothing that one may; {hint}")
+        raise InvalidRequest(f"{plain(action, NAME_LENGTH)!r} is not an action that a right can allow; {hint}")
     right = Right(action, function or ANY, collection or ANY, tenant or ANY)
     if fault := fault_of(right):
         raise InvalidRequest(f"{plain(text, NAME_LENGTH)!r} is no right: {fault}; {_SHAPE}")
@@ -87,7 +87,7 @@ def right_of(text: str) -> Right:
 
 
 def fault_of(right: Right) -> str:
-    """What is wrong with a right; empty: nothing."""
+    """The fault in a right as a sentence; empty: there is none."""
     if right.action not in ACTIONS:
         return f"the action {plain(right.action, NAME_LENGTH)!r} is not one of {', '.join(ACTIONS)}"
     for what, value in zip(("function", "collection", "tenant"), right[1:], strict=True):

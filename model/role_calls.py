@@ -1,4 +1,5 @@
-"""Calls of each role: which part of a fleet may make which call to another one. What stands nowhere is for nobody."""
+"""Calls of each role: the parts of a fleet that may make each call to another part. Calls that are not listed are for
+nobody."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ _ALL = _PARTS | _CLIENTS
 
 #: The changes of a control store, which only gateways make.
 _CHANGES = ("put_gate", "end_gates", "put_quotas", "register", "put_token", "remove_token", "belong")
-#: What gateways alone write and read there besides.
+#: Calls there that gateways alone make besides.
 _ACTS = ("begin_act", "end_act", "acts", "forget_acts", "put_order")
 
-#: What whoever submits does with jobs.
+#: Calls of submitters on jobs.
 _JOBS = (
     "create_job",
     "add_to_job",
@@ -71,7 +72,8 @@ CALLS: dict[str, frozenset[str]] = {
 
 
 def refusal(caller: Caller, call: str) -> str:
-    """Why a caller may not make a call (`Scheduler/AttachWorker`, `Operators/Call limits.set_gate`); empty: it may."""
+    """The reason a caller may not make a call (`Scheduler/AttachWorker`, `Operators/Call limits.set_gate`); empty: it
+    may."""
     service = call.partition("/")[0]
     method = call.partition(" ")[0]
     may = next((CALLS[name] for name in (call, method, service) if name in CALLS), frozenset())

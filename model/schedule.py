@@ -54,7 +54,8 @@ class CatchUp(StrEnum):
 
 
 def usual_catch_up(at: float) -> CatchUp:
-    """What nobody said: work that was asked for once, at a moment, is not dropped for a restart at that moment."""
+    """The catch-up of a schedule that names none: `latest` for a single run at a moment, which a restart then must not
+    drop; `skip` for all others."""
     return CatchUp.LATEST if at else CatchUp.SKIP
 
 
@@ -104,7 +105,7 @@ class Schedule:
 
     @property
     def when(self) -> str:
-        """When it runs, for people who know cron."""
+        """The times of its runs, for people who know cron."""
         if self.cron:
             return f"{self.cron} ({self.timezone})"
         return f"every {duration_text(self.every)}" if self.every else "once"

@@ -1,4 +1,4 @@
-"""Moving a stream's checkpoint by hand: where to, and what that passes without running it."""
+"""Moving a stream's checkpoint by hand: the place to move to, and the positions that it passes without running them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Where(NamedTuple):
 
 
 def where(option: str, text: str, now: float) -> Where:
-    """What somebody typed: a number, "start", "end", how long before `now`, or a time. Raises InvalidRequest that names
-    the option."""
+    """Reads a place in a stream from text: a position, "start", "end", how long before `now`, or a time. Raises
+    InvalidRequest that names the option."""
     if text in (START, END):
         return Where(edge=text)
     if text.isascii() and text.isdecimal():
@@ -61,8 +61,8 @@ class Seek(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Of one partition: from its checkpoint to where, and how many positions between are dropped by that; the others
-    had ended, or are in the delay service."""
+    """A checkpoint's move in one partition: the position before and after, and the number of positions between that are
+    dropped by it; the others had ended, or are in the delay service."""
 
     partition: str
     before: int

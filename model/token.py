@@ -1,4 +1,4 @@
-"""Tokens: what people and programs show to say who they are. Only their hashes are kept."""
+"""Tokens that people and programs show to say who they are. Only their hashes are kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .name import EXPECTED, is_name
 from .plain_text import plain
 from .rights import Right, fault_of
 
-#: What a token begins with, so that whoever looks for secrets in files finds it.
+#: The beginning of every token, so that scanners for secrets in files find it.
 PREFIX = "tailrace_"
 #: Bytes of chance in one: it is not guessed, so that one hash of it needs no salt and takes no time.
 RANDOM_BYTES = 32
@@ -33,7 +33,7 @@ class Token:
     created_by: str = ""
 
     def fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """The fault in this token as a sentence; empty: there is none."""
         if not is_name(self.name):
             return f"{plain(self.name, 100)!r} is not a name: {EXPECTED}"
         if not self.rights or len(self.rights) > MOST_RIGHTS:

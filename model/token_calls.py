@@ -1,4 +1,5 @@
-"""Calls of whoever has rights of its own, as a token has: which right each needs. What stands nowhere is for none."""
+"""Calls of callers with rights of their own, as a token has: the right that each needs. Calls that are not listed are
+for none."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ CALLS: dict[str, TokenCall] = {
 
 
 def need_of(action: str, subject: Any) -> Need:
-    """What an action on something needs: on all that it leaves open."""
+    """The right that an action on something needs: on every value of each field that it leaves open."""
     return Need(action, *(getattr(subject, name, "") for name in Need._fields[1:]))
 
 

@@ -18,5 +18,5 @@ class Try(NamedTuple):
 
 
 def added(tries: tuple[Try, ...], at: float, outcome: str, reason: str) -> tuple[Try, ...]:
-    """With one more."""
+    """Adds one more try, and keeps the last `KEPT`."""
     return (*tries, Try(at, outcome, reason[:REASON_KEPT]))[-KEPT:]

@@ -17,7 +17,7 @@ MOST_USED = 1e12
 HIGHEST_RATE = 1e12
 #: Characters of a number in a header or a field.
 LONGEST_NUMBER = 40
-#: What an item is taken to use of which nothing is known.
+#: Use that is assumed of an item of which nothing is known.
 USUAL_ESTIMATE = 1.0
 
 
@@ -37,7 +37,7 @@ class UnitRate:
     estimate: float = 0.0
 
     def fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """The fault in this rate as a sentence; empty: there is none."""
         if not is_name(self.unit):
             return f"unit {self.unit[:NAME_LENGTH]!r} is not a name: {EXPECTED}"
         for what in ("rate", "burst", "estimate"):
@@ -67,7 +67,7 @@ class UnitSource:
     field: str = ""
 
     def fault(self) -> str:
-        """What is wrong with it; empty: nothing."""
+        """The fault in this source as a sentence; empty: there is none."""
         if not is_name(self.unit):
             return f"unit {self.unit[:NAME_LENGTH]!r} is not a name: {EXPECTED}"
         if self.header and self.field:
@@ -99,7 +99,7 @@ def sources_from_dicts(data: Iterable[Mapping[str, Any]]) -> tuple[UnitSource, .
 
 
 def fault_of_units(units: tuple[UnitRate, ...]) -> str:
-    """What is wrong with the unit rates of one quota; empty: nothing."""
+    """The fault in the unit rates of one quota as a sentence; empty: there is none."""
     if len(units) > MOST_UNITS:
         return f"{len(units)} units: at most {MOST_UNITS} are taken"
     seen = set()

@@ -73,7 +73,7 @@ def per_second(value: float | str) -> float:
     elif isinstance(value, str) and (match := _RATE.fullmatch(value.strip().lower())):
         found = float(match[1].replace("_", "")) / _PER[match[2] or "s"]
     if found is None or not 0 <= found < math.inf:
-        raise InvalidRequest(f'{_shown(value)} is not a rate: expected so many a second, or text like "500/min"')
+        raise InvalidRequest(f'{_shown(value)} is not a rate: expected a number per second, or text like "500/min"')
     return found
 
 

@@ -1,4 +1,4 @@
-"""Usage: who used how many slots for how long, by the hour."""
+"""Usage: the slot-time of each function and tenant, by the hour."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class UsageRow(NamedTuple):
 
     @property
     def kind(self) -> UsageKind:
-        """What it is the use of."""
+        """The kind of use that the row counts."""
         return UsageKind(*self[:4])
 
 
@@ -58,7 +58,7 @@ class UsageReport(NamedTuple):
 
 
 def of_unit(downstream: str, unit: str) -> str:
-    """What stands for the downstreams where the use of a unit is counted."""
+    """The text that stands in a kind's `downstreams` where the use of a unit at a downstream is counted."""
     return f"{downstream}{UNIT}{unit}"
 
 
@@ -69,13 +69,15 @@ def unit_of(downstreams: str) -> tuple[str, str]:
 
 
 def beyond(downstreams: str) -> str:
-    """What is left of the downstreams in the last sum of an hour: the unit, which is not summed with anything else."""
+    """The `downstreams` of the last sum of an hour: the unit alone, which is not summed with anything else; empty: no
+    unit."""
     _, unit = unit_of(downstreams)
     return of_unit("", unit) if unit else ""
 
 
 def counted_as(kind: UsageKind, known: Container[UsageKind], kinds: int) -> UsageKind:
-    """What a kind is counted as where so many are known: itself, or a sum."""
+    """The kind under which a use is counted when so many kinds are known: itself, or a sum over tenants or
+    functions."""
     if kind in known or kinds < MOST_KINDS:
         return kind
     of_function = kind._replace(tenant=OTHERS)

@@ -47,7 +47,7 @@ class Extra:
     units: tuple[tuple[str, float], ...] = ()  # what it is estimated to use of units with a rate of their own
 
 
-#: What most items carry beside the rest. It is never changed.
+#: The extra fields of most items: none are set. It is never changed.
 NO_EXTRA = Extra()
 
 
@@ -67,7 +67,7 @@ class Owned(NamedTuple):
     parts: Sequence[tuple[str, int]] = ()
 
     def by_part(self, indexes: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-        """These items, which rise, by the part that they are in."""
+        """Yields these indexes, which rise, by the part that their items are in."""
         first = 0
         for part, count in self.parts or ((self.part, len(self.positions)),):
             mine = [index for index in indexes if first <= index < first + count]
@@ -139,8 +139,10 @@ class Ended(msgspec.Struct):
     used: tuple[tuple[str, str, float], ...] = ()
 
 
-#: How an item ends whose end cannot be written: it costs itself alone, not what leaves in the same frame.
-UNWRITABLE = Ended(Outcome.RETRY, "how it ended cannot be written: see what it raised or returned")
+#: The end of an item whose own end cannot be written: it costs itself alone, not others that leave in the same frame.
+UNWRITABLE = Ended(
+    Outcome.RETRY, "the end of this run cannot be written: look at the exception or the result of the function"
+)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
-"""Adoption: what a dead owner has running becomes the next owner's, without a pause and without a second start (L12).
+"""Adoption: running items of a dead owner become the next owner's, without a pause and without a second start (L12).
 
-Whoever wants a row of ownership asks. What waits under it goes back to its session, and what runs is moved to a limbo
-that nobody renews or hears. Whoever then shows a newer version of the row empties it: the taker gets all of it, or the
-owner, if it lives after all, gets its own back. Rare, so it looks everywhere, like recall.py.
+A tailer that wants a row of ownership asks. Items that wait under it go back to their session, and items that run are
+moved to a limbo that nobody renews or hears. The tailer that then shows a newer version of the row empties it: the
+taker gets all of it, or the owner, if it lives after all, gets its own back. Rare, so it looks everywhere, like
+recall.py.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ UNSHOWN_ROWS = 1 << 10
 
 _OWNER_IS_HERE = "its owner is connected to this scheduler"
 _CHANGED = "a newer version of the row was shown"
-_ENDING = "what runs under it is being stopped"
+_ENDING = "items that run under it are being stopped"
 _TOO_MANY = "this scheduler knows too many rows of ownership"
 _MADE_UP = "no row can have that version yet, by this scheduler's clock"
 
@@ -85,7 +86,7 @@ class Adoptions:
         return False
 
     def show(self, tailer: TailerSession, key: RowKey, epoch: int, version: int) -> None:
-        """An owner shows its row: what waits in limbo goes to whom it belongs."""
+        """Notes the row that an owner shows; items that wait in limbo go to their owner."""
         known = self._known_to_show(tailer, key)
         if known is None:
             return
@@ -109,21 +110,21 @@ class Adoptions:
             self._empty(known, known.limbo, tailer, epoch)
 
     def ask(self, tailer: TailerSession, key: RowKey, epoch: int, version: int, wall: float) -> None:
-        """Somebody wants the row that it read; the answer goes into its outbox."""
+        """Answers a tailer that wants the row it read; the answer goes into its outbox."""
         tailer.adoptions.append(self._answer(tailer, key, epoch, version, wall))
         self._returns.speaking.add(tailer)
 
     def set_aside(self, key: RowKey, epoch: int, version: int, until: float, wall: float) -> Adoption:
-        """The same question beside any session, from somebody with a session elsewhere: what runs stays in limbo until
-        its leases are over, and how it ended until that time (monotonic) at least, unless the owner shows a newer
-        version of the row. Whoever took it may ask again, in a session."""
+        """Answers as `ask` does, outside any session, a tailer whose session is with another scheduler. Running items
+        stay in limbo until their leases are over, and their outcomes until `until` (monotonic) at least, unless the
+        owner shows a newer version of the row. The tailer that took the row may ask again, in a session."""
         answer = self._answer(None, key, epoch, version, wall)
         if not answer.refused:
             self._rows[key].kept_until = until
         return answer
 
     def tick(self, now: float) -> None:
-        """Leases in limbo end like all others; a limbo that nobody can empty any more goes, and so do rows that nobody
+        """Ends leases in limbo like all others. Forgets each limbo that nobody can empty any more, and rows that nobody
         showed or, when many are known, that nobody comes for."""
         crowded = len(self._rows) > ROWS // 2
         gone = []
@@ -143,7 +144,7 @@ class Adoptions:
             self._unshown.discard(key)
 
     def _idle_for_long(self, known: KnownRow, now: float) -> bool:
-        """Whether nobody was there for a row for so long that it may be forgotten."""
+        """Whether a row had no session for so long that it may be forgotten."""
         if any(self._alive(each) for each in known.owners):
             known.idle_since = None
         elif known.idle_since is None:
@@ -188,8 +189,8 @@ class Adoptions:
         }
 
     def _ending(self, key: RowKey, flights: dict[Of, FlightLease]) -> bool:
-        """Whether something of these was told to stop where it runs, so that nobody can adopt it. What is not held any
-        more does not say under which row it was pushed."""
+        """Whether an item of these flights was told to stop where it runs, so that nobody can adopt it. A flight that
+        is not held any more does not say under which row it was pushed."""
         for worker in self._workers.values():
             for ref in worker.revoked:
                 item = worker.open[ref]
@@ -200,7 +201,7 @@ class Adoptions:
         return False
 
     def _collect(self, known: KnownRow, key: RowKey, flights: dict[Of, FlightLease]) -> None:
-        """What waits goes back; what runs, and what ended and was not told, goes into limbo."""
+        """Sends waiting items back, and moves running items and untold outcomes into limbo."""
         limbo = known.limbo
         if limbo is None:
             limbo = known.limbo = TailerSession("", "", 0, 0.0)
@@ -221,7 +222,7 @@ class Adoptions:
                 known.origins[number] = of
 
     def _told(self, key: RowKey, version: int, known: KnownRow) -> Adoption:
-        """What is in limbo, as the answer names it."""
+        """The answer that names all items in limbo."""
         limbo = known.limbo
         assert limbo is not None
         refs = [
@@ -243,7 +244,8 @@ class Adoptions:
     # ---- showing
 
     def _empty(self, known: KnownRow, limbo: TailerSession, tailer: TailerSession, epoch: int) -> None:
-        """What is in limbo goes to the taker that asked for it, or back to the owner that had it; nobody else wants it.
+        """Gives the items in limbo to the taker that asked for them, or back to the owner that had them; nobody else
+        wants them.
 
         An item of the owner that shows itself keeps its lease as it was: nothing was renewed in between.
         """
@@ -267,8 +269,8 @@ class Adoptions:
     # ---- moving
 
     def _move(self, moves: dict[Of, Of], *, never_started: bool) -> None:
-        """Gives flights to other sessions: leases, what runs of them, and outcomes that were not told, with those of
-        what was handed back unstarted if so asked. A flight of which nothing is left is forgotten."""
+        """Gives flights to other sessions: leases, running items, and outcomes that were not told, with those of items
+        that were handed back unstarted if so asked. A flight of which nothing is left is forgotten."""
         renumber = _renumbering(moves)
         for worker in self._workers.values():
             touched = set()
@@ -291,7 +293,7 @@ class Adoptions:
     def _move_outcomes(
         self, session: TailerSession, renumber: Callable[[TailerSession, int], Of | None], never_started: bool
     ) -> set[Of]:
-        """Outcomes that wait to be told go along. Returns whose."""
+        """Moves outcomes that wait to be told to the flights' new sessions. Returns the flights that they are of."""
         told = set()
         kept = []
         for ref in session.succeeded:
@@ -312,7 +314,8 @@ class Adoptions:
         return told
 
     def _known_to_show(self, tailer: TailerSession, key: RowKey) -> KnownRow | None:
-        """A row that somebody shows; a new one is kept once it was shown. None: there is no room for another."""
+        """The row that an owner shows, as it is known here; a new one is kept once it was shown. None: there is no room
+        for another."""
         known = self._rows.get(key)
         if known is None and len(self._rows) < ROWS and len(tailer.rows) < SESSION_ROWS:
             return KnownRow()

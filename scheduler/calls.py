@@ -1,5 +1,5 @@
-"""Execute: one workload for whoever calls. The caller holds the lease, which is the open call itself: giving it up
-cancels. To the core all calls are one session whose flights hold one item each and never lapse by themselves."""
+"""Execute: one workload for one open call. The caller holds the lease, which is the call itself: giving it up cancels.
+To the core all calls are one session whose flights hold one item each and never lapse by themselves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class Calls:
                 f"{self._core.config.payload_bytes} are taken: put it somewhere and send its address"
             )
         if len(self._waiting) >= self._core.config.calls:
-            raise Overloaded(f"{len(self._waiting)} calls are under way, which is this scheduler's bound; try again")
+            raise Overloaded(
+                f"this scheduler has {len(self._waiting)} calls under way, its bound (`calls`): try again later"
+            )
         self._number += 1
         headers = headers_from_wire(request.headers)
         flight = Flight(
@@ -67,7 +69,7 @@ class Calls:
         return pb.ExecuteReply(outcome=ended.outcome, result=ended.result, reason=ended.reason, after=ended.after)
 
     def deliver(self) -> None:
-        """Hands what ended to those who wait."""
+        """Hands outcomes to the callers that wait for them."""
         while self.session.succeeded or self.session.ended:
             outcomes = take_outcomes(self.session)
             for number in outcomes.succeeded:

@@ -1,7 +1,7 @@
 """Closings: the flows that are closed to the tailers because a limit keeps them waiting (rules/closing.py), or because
 more waits here than is worth it while others take turns with them (rules/share.py).
 
-Looked at with each tick and each look at shares, never on the way of an item. What goes back costs no attempt.
+Looked at with each tick and each look at shares, never on the way of an item. Items that go back spend no attempt.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Closings:
 
     @property
     def closed(self) -> Mapping[Flow, Closed]:
-        """What is closed, by flow."""
+        """Closed cells by flow."""
         return self._closed
 
     def review(self, now: float, wall: float) -> bool:
-        """Closes and opens; whether anything changed."""
+        """Closes and opens flows. Returns whether anything changed."""
         parts = self._shares.parts
         self._unclosed_back = 0
         opened = [flow for flow in self._closed if opens(flow, parts.get(flow) or kept(flow), now)]
@@ -67,8 +67,8 @@ class Closings:
         return self.pushed(parts, now, wall) or changed
 
     def pushed(self, flows: Iterable[Flow], now: float, wall: float) -> bool:
-        """Closes those of which more waits than is worth it while others take turns with them; whether there are any.
-        As soon as that came, so that a tailer that fills its credit with it is stopped at once."""
+        """Closes flows of which more waits than is worth it while others take turns with them, as soon as that came, so
+        that a tailer that fills its credit with it is stopped at once. Returns whether there are any."""
         parts, changed = self._shares.parts, False
         for flow in flows:
             part = parts.get(flow, UNLIMITED)
@@ -86,8 +86,8 @@ class Closings:
         return changed
 
     def _send_back(self, flow: Flow, reach: int, now: float) -> None:
-        """Retries beyond what their budget lets start soon rest in their source for a while. Their cell stays open: it
-        is that of first attempts, too."""
+        """Sends retries back that their budget does not let start soon: they rest in their source for a while. Their
+        cell stays open: it is that of first attempts, too."""
         limit = flow.asleep
         assert limit is not None
         back = _beyond(flow, reach)
@@ -109,6 +109,6 @@ class Closings:
 
 
 def _beyond(flow: Flow, reach: int) -> list[Item]:
-    """Takes out what waits behind the first so many of a flow, but for what a patient session waits for."""
+    """Takes out the items behind the first `reach` ones of a flow, but for those of a patient session."""
     late = {id(item) for item in flow.items[reach:] if not item[SESSION].patient}
     return flow.remove(lambda item: id(item) in late)

@@ -1,4 +1,4 @@
-"""Commands that look into a scheduler: why a workload is not running, and what the scheduler holds."""
+"""Commands that look into a scheduler: why a workload is not running, and all that the scheduler holds."""
 
 from __future__ import annotations
 
@@ -26,24 +26,28 @@ SchedulerAddress = Annotated[
 
 
 def explain(
-    id: Annotated[str, typer.Argument(metavar="[ID]", help="A workload; else give --function.")] = "",
-    function: Annotated[str, typer.Option("--function", help="What holds this function's workloads.")] = "",
-    collection: Annotated[str, typer.Option("--collection", help="Of this collection.")] = "",
-    tenant: Annotated[str, typer.Option("--tenant", help="Of this tenant.")] = "",
-    priority: Annotated[str, typer.Option("--priority", help="Of this priority; default: the function's own.")] = "",
-    source: Annotated[str, typer.Option("--source", metavar="TAILER", help="From this tailer.")] = "",
+    id: Annotated[str, typer.Argument(metavar="[ID]", help="The id of a workload; else give --function.")] = "",
+    function: Annotated[str, typer.Option("--function", help="Explain all that holds this function's workloads.")] = "",
+    collection: Annotated[str, typer.Option("--collection", help="Only workloads of this collection.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="Only workloads of this tenant.")] = "",
+    priority: Annotated[
+        str, typer.Option("--priority", help="Only workloads of this priority; default: the function's own.")
+    ] = "",
+    source: Annotated[str, typer.Option("--source", metavar="TAILER", help="Only workloads from this tailer.")] = "",
     scheduler: SchedulerAddress = None,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Why a workload is not running, or where it runs; or all that holds the workloads of a function."""
+    """Tell why a workload is not running, or where it runs; or all that holds the workloads of a function."""
     from ..model.errors import InvalidRequest
     from .explaining import Asks, explain_function, explain_item
 
     if bool(id) == bool(function):
-        raise InvalidRequest("give the id of a workload, or --function: one of them")
+        raise InvalidRequest("explain needs one of two: the id of a workload, or --function")
     if id and (collection or tenant or priority or source):
-        raise InvalidRequest("--collection, --tenant, --priority and --source go with --function: an id says it all")
+        raise InvalidRequest(
+            "--collection, --tenant, --priority and --source go with --function: with an id leave them out"
+        )
     asks = Asks(scheduler, gateway)
     if id:
         facts = terminal.call(explain_item(asks, id))
@@ -62,7 +66,7 @@ def explain(
 
 
 def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
-    """What the scheduler holds: lanes, workers, tailers, outcomes, reasons."""
+    """Show lanes, workers, tailers, outcomes and reasons of a scheduler."""
     from google.protobuf.json_format import MessageToDict
 
     reply = terminal.call(_inspect(scheduler))
@@ -120,21 +124,21 @@ def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
 def record(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file for the recording.")],
     duration: Annotated[
-        str, typer.Option("--for", metavar="DURATION", help="For how long; Ctrl-C ends it too.")
+        str, typer.Option("--for", metavar="DURATION", help="The length of the recording; Ctrl-C ends it too.")
     ] = "1h",
     hash_tenants: Annotated[
         bool, typer.Option("--hash-tenants", help="Keep hashes in place of the names of tenants.")
     ] = False,
     scheduler: SchedulerAddress = None,
 ) -> None:
-    """Keep what arrives at a scheduler and how long it runs, for `quota plan --traffic`: counts by kind alone."""
+    """Record arrivals at a scheduler and their run times, for `quota plan --traffic`: counts by kind alone."""
     from ..model.units import seconds
 
     terminal.say(f"{file}: {terminal.call(_record(file, seconds(duration), hash_tenants, scheduler))}")
 
 
 async def _record(file: Path, duration: float, hash_tenants: bool, scheduler: str | None) -> str:
-    """Writes frame by frame, so that whatever ends it leaves what came until then."""
+    """Writes frame by frame, so that an end for any cause leaves all frames until then."""
     from .explaining import scheduler_client
     from .recording import RecordingFile
 

@@ -9,7 +9,7 @@ from ..model.address import DEFAULT_SCHEDULER
 from ..wire.bounds import USUAL, PeerBounds
 from .rules.clog import ClogLimits
 
-#: A direct address that whoever starts the scheduler and its neighbours chooses.
+#: A direct address that is chosen by the process which starts the scheduler and its neighbours.
 AUTO = "auto"
 
 
@@ -24,9 +24,11 @@ class ClogConfig(BaseModel):
         default=0.9, ge=0.5, lt=1, description="share of a function's last first attempts that must fail"
     )
     outcomes: int = Field(
-        default=20, ge=5, le=10_000, description="how many first attempts that share is taken over, about"
+        default=20, ge=5, le=10_000, description="number of first attempts that this share is taken over, about"
     )
-    window: Seconds = Field(default=300.0, gt=0, description="seconds within which so many must have ended")
+    window: Seconds = Field(
+        default=300.0, gt=0, description="seconds within which as many first attempts as `outcomes` must have ended"
+    )
     first_probe: Seconds = Field(
         default=1.0, gt=0, description="seconds from the freeze to the first probe; doubled each time"
     )
@@ -54,7 +56,7 @@ class SchedulerConfig(BaseModel):
         "certificates; empty: none",
     )
     lane_items: int = Field(
-        20_000, ge=64, le=1_000_000, description="most items waiting for one function at one priority"
+        20_000, ge=64, le=1_000_000, description="most items that wait for one function at one priority"
     )
     session_items: int = Field(
         20_000, ge=64, le=1_000_000, description="most items one tailer session may have out at once"
@@ -66,7 +68,7 @@ class SchedulerConfig(BaseModel):
         description="part of the slots that opportunistic functions may fill up; the rest is at once there for others",
     )
     peers: PeerBounds = Field(
-        USUAL, description="what each listener grants a connection, and how long it waits for one"
+        USUAL, description="bounds that each listener sets its connections, and how long it waits for them"
     )
     sessions: int = Field(1_000, ge=1, le=100_000, description="most tailer and worker sessions at once")
     calls: int = Field(10_000, ge=1, le=1_000_000, description="most Execute calls under way at once")
@@ -81,21 +83,22 @@ class SchedulerConfig(BaseModel):
         default=2.0,
         ge=0,
         le=300,
-        description="seconds in which a worker that attaches gets its share, where a function of it calls a downstream",
+        description="seconds in which the share of a newly attached worker rises to its full size, where one of its "
+        "functions calls a downstream",
     )
     outlier_pause: Seconds = Field(
         default=10.0,
         ge=0,
         le=300,
-        description="seconds that a worker gets nothing at which items fail that go well at others; twice as long each "
-        "time that it fails its probe, at most 5 min; 0: never",
+        description="seconds without new items for a worker at which items fail that go well at others (outlier "
+        "ejection); twice as long each time that it fails its probe, at most 5 min; 0: never",
     )
     rejoin: Seconds = Field(
         default=2.0,
         ge=0,
         le=60,
-        description="seconds in which the workers of a scheduler that was restarted come back, and say what they still "
-        "run, before anything starts, where a quota limits a concurrency",
+        description="seconds that a restarted scheduler waits, where a quota limits a concurrency, for its workers to "
+        "come back and say which items they still run, before anything starts",
     )
     grace_heartbeats: float = Field(
         2.0, ge=0, le=100, description="heartbeats that waiting items stay when a function's last worker has gone"

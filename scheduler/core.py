@@ -77,7 +77,7 @@ class Core:
     def attach_tailer(
         self, session: str, name: str, now: float, *, patient: bool = False, through_outages: bool = False
     ) -> TailerSession:
-        """A new session that pushes; `now` is when it was welcomed. A patient one waits for workers without end; one
+        """Adds a session that pushes; `now` is when it was welcomed. A patient one waits for workers without end; one
         that goes through outages is not frozen with its functions."""
         self._groups += 1
         tailer = self.tailers[session] = TailerSession(session, name, self._groups, now, patient)
@@ -87,7 +87,7 @@ class Core:
         return tailer
 
     def tailer_connected(self, tailer: TailerSession) -> None:
-        """A connection of the session is up: its leases are renewed at once (L3)."""
+        """Notes a new connection of a session: its leases are renewed at once (L3)."""
         tailer.connected = True
         tailer.request_due = True
         self.speaking.add(tailer)
@@ -98,7 +98,7 @@ class Core:
         tailer.away_since = now
 
     def forget_tailer(self, tailer: TailerSession, now: float) -> None:
-        """A session is over for good: what waits is dropped, what runs is cancelled, late outcomes are discarded."""
+        """Ends a session for good: waiting items are dropped, running ones cancelled, and late outcomes discarded."""
         if self.tailers.get(tailer.session) is tailer:
             del self.tailers[tailer.session]
             tailer.held.flights.clear()
@@ -106,14 +106,14 @@ class Core:
             self._recredit(now)
 
     def attach_worker(self, session: str, name: str, now: float) -> WorkerSession:
-        """A new session that runs, whose hello came now."""
+        """Adds a session that runs items, whose hello came now."""
         worker = self.workers[session] = WorkerSession(session, name, now)
         return worker
 
     def worker_connected(
         self, worker: WorkerSession, specs: Sequence[FunctionSpec], pools: Iterable[PoolLimits], now: float
     ) -> None:
-        """A connection is up; the hello said what the worker can run."""
+        """Notes a new connection of a worker, whose hello said which functions it can run."""
         known = worker.greeted
         if known:
             worker.granted.reconnected()
@@ -127,27 +127,27 @@ class Core:
         self.speaking.add(worker)
 
     def worker_pools(self, worker: WorkerSession, pools: Iterable[PoolLimits], now: float) -> None:
-        """A worker changed limits; no functions means the same ones as before."""
+        """Takes a worker's new limits; no functions means the same ones as before."""
         for pool in pools:
             worker.pools[pool.name] = self._pool(worker, pool, now)
         self._reroster(now)
 
     def worker_away(self, worker: WorkerSession, now: float) -> None:
-        """A worker's connection is gone: what was not sent waits again; what was sent waits for it, or its lease."""
+        """Notes that a worker's connection is gone: unsent items wait again; sent ones wait for it, or its lease."""
         worker.connected = False
         worker.away_since = now
         self._recall.take_back(worker)
         self._reroster(now)
 
     def worker_draining(self, worker: WorkerSession, now: float) -> None:
-        """Drains a worker: it takes nothing new; what it has it finishes or hands back."""
+        """Drains a worker: it takes nothing new, and finishes its items or hands them back."""
         if not worker.draining:
             worker.draining = True
             self._recall.take_back(worker)
             self._reroster(now)
 
     def break_worker(self, worker: WorkerSession, now: float) -> None:
-        """A worker's session cannot go on, but what it runs may: it is forgotten when that ends. Its name is free."""
+        """Ends a worker's session whose items may run on: it is forgotten when these end. Its name is free."""
         if self.workers.get(worker.session) is worker:
             del self.workers[worker.session]
             self._groups += 1
@@ -156,7 +156,7 @@ class Core:
             self.worker_away(worker, now)
 
     def forget_worker(self, worker: WorkerSession, now: float) -> None:
-        """A session is over for good: whether its items ran is not known."""
+        """Ends a session for good: whether its items ran is not known."""
         if self.workers.get(worker.session) is worker:
             worker.connected = False
             self._recall.take_back(worker)
@@ -169,7 +169,7 @@ class Core:
     # ---- what tailers say
 
     def push(self, tailer: TailerSession, flight: Flight, lease_request: int, lease: float, now: float) -> None:
-        """A flight: its items go into lanes, or back at once with the reason. A flight seen before is ignored (L5)."""
+        """Takes a flight: its items go into lanes, or back at once with the reason. One seen before is ignored (L5)."""
         sent_at = tailer.requests.sent_at(lease_request)
         until = 0.0 if sent_at is None else sent_at + lease
         if not tailer.held.add(flight.number, until, len(flight), flight.fence, flight.owned):
@@ -192,26 +192,26 @@ class Core:
             self.intake.check_bounds(flight.kinds)
 
     def granted(self, tailer: TailerSession, request: int, lease: float, flights: Iterable[int]) -> None:
-        """The tailer's answer to a lease request. Items of flights it does not list are nobody's any more."""
+        """Takes a tailer's answer to a lease request. Items of flights that it does not list are nobody's any more."""
         sent_at = tailer.requests.sent_at(request)
         self._recall.abandon(tailer, tailer.held.renew(0.0 if sent_at is None else sent_at + lease, flights))
 
     def tailer_draining(self, tailer: TailerSession) -> None:
-        """Drains a tailer, which waits for what it has out: what has not started goes back."""
+        """Drains a tailer, which waits for its items that are out: those that have not started go back."""
         tailer.draining = True
         self.returns.end(self._recall.remove(lambda item: item[SESSION] is tailer), HELD[Reason.DRAINING])
 
     def abandon(self, tailer: TailerSession, flight: int) -> None:
-        """Nobody waits for this flight any more: what waits is dropped, what runs is cancelled and not renewed."""
+        """Gives up a flight that nobody waits for: waiting items are dropped, running ones are cancelled."""
         if tailer.held.forget(flight):
             self._recall.abandon(tailer, [flight])
 
     def cancel(self, tailer: TailerSession, refs: Iterable[int]) -> None:
-        """Waiting items end at once; running ones are cancelled where they run."""
+        """Cancels items: waiting ones end at once; running ones are cancelled where they run."""
         self._recall.cancel(tailer, set(refs))
 
     def heartbeat(self) -> None:
-        """Every session with a connection is asked to renew."""
+        """Asks every session with a connection to renew its leases."""
         for tailer in self.tailers.values():
             if tailer.connected and not tailer.patient:
                 tailer.request_due = True
@@ -220,8 +220,8 @@ class Core:
     # ---- what workers say, and what is said to them
 
     def report(self, worker: WorkerSession, outcomes: Outcomes, now: float, wall: float) -> None:
-        """How items ended there. The review comes first: a session hears that a function is clogged no later than of
-        the failure that showed it."""
+        """Takes ends of items at a worker. The review comes first: a session hears that a function is clogged no later
+        than of the failure that showed it."""
         self.limits.now = now
         if outcomes.ended or self.protection.active:
             self.protection.note(worker, outcomes, now)
@@ -230,8 +230,8 @@ class Core:
             self._outages_changed()
 
     def waits(self, worker: WorkerSession, waits: Iterable[int], goes_on: Iterable[int], now: float) -> None:
-        """Items there wait for other work from now on, or go on. So that what they wait for can be pushed, credit rises
-        with them."""
+        """Notes that items there wait for other work from now on, or go on. Credit rises with them, so that this other
+        work can be pushed."""
         self.limits.now = now
         self.returns.go_on(worker, goes_on)
         self.returns.wait(worker, waits)
@@ -242,7 +242,7 @@ class Core:
             self._reroster(now)
 
     def lease_requested(self, worker: WorkerSession, number: int, now: float) -> None:
-        """A worker wants its leases renewed; its next frame answers."""
+        """Notes that a worker wants its leases renewed; its next frame answers."""
         worker.granted.requested(number, now)
         worker.grants_due = True
         self.speaking.add(worker)
@@ -280,7 +280,7 @@ class Core:
 
     @property
     def next_at(self) -> float | None:
-        """When `turn` can start something more without any event."""
+        """Time at which `turn` can start something more without any event."""
         times = (
             self.outages.next_at() if self.outages.closed else None,
             self._dispatch.next_at,
@@ -289,7 +289,7 @@ class Core:
         return min([at for at in times if at is not None], default=None)
 
     def tick(self, now: float, wall: float) -> None:
-        """Time has passed: leases end, sessions are given up, graces run out, items expire."""
+        """Lets time pass: leases end, sessions are given up, graces run out, items expire."""
         for worker in list(self.workers.values()):
             if now >= worker.lost_at(self.sizes):
                 self.forget_worker(worker, now)
@@ -323,7 +323,7 @@ class Core:
         version: int,
         now: float,
     ) -> None:
-        """A snapshot of control: replaces all gates and quotas, adds functions, and makes the scheduler ready."""
+        """Takes a snapshot of control: replaces all gates and quotas, adds functions, and makes the scheduler ready."""
         self.version = version
         self.ready = True
         self._announce(functions, now)
@@ -333,7 +333,7 @@ class Core:
         self._recredit(now)
 
     def drain(self, now: float) -> None:
-        """Takes nothing more: credit ends, what waits goes back, what runs may finish."""
+        """Takes nothing more: credit ends, waiting items go back, running ones may finish."""
         self.draining = True
         for worker in self.workers.values():
             self._recall.take_back(worker)
@@ -342,7 +342,7 @@ class Core:
 
     @property
     def credits(self) -> Mapping[Cell, int]:
-        """How many items of each cell a session may have pushed."""
+        """Number of items of each cell that a session may have pushed."""
         return self._credit.cells
 
     @property
@@ -359,7 +359,7 @@ class Core:
         self._credit.close_cells()
 
     def _refusal(self, tailer: TailerSession, left: float) -> Reason | None:
-        """Why a whole push goes back at once; None: it does not. `left` seconds of its lease are left."""
+        """The reason a whole push goes back at once; None: it does not. `left` seconds of its lease are left."""
         if self.draining:
             return Reason.DRAINING
         if not self.ready:

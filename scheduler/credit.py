@@ -1,5 +1,5 @@
-"""Credit: what each session is told that it may push: limits by cell, a total, closed cells, and which functions there
-are. The numbers are the roster's, by rules/credit.py.
+"""Credit (flow-control windows) that each session is told: limits by cell, a total, closed cells, and the known
+functions. The numbers are the roster's, by rules/credit.py.
 
 It is worked out where something changed, never on the way of an item; sessions hear only of what is new.
 """
@@ -52,7 +52,7 @@ class SessionCredits:
         self._grace = grace
 
     def welcome(self, tailer: TailerSession) -> None:
-        """A new session hears all of it."""
+        """Tells a new session all of its credit."""
         tailer.functions = dict(self._roster.specs)
         tailer.closed = self._closed(tailer)
         tailer.cells = dict(self.cells)
@@ -77,21 +77,22 @@ class SessionCredits:
                 self._speaking.add(tailer)
 
     def close_cells(self) -> None:
-        """What is closed changed: gates, what limits keep waiting, or what is clogged."""
+        """Tells every session which cells are closed now, after a change of gates, of limits that keep work waiting, or
+        of clogged functions."""
         for tailer in self._tailers.values():
             tailer.closed = self._closed(tailer)
             self._speaking.add(tailer)
 
     def announce(self, specs: Iterable[FunctionSpec], now: float) -> None:
-        """Functions that somebody registered or runs; sessions hear of those that are new or changed."""
+        """Tells sessions of functions that are registered or run, as far as these are new or changed."""
         fresh = self._roster.announce(specs, now)
         for tailer in self._tailers.values() if fresh else ():
             tailer.functions.update(fresh)
             self._speaking.add(tailer)
 
     def _closed(self, tailer: TailerSession) -> frozenset[Closed]:
-        """What a session need not push: what gates close, what limits keep waiting, and what is clogged, unless it goes
-        through outages, or all of the function is dropped, which needs no probes."""
+        """Cells that a session need not push: those that gates or limits close, and clogged functions (open circuit
+        breakers), unless the session goes through outages, or all of the function is dropped, which needs no probes."""
         gates, clogged = self._intake.gates, self._outages.closed
         shut = gates.closed
         if (gate := gates.sources.get(tailer.name)) is not None:

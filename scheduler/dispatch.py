@@ -1,9 +1,9 @@
-"""Dispatch: what waits goes to whoever can run it. Once per loop turn, in chunks; charges are per ⟨flow, n⟩.
+"""Dispatch: waiting items go to workers that can run them. Once per loop turn, in chunks; charges are per ⟨flow, n⟩.
 
-The steps, in order: limits that have room wake who sleeps on them; each set of pools looks at its fresh flows; where
-there is room for all of them nobody's turn matters, else they wait in turns (function, rank, tenant); a flow starts as
-many as each of its charges has room for, or sleeps on the one that has none; placement; and the making of assignments,
-at most a flight's worth of items or about a mebibyte each.
+The steps, in order: limits that have room wake the flows that sleep on them; each set of pools looks at its fresh
+flows; where there is room for all of them no turn matters, else they wait in turns (function, rank, tenant); a flow
+starts as many as each of its charges has room for, or sleeps on the one that has none; placement; and the making of
+assignments, at most a flight's worth of items or about a mebibyte each.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Dispatch:
 
     @property
     def next_at(self) -> float | None:
-        """When the next limit has a token for who sleeps on it, or former workers had their time to come back."""
+        """Time at which the next limit has a token for a flow that sleeps on it, or former workers had their time to
+        come back."""
         if self._now < self._limits.rejoining_until:
             return self._limits.rejoining_until
         return self._sleep.next_at
@@ -117,8 +118,9 @@ class Dispatch:
         self._place_taken(able)
 
     def _serve_shared(self, able: Able, room: int, most: int) -> None:
-        """Where there are reserves, or opportunistic functions (FL18): first flows below their reserve; then all in
-        turns, in what is not kept for a reserve; then, in what is idle up to the ceiling, the opportunistic ones."""
+        """Serves flows where there are reserves, or opportunistic functions (FL18): first flows below their reserve;
+        then all in turns, in slots that are not kept for a reserve; then, in idle slots up to the ceiling, the
+        opportunistic ones."""
         turns, now = able.turns, self._now
         if turns.reserving:
             room -= turns.serve_reserved(room, most, now, self._start)
@@ -143,8 +145,8 @@ class Dispatch:
                 self._sleep.tried(flow)
 
     def _start_all(self, able: Able, flows: list[Flow]) -> None:
-        """There is room for all that waits, so nobody's turn matters; charges do, of all flows together unless one of
-        them has no room for all."""
+        """Starts all flows where there is room for all that waits, so nobody's turn matters; charges do, of all flows
+        together unless one of them has no room for all."""
         limits = self._limits
         blocked = self._sleep.blocked
         odd = [flow for flow in flows if flow.dated or flow in blocked]
@@ -181,7 +183,7 @@ class Dispatch:
         self._place_taken(able)
 
     def _metered(self, flow: Flow, started: int) -> None:
-        """So many of a flow started out of turn."""
+        """Counts items of a flow that started out of turn."""
         for metered in (flow, flow.function):
             metered.start(started, self._now)
             metered.presumed += started * (metered.mean or FIRST)
@@ -240,8 +242,8 @@ class Dispatch:
         return started
 
     def _fit(self, flow: Flow, count: int, woken: Turns | None) -> tuple[int, UnitLimit | None]:
-        """How many of the first items its unit limits have enough for, and which of them has not. Who wakes nobody
-        waits behind those who sleep there, so that small items do not eat up what a large one waits for."""
+        """Number of the first items that all unit limits have enough for, and the limit that has not. A flow that is
+        not woken waits behind those that sleep there, so that small items do not eat up what a large one waits for."""
         if not flow.reserves and not (woken is not None and isinstance(woken.of, UnitLimit)):
             for limit in flow.measured:
                 if limit.waiting:
@@ -250,13 +252,13 @@ class Dispatch:
         return fitting(flow, count, self._now)
 
     def _place_taken(self, able: Able) -> None:
-        """What was taken goes to these pools, which can run it and have room for it."""
+        """Gives the taken items to these pools, which can run them and have room for them."""
         if self._taken:
             taken, self._taken = self._taken, []
             self._place(able, taken)
 
     def _place(self, able: Able, items: list[Item]) -> None:
-        """Items of functions that these pools can run, at most as many as they have room for."""
+        """Places items of functions that these pools can run, at most as many as they have room for."""
         count = len(items)
         pools = able.pools
         start = 0
@@ -276,7 +278,7 @@ class Dispatch:
         return [item for item in items if not expired(item, self._wall)]
 
     def _assign(self) -> set[WorkerSession]:
-        """Makes assignments of what was placed in each pool."""
+        """Makes assignments of the items that were placed in each pool."""
         pools, self._pools = self._pools, []
         for pool in pools:
             taken, pool.taken = pool.taken, []
@@ -294,12 +296,12 @@ class Dispatch:
 
 
 def _wanted(flows: list[Flow]) -> Mapping[Limit, int]:
-    """How many items of all these flows pay each limit."""
+    """Number of items of all these flows that pay each limit."""
     return Counter(chain.from_iterable([item[FLOW].charges for flow in flows for item in flow.items]))
 
 
 def wake(flow: Flow) -> None:
-    """A flow may have something to start: whoever can run it looks at it."""
+    """Notes that a flow may have something to start: the pools that can run it look at it."""
     if not flow.queued and flow.function.able is not None:
         flow.queued = True
         flow.function.able.fresh.append(flow)

@@ -29,10 +29,10 @@ from ..wire.convert import (
 )
 from ..wire.v1 import scheduler_pb2 as pb
 from .core import Core
-from .delays import Delays
 from .rules.placement import PoolLimits
 from .rules.push_rights import PushRights
 from .sessions import Adoption, Assignment, TailerSession, WorkerSession
+from .start_delays import StartDelays
 from .tracing import SchedulerTracing
 
 #: A frame takes no more payload once it has this many bytes.
@@ -40,8 +40,8 @@ FRAME_BYTES = 1 << 20
 
 
 class TailerEnd:
-    """A tailer's session. `turn` is called after events that may let something start or be said. `granted`: what its
-    caller may, where somebody gives it less than its role."""
+    """A tailer's session. `turn` is called after events that may let something start or be said. `granted`: the rights
+    of its caller, where somebody gives it less than its role."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class TailerEnd:
         tailer: TailerSession,
         clock: Clock,
         turn: Callable[[], None],
-        delays: Delays | None = None,
+        delays: StartDelays | None = None,
         tracing: SchedulerTracing | None = None,
         granted: GrantedRights | None = None,
     ) -> None:
         self.tailer = tailer
-        self._delays = Delays() if delays is None else delays
+        self._delays = StartDelays() if delays is None else delays
         self._tracing = tracing
         self._core = core
         self._clock = clock
@@ -74,15 +74,16 @@ class TailerEnd:
         """Only the dialing half loses a session this way."""
 
     def accept(self, frame: pb.TailerFrame) -> None:
-        """Rows go first, since pushes rest on them; grants go before pushes, since a grant lists what was pushed in
-        frames before it."""
+        """Takes a frame. Rows go first, since pushes rest on them; grants go before pushes, since a grant lists flights
+        that were pushed in frames before it."""
         core, tailer = self._core, self.tailer
         if core.tailers.get(tailer.session) is not tailer:
             raise SessionLost(f"session {tailer.session} was replaced")
         now = self._clock.monotonic()
         if not math.isfinite(frame.grant.lease):
             raise InvalidRequest(
-                f"a grant of {tailer.name or tailer.session} is of no lease: {frame.grant.lease} seconds"
+                f"tailer {tailer.name or tailer.session}: a grant has a lease of {frame.grant.lease} "
+                "seconds: expected a number"
             )
         flights = [self._flight(push) for push in frame.pushes]
         for row in frame.listed:
@@ -110,7 +111,7 @@ class TailerEnd:
         self._turn()
 
     def _flight(self, push: pb.Push) -> Flight:
-        """A flight as it was pushed. Raises InvalidRequest for what cannot be one."""
+        """A flight as it was pushed. Raises InvalidRequest for a message that cannot be one."""
         name = self.tailer.name or self.tailer.session
         if self._rights is not None:
             self._rights.check(push.items.new_kinds)
@@ -127,14 +128,16 @@ class TailerEnd:
             )
         if flight.extras and max(flight.extras) >= size:
             raise InvalidRequest(
-                f"flight {push.flight} of {name} says something of item {max(flight.extras)} of {size}"
+                f"flight {push.flight} of {name} has fields for item {max(flight.extras)}, but {size} items"
             )
         if not math.isfinite(push.lease):
-            raise InvalidRequest(f"flight {push.flight} of {name} comes with no lease: {push.lease} seconds")
+            raise InvalidRequest(
+                f"flight {push.flight} of {name} has a lease of {push.lease} seconds: expected a number"
+            )
         return flight
 
     def _saw(self, highest: int, now: float) -> None:
-        """A fence of the session's store, or a version of a row there: of both it has only one kind."""
+        """Notes a fence of the session's store, or a version of a row there: of both it has only one kind."""
         tailer = self.tailer
         tailer.shown = max(tailer.shown, highest)
         if tailer.store:
@@ -182,7 +185,7 @@ class TailerEnd:
 
     @property
     def has_outcomes(self) -> bool:
-        """Something ended that the tailer was not told yet."""
+        """Whether an item ended of which the tailer was not told yet."""
         return bool(self.tailer.succeeded or self.tailer.ended)
 
     def _has_credit(self) -> bool:
@@ -203,7 +206,7 @@ class TailerEnd:
         tailer.cells, tailer.closed, tailer.functions, tailer.total = {}, None, {}, 0
 
     def _close(self, rights: PushRights) -> None:
-        """What its caller may not push is closed to it besides."""
+        """Closes to the session the cells that its caller has no right to push, beside those that are closed to all."""
         tailer = self.tailer
         more = rights.hears(cell.function for cell in tailer.cells)
         if tailer.closed is not None:
@@ -221,11 +224,11 @@ class WorkerEnd:
         worker: WorkerSession,
         clock: Clock,
         turn: Callable[[], None],
-        delays: Delays | None = None,
+        delays: StartDelays | None = None,
         tracing: SchedulerTracing | None = None,
     ) -> None:
         self.worker = worker
-        self._delays = Delays() if delays is None else delays
+        self._delays = StartDelays() if delays is None else delays
         self._tracing = tracing
         self._announced: tuple[list[FunctionSpec], list[PoolLimits]] = ([], [])  # by the hello that is about to open
         self._core = core
@@ -234,7 +237,7 @@ class WorkerEnd:
         self._kinds = KindWriter()
 
     def announce(self, hello: pb.Hello, specs: list[FunctionSpec]) -> None:
-        """Takes what a hello says of its worker; it opens the connection next."""
+        """Takes the description of a worker from its hello; it opens the connection next."""
         self._announced = (specs, pools_from_wire(hello.pools))
         self.worker.labels, self.worker.unable = dict(hello.labels), dict(hello.unable)
 
@@ -270,7 +273,7 @@ class WorkerEnd:
         self._turn()
 
     def _check_pools(self, pools: Iterable[pb.Pool]) -> None:
-        """Refuses pools that the hello did not name: what its caller may run was asked for those."""
+        """Refuses pools that the hello did not name: the rights of its caller were checked for those."""
         for pool in pools:
             if pool.name not in self.worker.pools or not {*pool.functions} <= {*self.worker.pools[pool.name].functions}:
                 raise InvalidRequest(
@@ -320,7 +323,7 @@ class WorkerEnd:
 
 
 def adoption_to_wire(answer: Adoption, now: float) -> pb.Adoption:
-    """The answer to whoever asked to adopt."""
+    """The answer to a tailer that asked to adopt."""
     source, partition = answer.row
     return pb.Adoption(
         source=source,
@@ -345,7 +348,7 @@ def read_carried(carried: Iterable[pb.Carried]) -> Counter[Kind]:
 
 
 def pools_from_wire(pools: Iterable[pb.Pool]) -> list[PoolLimits]:
-    """What a worker says of its pools."""
+    """The limits of a worker's pools, as it announced them."""
     return [PoolLimits(pool.name, tuple(pool.functions), pool.slots, pool.limit, pool.alone) for pool in pools]
 
 

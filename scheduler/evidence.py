@@ -1,9 +1,9 @@
 """Evidence for the clog rule: how the first attempts of each function ended, gathered while outcomes pass by.
 
 On a healthy path it costs nothing: successes are counted only when something failed lately, and in the very batch in
-which a failure comes. Counting takes a step at C speed for an item; what the rule makes of the counts takes far longer,
-so it is asked only for functions of which something failed, or that are frozen, and for the others now and then: a
-thousand successes at once tell it what they would have told one after the other.
+which a failure comes. Counting takes a step at C speed for an item; the rule itself takes far longer, so it is asked
+only for functions of which something failed, or that are frozen, and for the others now and then: a thousand successes
+at once tell it what they would have told one after the other.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Evidence:
         self._probed: list[Probed] = []
 
     def take(self, frozen: Iterable[str]) -> tuple[dict[str, FirstAttemptCounts], list[Probed]]:
-        """What is to be looked at now: functions of which something failed since the last time, those of the `frozen`
-        ones of which something ended, and ends of probes. Successes of others stay here for later."""
+        """Takes the counts to look at now: of functions with a failure since the last time, and of `frozen` ones with
+        any end; and the ends of probes. Successes of other functions stay here for later."""
         if not (self._lately or self._failed or self._probed):
             return {}, []
         found, self._failed = dict(self._failed), defaultdict(FirstAttemptCounts)
@@ -80,20 +80,21 @@ class Evidence:
         return found, probed
 
     def take_earlier(self) -> dict[str, int]:
-        """How many first attempts ended well, by function, of which `take` said nothing."""
+        """Takes the numbers of first attempts that ended well, by function, of which `take` said nothing."""
         earlier, self._earlier = self._earlier, Counter()
         return earlier
 
     def passed(self, items: Sequence[Item]) -> None:
-        """Items ended well."""
+        """Counts items that ended well."""
         self._lately += [item[KIND].function for item in items if item[ATTEMPT] == 1]
         if self.probes:
             self._probes_over(items, True)
 
     def ended(self, items: Sequence[Item], ends: Sequence[Ended]) -> None:
-        """Items ended otherwise, or have something to say. A wait that a function asked for (throttled) and an end that
-        nobody knows say nothing of it. Of those that ran together in a process that died at most one ended it: together
-        they are one failure, however many they are. What ends one alone is one, the first time."""
+        """Counts items that ended otherwise, or have something to say. A wait that a function asked for (throttled) and
+        an unknown end say nothing of it. Of items that ran together in a process that died at most one ended it:
+        together they are one failure, however many they are. An item that ends a process alone is one failure, the
+        first time."""
         died: set[str] = set()
         for item, end in zip(items, ends, strict=True):
             well = verdict(end)
@@ -118,7 +119,7 @@ class Evidence:
                 self._probes_over((item,), verdict(end), _first_line(end.reason))
 
     def unknown(self, items: Sequence[Item]) -> None:
-        """Items ended without having run, or nobody knows how."""
+        """Notes items that ended without having run, or of which nobody knows how they ended."""
         if self.probes:
             self._probes_over(items, None)
 
@@ -130,7 +131,7 @@ class Evidence:
 
 
 def verdict(end: Ended) -> bool | None:
-    """What an end says of the function: it works, it does not, or nothing."""
+    """The verdict of an end on its function: True (it works), False (it does not), or None (neither)."""
     if end.outcome == Outcome.SUCCESS:
         return True
     if end.outcome in (Outcome.RETRY, Outcome.FATAL) or (end.outcome == Outcome.LOST and end.crashed):

@@ -1,5 +1,5 @@
-"""Explaining: why a workload is not running. The scheduler is asked first, which knows what it was handed; then the
-gateway, which knows what rests."""
+"""Explaining: why a workload is not running. The scheduler is asked first, about workloads that it was handed; then the
+gateway, about those at rest."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class AheadOfKey(NamedTuple):
 
 
 class Asks(NamedTuple):
-    """Addresses of those that are asked; None: they are found."""
+    """Addresses of the scheduler and the gateway to ask; None: they are found."""
 
     scheduler: str | None
     gateway: str | None
 
 
 async def explain_item(asks: Asks, id: str) -> dict[str, Any]:
-    """Where a workload is and all that holds it, as plain data."""
+    """The place of a workload and all that holds it, as plain data."""
     client = scheduler_client(asks.scheduler)
     unreachable = ""
     clogged: dict[str, str] = {}
@@ -97,7 +97,7 @@ async def _tree_of(asked: GatewayClient, id: str) -> TreeStatus | None:
 
 
 async def _ahead(asked: GatewayClient, id: str) -> AheadOfKey | None:
-    """What goes before a workload that waits; None: nothing of its key."""
+    """The workload of the same key that goes before a waiting one; None: none does."""
     try:
         found: pb_gateway.PeekReply = await asked.call("Peek", pb_gateway.PeekRequest(id=id))
     except TailraceError:
@@ -131,7 +131,7 @@ async def explain_function(
 
 
 def scheduler_client(scheduler: str | None) -> SchedulerClient:
-    """What calls the scheduler at this address; None: where it is found."""
+    """A client of the scheduler at this address; None: of the one that is found."""
     found = find_scheduler(scheduler)
     return SchedulerClient(found.addresses[0], found.reason)
 
@@ -147,7 +147,8 @@ def _due(status: WorkloadStatus, reason: str) -> str | None:
 
 
 async def _by_place(asked: GatewayClient, id: str) -> dict[str, Any] | None:
-    """Of an item that is named by its place in a source; None: it is none, or its tailer is not beside the gateway."""
+    """Explains an item that is named by its place in a source; None: the id names no place, or its tailer is not beside
+    the gateway."""
     tailer, _, rest = id.partition("/")
     partition, _, position = rest.rpartition("/")
     if not (tailer and partition and position.isdecimal() and len(position) <= len(str(1 << 63))):
@@ -167,7 +168,7 @@ async def _by_place(asked: GatewayClient, id: str) -> dict[str, Any] | None:
 
 def _unknown(unreachable: str) -> dict[str, Any]:
     detail = unreachable or (
-        "no scheduler has it now; what rests in a source of its own is known by its place (TAILER/PARTITION/POSITION) "
+        "no scheduler has it now; an item in a source of its own is known by its place (TAILER/PARTITION/POSITION) "
         "where its tailer runs beside the gateway"
     )
     return {"state": "unknown", "reason": "unknown", "detail": detail, "holds": []}
@@ -181,8 +182,8 @@ def resting(  # noqa: PLR0911 - one return per reason
     tree: TreeStatus | None = None,
     ahead: AheadOfKey | None = None,
 ) -> tuple[str, str]:
-    """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
-    function → why; `tree`: the job of which it is an item; `ahead`: what goes before it."""
+    """The reason, a code and a sentence, for a workload that the asked scheduler does not have. `clogged`: function →
+    why; `tree`: the job of which it is an item; `ahead`: the workload that goes before it."""
     name = status.function
     if status.ended:
         return "ended", status.reason or f"it ended as {status.state}"
@@ -215,7 +216,7 @@ def resting(  # noqa: PLR0911 - one return per reason
 
 
 def _shut(tree: TreeStatus | None) -> str:
-    """What keeps a workload that others wait for, if it is its job."""
+    """The cause that keeps a workload waiting for which others wait, where that is its job; else empty."""
     if tree is None or tree.state not in (TreeState.PAUSED, TreeState.ENDING):
         return ""
     if tree.state == TreeState.ENDING:
@@ -224,7 +225,8 @@ def _shut(tree: TreeStatus | None) -> str:
 
 
 def _handed_out(status: WorkloadStatus, now: float) -> str:
-    """Of what a tailer holds, by its lease: until then nobody else gets it, whoever lost it meanwhile."""
+    """The sentence on a workload that a tailer holds, by its lease: until that is over nobody else gets it, even if it
+    was lost meanwhile."""
     if status.due_at > now:
         over = f"ends in {terminal.distance(status.due_at - now)} unless it is renewed, and then it is handed out again"
     else:

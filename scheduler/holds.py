@@ -1,7 +1,7 @@
 """Holds: all that keeps items of one kind from starting now, in the order in which an item meets it (FL9).
 
-Worked out from the core's state when somebody asks. It guesses nothing: of what is not known here, such as what rests
-in a source, it says so or nothing.
+Worked out from the core's state when somebody asks. It guesses nothing: of things that are not known here, such as
+items at rest in a source, it says so or nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Hold(NamedTuple):
 
 
 def holds(core: Core, kind: Kind, source: str, now: float, wall: float) -> list[Hold]:
-    """What holds an item of a kind from a source ("": not known), first to last; empty: nothing does."""
+    """The holds on an item of a kind from a source ("": not known), first to last; empty: nothing holds it."""
     return list(_holds(core, kind, source, now, wall))
 
 
@@ -74,7 +74,7 @@ def _holds(core: Core, kind: Kind, source: str, now: float, wall: float) -> Iter
 
 
 def _kept(core: Core, function: RosterFunction, flow: Flow, now: float) -> Hold | None:
-    """What keeps slots from it although they are empty: a ceiling, or reserves that are not lent (FL18)."""
+    """The hold that keeps empty slots from an item: a ceiling, or reserves that are not lent (FL18)."""
     assert function.able is not None
     pools, limits = function.able.pools, core.limits
     slots, busy = slots_of(pools), taken_of(pools)
@@ -107,7 +107,7 @@ def _no_worker(core: Core, name: str) -> str:
 
 
 def _limit(core: Core, flow: Flow, limit: Limit, now: float) -> str:
-    """Which limit, how full, until when, and who has it."""
+    """The hold of a limit: which one, how full it is, until when, and which functions have it."""
     paying = (
         item[FLOW].kind
         for worker in core.workers.values()
@@ -129,7 +129,7 @@ def _held_by(kinds: Iterable[Kind]) -> str:
 
 
 def _ends(flow: Flow, limit: Limit, now: float, wall: float) -> float:
-    """When a token comes, or enough of a unit; the end of a run cannot be known."""
+    """Time at which a token comes, or enough of a unit; the end of a run cannot be known."""
     at = ends_at(flow, limit)
     return 0.0 if at is None else wall + max(0.0, at - now)
 

@@ -112,7 +112,7 @@ class Intake:
         return (*item[:FLOW], flow)
 
     def put(self, item: Item, now: float) -> None:
-        """An item is last in its flow, whatever stands before its function."""
+        """Puts an item last in its flow, whatever stands before its function."""
         function = self.roster.functions[item[KIND].function].part(item)
         flow = self._limits.flow(function, item[KIND], now)
         flow.items.append((*item[:FLOW], flow))
@@ -121,7 +121,7 @@ class Intake:
         wake(flow)
 
     def _set_apart(self, items: list[Item], now: float) -> list[Item]:
-        """Puts what must run alone into flows of its own, and what was lost before all others; returns the rest."""
+        """Puts items that must run alone into flows of their own, and lost ones before all others; returns the rest."""
         rest: list[Item] = []
         first: defaultdict[Flow, list[Item]] = defaultdict(list)
         for item in items:
@@ -142,8 +142,8 @@ class Intake:
         return rest
 
     def check_bounds(self, kinds: Iterable[Kind]) -> None:
-        """What does not fit into the lanes of these kinds goes back, first what came last in the longest flow: one that
-        is blocked fills nothing that others need."""
+        """Sends back items that do not fit into the lanes of these kinds, first those that came last in the longest
+        flow: a flow that is blocked fills nothing that others need."""
         for name, priority in {(kind.function, kind.priority) for kind in kinds}:
             function = self.roster.functions.get(name)
             for part in (function, function.alone) if function is not None else ():
@@ -157,7 +157,7 @@ class Intake:
                     self._returns.end(out, HELD[Reason.LANE_FULL])
 
     def put_back(self, items: list[Item]) -> None:
-        """Items that were picked but never sent are first in their flows again, in their order."""
+        """Puts items that were picked but never sent first in their flows again, in their order."""
         flows: defaultdict[Flow, list[Item]] = defaultdict(list)
         now = self._limits.now
         for item in items:
@@ -175,7 +175,7 @@ class Intake:
         self._turn_away()
 
     def shut(self, gates: Gates) -> None:
-        """Other gates from now on: items that wait behind a closed one go back."""
+        """Replaces the gates: items that wait behind a closed one go back."""
         self.gates = gates
         self._routes.clear()
         for function in self.roster.functions.values():
@@ -194,12 +194,12 @@ class Intake:
         self._routes[kind] = self._limits.flow(function, kind, now)
 
     def forget_routes(self) -> None:
-        """A function froze or thawed, or other labels tell flows apart: items take another way from now on."""
+        """Forgets where items go: a function froze or thawed, or other labels tell flows apart."""
         self._routes.clear()
 
     def tick(self, now: float) -> None:
-        """Time has passed: flows that nothing waits in are forgotten where they are too many, or where tenants want
-        limits of their own; and with them the ways that lead to them."""
+        """Forgets flows that nothing waits in where they are too many, or where tenants want limits of their own; and
+        with them the ways that lead to them."""
         crowded = bool(self._limits.charges.crowded) and now >= self._look_at
         if self._limits.remembered > self._most_flows:
             self._routes.clear()
@@ -210,8 +210,8 @@ class Intake:
             self._limits.sweep(now, crowded=True)
 
     def _meet_outage(self, function: RosterFunction, items: list[Item]) -> None:
-        """Items of a frozen function: those that pass all the same go into their lanes, the others ask to be the next
-        probe. Only the newest of each session does: the others it pushed before it heard of the freeze."""
+        """Takes items of a frozen function: those that pass all the same go into their lanes, the others ask to be the
+        next probe. Only the newest of each session does: the others it pushed before it heard of the freeze."""
         for item in items:
             if item[SESSION].through_outages:
                 self.put(item, self._limits.now)
@@ -224,7 +224,8 @@ class Intake:
         self._returns.end(function.asking.overflow(self._lane_items), HELD[Reason.OUTAGE])
 
     def _turn_away(self) -> None:
-        """Items that met a gate end as it says; those that no function is known for go back."""
+        """Ends items that met a gate as that says. Items of a frozen function meet its outage; those that no function
+        is known for go back."""
         if not self._turned_away:
             return
         away, self._turned_away = self._turned_away, []

@@ -1,7 +1,6 @@
 """Limits in force: which charges each flow has, and how much of each limit is taken.
 
-Invariant (FL3): what a limit counts as running is the number of open items, but for those that wait for other work,
-whose flows pay it.
+Invariant (FL3): a limit counts as running all open items whose flows pay it, but for those that wait for other work.
 """
 
 from __future__ import annotations
@@ -53,7 +52,8 @@ class Limits:
         return sum([reserve.unused() for name, reserve in keeping if self._runs_in(able, name, reserve)])
 
     def _runs_in(self, able: Able, name: str, reserve: Reserve) -> bool:
-        """Whether what has the reserve runs in these pools: a function, or what a tenant ever had."""
+        """Whether the holder of a reserve runs in these pools: its function, or any known flow that may use the
+        reserve."""
         function = self._roster.functions.get(name)
         if function is not None and able is function.able:
             return True
@@ -73,13 +73,13 @@ class Limits:
         return flow
 
     def unmade(self, function: RosterFunction, kind: Kind, now: float) -> Flow:
-        """The flow that items of a kind would wait in, for whoever only asks."""
+        """The flow that items of a kind would wait in, for a caller that only asks."""
         flow = Flow(function, kind, self.charges.resolve(kind, now))
         flow.measured, flow.averages = _measured(flow), function.averages
         return flow
 
     def set(self, quotas: Collection[Quota], version: int, now: float) -> None:
-        """All quotas anew; what has none has no limits."""
+        """Replaces all quotas; a subject without one has no limits."""
         whole = {quota.function: quota for quota in quotas if not any(quota.key[1:])}
         for name in whole:
             self._roster.function(name, now)
@@ -95,14 +95,14 @@ class Limits:
                 self._wait_anew()
 
     def declare(self, downstreams: Mapping[str, tuple[str, ...]], now: float) -> bool:
-        """What functions say that they call; whether that changed anything."""
+        """Takes the downstreams that functions declare. Returns whether that changed anything."""
         changed = self.charges.declare(downstreams)
         if changed and self.charges.anything:
             self._anew(now)
         return changed
 
     def ended(self, items: Collection[Item], *, sent: bool = True) -> None:
-        """Items are out no longer, or wait for other work: what they took is free. Those that were not `sent` never
+        """Frees the limits of items that are out no longer, or wait for other work. Items that were not `sent` never
         started."""
         if self.any:
             roomy = self.sleep.roomy
@@ -122,15 +122,15 @@ class Limits:
                     metered.ended += count
 
     def silent(self, started: Iterable[tuple[Item, float]]) -> None:
-        """Items that started at these times are over without a word of what they call: a probe among them is followed
-        by another (FL14)."""
+        """Notes that items which started at these times are over without a word on their downstreams: a probe among
+        them is followed by another (FL14)."""
         for item, at in started if self.any else ():
             for limit in item[FLOW].charges:
                 if isinstance(limit, AdaptiveLimit):
                     limit.unknown(at, self.now)
 
     def unused(self, items: Iterable[Item]) -> None:
-        """Items were never started where they were to run: they used nothing."""
+        """Notes items that were never started where they were to run: they used nothing."""
         for item in items:
             if isinstance(extra := item[EXTRA], Charged):
                 for limit, amount, since in extra.charged:
@@ -138,7 +138,7 @@ class Limits:
                 extra.charged = ()
 
     def meant(self, function: str, used: Used) -> Used:
-        """What a run said that it used, at the downstreams that are meant (FL13): without a name the only one that its
+        """The use that a run reported, at the downstreams that are meant (FL13): without a name, the only one that its
         function declares; a name that it does not declare is counted, and is of none."""
         declared = self.charges.downstreams(function)
         only = declared[0] if len(declared) == 1 else ""
@@ -148,7 +148,7 @@ class Limits:
         )
 
     def used(self, item: Item, used: Used) -> None:
-        """A run ended and said what it used; of what it did not speak of it keeps its estimate."""
+        """Notes the use that an ended run reported; for all else it keeps its estimate."""
         if isinstance(extra := item[EXTRA], Charged):
             seen = set()
             for limit, amount, since in extra.charged:
@@ -165,7 +165,7 @@ class Limits:
             self.sleep.roomy[limit] = None
 
     def go_on(self, items: Iterable[Item]) -> None:
-        """Items that waited for other work run again, beyond every limit if need be."""
+        """Counts again items that waited for other work and run on, beyond every limit if need be."""
         for flow, count in Counter([item[FLOW] for item in items]).items():
             for limit in flow.charges:
                 limit.again(count)
@@ -174,7 +174,7 @@ class Limits:
                 flow.function.start(count, self.now)
 
     def meter(self, now: float) -> None:
-        """Costs are counted from now on: what is out already is found by looking."""
+        """Counts costs from now on; items that are out already are found by looking."""
         self.metering = True
         self.now = now
         running = self._open()
@@ -190,8 +190,8 @@ class Limits:
             flow.recount(count, now)
 
     def tick(self, now: float) -> None:
-        """Time has passed: what functions that run something were charged too little, or too much, is put right, and
-        every limit that somebody sleeps on is looked at."""
+        """Corrects functions that run something and were charged too little, or too much; and looks at every limit that
+        a flow sleeps on."""
         self.now = now
         self.sleep.tick()
         if not self.metering:
@@ -204,7 +204,7 @@ class Limits:
 
     @staticmethod
     def settle(flow: Flow, now: float) -> None:
-        """What a flow was charged too little, or too much, is put right (FL8)."""
+        """Corrects the turn and the reserves of a flow that was charged too little, or too much (FL8)."""
         excess = flow.settle(now)
         flow.v = max(0.0, flow.v + excess / flow.weight)
         for reserve in flow.reserves_of:
@@ -212,13 +212,13 @@ class Limits:
 
     @property
     def remembered(self) -> int:
-        """How many flows are remembered, or tenants, if those are more."""
+        """Number of flows that are remembered, or of tenants, if those are more."""
         return max(sum([len(part.flows) for part in self._parts()]), self.charges.remembered)
 
     def sweep(self, now: float, *, crowded: bool = False) -> int:
         """Forgets flows of which nothing waits, and limits of tenants that nobody uses; returns how many flows are
-        left. `crowded`: only those that pay what nobody uses of a quota that has limits for as many tenants as it may;
-        all others keep what was learnt of them."""
+        left. `crowded`: only flows that pay unused limits of a quota with as many tenants as it may have; all others
+        keep their learnt averages."""
         idle = self.charges.idle(now) if crowded else None
         for part in self._parts():
             part.flows = {
@@ -243,12 +243,12 @@ class Limits:
         budgets: Mapping[str, RetryBudget],
         now: float,
     ) -> None:
-        """Other limits of downstreams and other budgets of retries from now on."""
+        """Replaces the adaptive limits of downstreams and the budgets of retries."""
         self.charges.adapt(adaptive, full, budgets)
         self._anew(now)
 
     def _anew(self, now: float) -> None:
-        """Resolves the charges of every flow, and counts what they have taken."""
+        """Resolves the charges of every flow, and counts how much they have taken."""
         self._measured = self.measuring  # what flows had then goes, too
         self.any, self.measuring = self.charges.any, self.charges.measuring
         self._measured |= self.measuring
@@ -289,7 +289,8 @@ class Limits:
                     flow.woken_by.of.sleepers.clear()
 
     def _wait_anew(self) -> None:
-        """All that waits takes its place anew, since who has a reserve stands elsewhere than who has none (FL18)."""
+        """Lets all that waits take its place anew, since flows with a reserve stand elsewhere than those without
+        (FL18)."""
         for part in self._parts():
             if part.able is not None:
                 part.able.drop(part)
@@ -299,7 +300,7 @@ class Limits:
                         part.able.fresh.append(flow)
 
     def _regroup(self, now: float) -> None:
-        """Other labels tell flows apart from now on: what waits and what is out moves into those."""
+        """Moves waiting and running items into other flows, since other labels tell flows apart from now on."""
         self.metering = False
         for reserve in self.charges.reserves.values():
             reserve.flows.clear()  # nothing is counted on the former ones any more; the new ones are resolved next
@@ -323,8 +324,8 @@ class Limits:
                 worker.open[ref] = (*item[:FLOW], self.flow(old.function, item[KIND], now, again=old.again))
 
     def carry(self, worker: WorkerSession, carried: Counter[Kind], now: float) -> None:
-        """A worker runs so many of sessions that this scheduler does not know: limits count them until it says that
-        they are over (FL22)."""
+        """Takes the items that a worker runs for sessions that this scheduler does not know: limits count them until it
+        says that they are over (FL22)."""
         before, worker.carried = worker.carried, carried
         for kind in before.keys() | carried.keys():
             more = carried[kind] - before[kind]
@@ -335,7 +336,7 @@ class Limits:
                     self.sleep.roomy[limit] = None
 
     def _running(self) -> Counter[Flow]:
-        """What is out of each flow, but for what waits for other work."""
+        """Number of items that run, by flow, but for those that wait for other work."""
         found = self._open()
         for worker in self._workers.values():
             for kind, count in worker.carried.items():

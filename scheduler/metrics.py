@@ -1,4 +1,4 @@
-"""A scheduler's numbers, out of what Inspect says of it."""
+"""A scheduler's numbers, out of its answer to Inspect."""
 
 from __future__ import annotations
 

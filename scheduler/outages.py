@@ -1,8 +1,9 @@
-"""Outages: what the clog rule (rules/clog.py) decides is done to lanes, sessions and probes.
+"""Outages: lanes, sessions and probes of a function follow the decisions of the clog rule (a circuit breaker,
+rules/clog.py).
 
-While a function is frozen its lanes hold only what may run all the same: a probe, what waiting callers sent, and items
-of sessions that said they run through outages. Everything else waits in the function's `asking` room (one item of each
-session, since that is its allowance), or was handed back.
+While a function is frozen its lanes hold only items that may run all the same: a probe, items of waiting callers, and
+items of sessions that said they run through outages. Everything else waits in the function's `asking` room (one item of
+each session, since that is its allowance), or was handed back.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Outages:
         self._evidence: Evidence = returns.evidence
 
     def review(self, now: float, wall: float) -> bool:
-        """Looks at what ended since the last time; whether a function froze or thawed."""
+        """Looks at ends since the last time. Returns whether a function froze or thawed."""
         counts, probed = self._evidence.take(self.closed)
         if not (counts or probed):
             return False
@@ -93,14 +94,15 @@ class Outages:
                 self._intake.put(item, now)
 
     def next_at(self) -> float | None:
-        """When `turn` can let something start."""
+        """Time at which `turn` can let something start."""
         functions = self._roster.functions
         return min(
             [self.clogs[name].next_probe() for name in self.closed if functions[name].asking.items], default=None
         )
 
     def tick(self, now: float) -> None:
-        """Forgets what is long over, and notes what ended well meanwhile of the rest."""
+        """Forgets circuit breakers that were well for long, and notes for the rest how many attempts ended well
+        meanwhile."""
         for name in [name for name, clog in self.clogs.items() if clog.forgettable(now)]:
             del self.clogs[name]
             self._evidence.watched.discard(name)
@@ -109,7 +111,7 @@ class Outages:
                 self.clogs[name].note(passed, (), now)
 
     def _freeze(self, name: str, why: str, wall: float) -> None:
-        """What is pushed and not yet started goes back and costs nothing."""
+        """Freezes a function: its pushed items that have not started go back, which costs them nothing."""
         function, clog = self._roster.functions[name], self.clogs[name]
         share = round(100 * (1 - clog.passing))
         reason = f"{name} is clogged (its circuit breaker is open): of its last first attempts {share} % failed"

@@ -42,7 +42,7 @@ class Outliers:
         return bool(self.known)
 
     def note(self, worker: WorkerSession, outcomes: Outcomes, now: float) -> bool:
-        """Items end there; they are still open. Whether `turn` has something to do for it."""
+        """Counts items that end there; they are still open. Returns whether `turn` has something to do for it."""
         if not self._pause:
             return False
         failed = [ref for ref, end in outcomes.ended.items() if end.outcome in _FAILED]
@@ -94,7 +94,7 @@ class Outliers:
         return found
 
     def turn(self, now: float) -> set[WorkerPool]:
-        """Time has passed. Answers the pools that take work again, which are to start slowly."""
+        """Lets pauses end. Returns the pools that take work again, which are to start slowly."""
         for pool in [pool for pool in self.known if _gone(pool, now)]:
             del self.known[pool]
         if all(health.quiet(now) for health in self.known.values()):
@@ -109,11 +109,11 @@ class Outliers:
         }
 
     def next_look(self, now: float) -> float:
-        """When `turn` has something to do, as far as is known."""
+        """Time at which `turn` has something to do, as far as is known."""
         return min([each.until for each in self.known.values() if each.state is WorkerState.OUT], default=now + IDLE)
 
     def state_of(self, pool: WorkerPool) -> WorkerState:
-        """Of any pool; IN where nothing is known of it."""
+        """The state of any pool; IN where nothing is known of it."""
         health = self.known.get(pool)
         return WorkerState.IN if health is None else health.state
 
@@ -143,7 +143,7 @@ class Outliers:
         match health.state:
             case WorkerState.OUT:
                 share = f"{100 * health.share:.0f} % of its items fail, and few do at other workers"
-                _LOG.warning("worker %s (pool %s) gets nothing for now: %s", name, pool.name, share)
+                _LOG.warning("worker %s (pool %s) gets no items for now (outlier): %s", name, pool.name, share)
             case WorkerState.PROBING:
                 _LOG.info("worker %s (pool %s) is given one item at a time, to see whether it works", name, pool.name)
             case WorkerState.IN:

@@ -1,5 +1,5 @@
-"""Protection of downstreams: what items say of those that their functions call moves the limits of these (FL12 to
-FL16).
+"""Protection of downstreams: the outcomes of items move the limits of the downstreams that their functions call (FL12
+to FL16).
 
 A limit comes into being when its downstream throttles for the first time, a budget when something of a function that
 calls one fails; before that, and where nothing calls a downstream, nothing is looked at.
@@ -26,10 +26,10 @@ from .sleep import Sleep
 
 #: Tenants of one downstream that have a limit of their own there, where no quota says how many.
 TENANTS = 1_000
-#: So many limits are made as they are wanted; beyond it all that are wanted together, once in so many seconds, since
-#: what is out is counted anew for it.
+#: Limits that are made one by one as they are wanted; beyond it all that are wanted together, once in so many seconds,
+#: since running items are counted anew for it.
 FEW, SELDOM = 20, 1.0
-#: What these say of a downstream: it answered.
+#: Outcomes which show that a downstream answered.
 _ANSWERED = (Outcome.SUCCESS, Outcome.RETRY, Outcome.FATAL)
 #: Names a downstream, and a tenant of it; empty: all of it.
 _Key = tuple[str, str]
@@ -66,8 +66,8 @@ class Protection:
     # ---- what is said
 
     def note(self, worker: WorkerSession, outcomes: Outcomes, now: float) -> None:
-        """Items end there; they are still open, so that it is known when they started. What a throttle names that its
-        function does not declare is taken out of it."""
+        """Takes ends of items there; they are still open, so that it is known when they started. A downstream that a
+        throttle names and its function does not declare is taken out of it."""
         if self.outliers.note(worker, outcomes, now):
             self.active, self.next_at = True, self._look_at
         if self.adaptive and outcomes.succeeded:
@@ -96,13 +96,13 @@ class Protection:
             self._answered(worker, answered, now)
 
     def came_back(self, functions: Iterable[str]) -> None:
-        """The circuit breaker of these functions closed: the share of what they call rises slowly."""
+        """Lets the share of downstreams rise slowly once the circuit breaker of functions that call them closed."""
         self._back.update(name for function in functions for name in self._charges.downstreams(function))
         if self._back:
             self.active, self.next_at = True, self._look_at
 
     def attached(self, worker: WorkerSession, now: float) -> bool:
-        """A worker that was not here before can take items; whether it starts slowly."""
+        """Notes a worker that can take items and was not here before. Returns whether it starts slowly."""
         slow = [
             pool
             for pool in worker.pools.values()
@@ -116,7 +116,7 @@ class Protection:
         return bool(slow)
 
     def numbered(self, now: float) -> None:
-        """Quotas changed, and with them perhaps the numbers of limits."""
+        """Takes the numbers of limits and budgets anew after a change of quotas; those that are switched off go."""
         off = [key for key in self.adaptive if not self._numbers(key[0]).on]
         free = [name for name in self.budgets if self._part(name) >= 1]
         for key in off:
@@ -133,7 +133,7 @@ class Protection:
     # ---- time
 
     def turn(self, now: float) -> bool:
-        """Time has passed; whether something opened that was closed."""
+        """Lets time pass. Returns whether something opened that was closed."""
         opened = False
         for limit in self._probing:
             if limit.look(now):
@@ -164,7 +164,7 @@ class Protection:
         return opened
 
     def _start_slowly(self, now: float) -> None:
-        """What came a moment ago, or is in again, gets more; what stands out nothing."""
+        """Gives more to pools that came a moment ago, or are back in; an outlier gets nothing."""
         if self.outliers.active:
             for pool in self.outliers.turn(now):
                 self._slow.setdefault(pool, now)
@@ -178,7 +178,7 @@ class Protection:
                 del self._slow[pool]
 
     def tick(self, now: float) -> None:
-        """Forgets what said nothing for long."""
+        """Forgets limits and budgets that were quiet for long."""
         gone = [key for key, limit in self.adaptive.items() if limit.forgettable(now)]
         idle = [name for name, budget in self.budgets.items() if budget.forgettable(now)]
         if gone or idle:
@@ -199,7 +199,7 @@ class Protection:
                     limit.passed(count, self._started(limit, worker, known), now)
 
     def _started(self, limit: AdaptiveLimit, worker: WorkerSession, known: list[tuple[int, Flow]]) -> float:
-        """When the last of these items that pay a limit started; it matters only to a probe."""
+        """Time at which the last of these items that pay a limit started; it matters only to a probe."""
         if limit.state is not DownstreamState.PROBING:
             return 0.0
         return max(worker.flights[ref >> INDEX_BITS].at for ref, flow in known if limit in flow.charges)
@@ -229,7 +229,7 @@ class Protection:
         self._unknown(item, limit, started_at, now)
 
     def _account(self, downstream: str, tenant: str) -> str:
-        """What a throttle of a tenant's account moves: the limit of that tenant, or that of the rest."""
+        """The tenant whose limit a throttle of a tenant's account moves; REST for the shared one."""
         if not tenant or (downstream, tenant) in self.adaptive or (downstream, tenant) in self._wanted:
             return tenant or REST
         if self._accounts[downstream] >= self._most(downstream):

@@ -28,12 +28,12 @@ class Recall:
         self._returns = returns
 
     def expire(self, items: list[Item]) -> None:
-        """Items whose time to start has passed, already out of their lanes."""
+        """Ends items whose time to start has passed, already out of their lanes."""
         self._returns.end(items, ended(Outcome.EXPIRED, Reason.EXPIRED))
 
     def look(self, grace: float, now: float, wall: float) -> bool:
-        """What nobody can run goes back after a grace, and what is past its expiry ends. Whether a function lost its
-        last worker so long ago that nothing of it is wanted any more."""
+        """Sends back items that nobody can run, after a grace, and ends expired ones. Returns whether a function lost
+        its last worker so long ago that nothing of it is wanted any more."""
         stranded = False
         for function in self._roster.functions.values():
             if function.gone_since is not None and now - function.gone_since >= grace:
@@ -49,13 +49,14 @@ class Recall:
         return stranded
 
     def abandon(self, tailer: TailerSession, flights: Collection[int]) -> None:
-        """Flights that nobody waits for any more."""
+        """Takes back the items of flights that nobody waits for any more."""
         gone = set(flights)
         if gone:
             self.revoke(lambda item: item[SESSION] is tailer and item[REF] >> INDEX_BITS in gone)
 
     def lapse(self, tailer: TailerSession, now: float) -> None:
-        """Flights whose lease is over: what waits goes back, what runs is not renewed any more and is cancelled."""
+        """Ends flights whose lease is over: waiting items go back, running ones are not renewed any more and are
+        cancelled."""
         over = set(tailer.held.lapse(now))
         if over:
 
@@ -71,13 +72,13 @@ class Recall:
         return [item for room in rooms for item in room.remove(gone)]
 
     def revoke(self, gone: Callable[[Item], bool]) -> None:
-        """Items that are not ours any more: dropped where they wait, not renewed and cancelled where they run."""
+        """Drops items that are not ours any more: waiting ones go, running ones are not renewed and are cancelled."""
         self.remove(gone)
         for worker, refs in self.cancel_running(gone):
             worker.revoked.update(refs)
 
     def cancel(self, tailer: TailerSession, refs: Collection[int]) -> None:
-        """Items of a session that nobody wants any more: those that wait end at once."""
+        """Cancels items of a session that nobody wants any more: waiting ones end at once."""
 
         def named(item: Item) -> bool:
             return item[SESSION] is tailer and item[REF] in refs
@@ -86,7 +87,7 @@ class Recall:
         self.cancel_running(named)
 
     def cancel_running(self, named: Callable[[Item], bool]) -> list[tuple[WorkerSession, list[int]]]:
-        """Tells workers to cancel; returns whom, and which of their refs."""
+        """Tells workers to cancel. Returns these workers, and which of their refs."""
         found = []
         for worker in self._workers.values():
             refs = [ref for ref, item in worker.open.items() if named(item)]
@@ -97,7 +98,7 @@ class Recall:
         return found
 
     def take_back(self, worker: WorkerSession) -> None:
-        """What was assigned to a worker and not sent waits in its lanes again."""
+        """Puts items that were assigned to a worker and not sent back into their lanes."""
         made = list(worker.assignments)
         worker.assignments.clear()
         for each in reversed(made):

@@ -1,4 +1,4 @@
-"""Recorder: what arrives at a scheduler and how long it runs, in lines: metadata alone, by kind and tick.
+"""Recorder: arrivals at a scheduler and their run times, in lines: metadata alone, by kind and tick.
 
 A line is JSON. The first is the header: the version of the format, when it began, and seconds of a tick. Each further
 one is a frame of about a second:
@@ -53,7 +53,7 @@ class Recorder:
         self._lost = 0
 
     def arrived(self, kinds: Iterable[Kind], now: float) -> None:
-        """A flight came."""
+        """Counts a flight that came."""
         tick = int((now - self._began) / TICK)
         for kind, count in Counter(kinds).items():
             number = self._number(kind)
@@ -63,13 +63,13 @@ class Recorder:
                 self._in[tick, number] = self._in.get((tick, number), 0) + count
 
     def went_back(self, kinds: Iterable[Kind]) -> None:
-        """Items were handed back unstarted."""
+        """Counts items that were handed back unstarted."""
         for kind, count in Counter(kinds).items():
             if (number := self._numbers.get(kind)) is not None:
                 self._back[number] += count
 
     def ended(self, worker: WorkerSession, refs: Sequence[int], items: Sequence[Item], now: float) -> None:
-        """Items are out no longer."""
+        """Counts items that are out no longer."""
         flights = worker.flights
         for ref, item in zip(refs, items, strict=True):
             if (number := self._number(item[KIND])) is not None:
@@ -78,7 +78,7 @@ class Recorder:
                 sums[1] += max(0.0, now - flights[ref >> INDEX_BITS].at)
 
     def used(self, kind: Kind, used: Iterable[tuple[str, str, float]]) -> None:
-        """A run said what it used of units."""
+        """Counts the units that a run reported."""
         if (number := self._number(kind)) is None:
             return
         for downstream, unit, amount in used:
@@ -89,7 +89,7 @@ class Recorder:
                 sums[1] += amount
 
     def frame(self, workers: Iterable[WorkerSession], now: float) -> bytes:
-        """What came and ended since the last one."""
+        """The line of all that came and ended since the last frame."""
         told: dict[str, Any] = {"at": round(now - self._began, 3)}
         pools = [
             [worker.name, pool.name, sorted(pool.functions), pool.full]

@@ -64,7 +64,7 @@ def read_recording(path: Path) -> Recording:
     if isinstance(first, str) or first is None:
         raise InvalidRequest(f"{path}: {first or 'it is empty'}: {_AGAIN}")
     if FORMAT not in first:
-        raise InvalidRequest(f"{path}: it is no recording of `tailrace record`: {_AGAIN}")
+        raise InvalidRequest(f"{path}: not a recording of `tailrace record`: {_AGAIN}")
     if first[FORMAT] != VERSION:
         raise InvalidRequest(
             f"{path}: it is of version {first[FORMAT]!r} of the format, and this tailrace reads {VERSION}: {_AGAIN}"
@@ -95,7 +95,7 @@ class _Reading:
         self._again: defaultdict[int, int] = defaultdict(int)
 
     def take(self, frame: dict[str, Any]) -> None:
-        """One more frame, whole or not at all."""
+        """Adds one more frame, whole or not at all."""
         whole = self.whole
         kinds = [
             Kind(str(name), int(rank), str(part), str(tenant)) for name, rank, part, tenant in frame.get("kinds", ())
@@ -110,10 +110,10 @@ class _Reading:
         ]
         at = float(frame["at"])
         if any(not 0 <= kind < known or count < 1 for kind, _, _, count, _ in units):
-            raise ValueError("a frame tells of units of kinds that it did not tell")
+            raise ValueError("a frame counts units of kinds that no frame has named")
         named = [kind for _, kind, _ in came] + [kind for kind, _ in back] + [kind for kind, _, _ in out]
         if any(not 0 <= kind < known for kind in named) or any(count < 0 for _, _, count in came):
-            raise ValueError("a frame names kinds that it did not tell")
+            raise ValueError("a frame counts items of kinds that no frame has named")
         if whole.items + sum(count for _, _, count in came) > MOST_ITEMS or len(whole.arrivals) > MOST_ARRIVALS:
             raise ValueError(f"more than {MOST_ITEMS:,} items are in it")
         if "pools" in frame:
@@ -168,7 +168,7 @@ class RecordingFile:
         try:
             self._file = gzip.open(path, "xb", compresslevel=6)  # noqa: SIM115 - closed by `close`
         except FileExistsError:
-            raise InvalidRequest(f"{path}: it is there already: name a new file") from None
+            raise InvalidRequest(f"{path}: the file exists already: name a new file") from None
         except OSError as error:
             raise InvalidRequest(f"{path}: it cannot be written: {error.strerror or error}") from None
 

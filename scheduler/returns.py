@@ -1,4 +1,5 @@
-"""The way back: items end, their outcomes go to the session that pushed them, and what they used becomes free."""
+"""The way back: items end, their outcomes go to the session that pushed them, and their slots and limits become
+free."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ from .usage import SchedulerUsage
 HELD = {reason: Ended(Outcome.HELD, reason.value) for reason in Reason}
 
 
-#: How items end at a worker that never ran there.
+#: Outcomes at a worker of items that never ran there.
 _NEVER_RAN = (Outcome.HELD, Outcome.EXPIRED)
-#: How a run ends that has nothing to say.
+#: The end of a run that has nothing to say.
 _PLAIN = Ended(Outcome.SUCCESS)
 
 
@@ -31,7 +32,7 @@ def ended(outcome: Outcome, reason: Reason, detail: str = "") -> Ended:
 
 
 def _of_revoked(end: Ended) -> Ended:
-    """How a revoked item ended: nobody who waits for it asked for its cancellation, its lease was over."""
+    """The end of a revoked item: no waiting caller asked for its cancellation, so its lease was over."""
     if end.outcome != Outcome.CANCELLED:
         return end
     return Ended(Outcome.LOST, f"{Reason.LEASE_OVER.value}: the lease on it ended while it ran", progress=end.progress)
@@ -51,7 +52,7 @@ class Returns:
         self.evidence = Evidence()
 
     def end(self, items: Iterable[Item], end: Ended) -> None:
-        """Items end in the scheduler, all alike."""
+        """Ends items in the scheduler, all alike."""
         items = list(items)
         self.evidence.unknown(items)
         count = 0
@@ -69,7 +70,7 @@ class Returns:
             self.reasons[end.reason.partition(":")[0]] += count
 
     def report(self, worker: WorkerSession, outcomes: Outcomes) -> None:
-        """How items ended at a worker. Refs that are not open there (any more) are ignored: their end was said."""
+        """Takes ends of items at a worker. Refs that are not open there (any more) are ignored: their end was told."""
         if outcomes.succeeded:
             worker.succeeded += len(outcomes.succeeded)
             found, items = self.release(worker, outcomes.succeeded)
@@ -102,8 +103,8 @@ class Returns:
                         tailer.ended[ref] = end
 
     def _measure(self, items: Sequence[Item], ends: Sequence[Ended]) -> None:
-        """What runs said that they used puts their limits right, and is for nobody else. What was handed back unstarted
-        used nothing; whoever said nothing keeps its estimate."""
+        """Corrects limits by the use that runs reported, which is told to nobody else. Items that were handed back
+        unstarted used nothing; a run that reported nothing keeps its estimate."""
         for item, end in zip(items, ends, strict=True):
             if end.used:
                 used, end.used = self._limits.meant(item[KIND].function, end.used), ()
@@ -117,7 +118,7 @@ class Returns:
     def release(
         self, worker: WorkerSession, refs: Sequence[int], *, sent: bool = True
     ) -> tuple[Sequence[int], list[Item]]:
-        """Takes open items from a worker and frees what they used, which is counted where they were `sent`. Returns the
+        """Takes open items from a worker and frees their slots and limits; use is counted for `sent` ones. Returns the
         refs that were open, and their items."""
         pop = worker.open.pop
         before = len(worker.open)
@@ -161,8 +162,8 @@ class Returns:
         return items
 
     def lose(self, worker: WorkerSession) -> None:
-        """Ends all that a worker has, which is gone for good: whether it ran is not known. An item that was lost the
-        last time too may be what killed the worker whole: it is suspected, as what ran in a process that died."""
+        """Ends all items of a worker that is gone for good: whether they ran is not known. An item that was lost the
+        last time too may have killed the worker whole: it is suspected, like items that ran in a process that died."""
         refs = list(worker.open)
         started = [worker.flights[ref >> INDEX_BITS].at for ref in refs]
         waited = [ref in worker.parents for ref in refs]
@@ -180,7 +181,7 @@ class Returns:
         self.end(suspects, suspected)
 
     def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:
-        """Items there wait for other work from now on: what they held is free for it."""
+        """Frees the slots and limits of items there that wait for other work from now on."""
         fresh = [ref for ref in dict.fromkeys(refs) if ref in worker.open and ref not in worker.parents]
         self._usage.paused(worker, fresh, self._limits.now)
         worker.parents.update(fresh)
@@ -194,7 +195,7 @@ class Returns:
         self._recount(worker, gone_on, [worker.open[ref] for ref in gone_on], waiting=False)
 
     def _recount(self, worker: WorkerSession, refs: Iterable[int], items: Collection[Item], *, waiting: bool) -> None:
-        """Takes items of a worker out of what is counted, or in again."""
+        """Takes items of a worker out of the counts, or in again."""
         step = 1 if waiting else -1
         for ref in refs:
             pool = worker.flights[ref >> INDEX_BITS].pool

@@ -1,4 +1,4 @@
-"""The roster: which functions there are, which pools can run each, and the credit that follows from it."""
+"""The roster: the functions, the pools that can run each, and the credit that follows from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEVELS = len(Priority)
 
 
 class RosterFunction(Metered):
-    """One function: its flows, its quota, and who can run it.
+    """One function: its flows, its quota, and the pools that can run it.
 
     `alone` is the same function as far as its items must run alone (suspects): flows, turns and pools are its own, the
     charges are shared. It has no `alone` itself.
@@ -53,7 +53,7 @@ class RosterFunction(Metered):
 
     @property
     def all_flows(self) -> list[Flow]:
-        """The function's flows, and those of what must run alone."""
+        """The function's flows, and those of items that must run alone."""
         return [*self.flows.values(), *(self.alone.flows.values() if self.alone is not None else ())]
 
     @property
@@ -62,12 +62,12 @@ class RosterFunction(Metered):
         return [*self.all_flows, self.asking]
 
     def part(self, item: Item) -> RosterFunction:
-        """Itself, or what of it runs alone, where the item must."""
+        """Itself, or its part for items that run alone, where the item must."""
         extra = item[EXTRA]
         return self.alone if self.alone is not None and extra is not None and extra.alone else self
 
     def limit(self, quota: Quota | None) -> None:
-        """Another quota from now on; None: none."""
+        """Replaces the quota; None: none."""
         self.quota = quota
         self.weight = clamp_weight(quota.weight if quota else 0.0)
         opportunistic = quota is not None and quota.opportunistic
@@ -80,7 +80,7 @@ class RosterFunction(Metered):
             self.alone.limit(quota)
 
     def ready(self, able: Able | None) -> None:
-        """Notes that these pools can run it from now on; what waits is looked at."""
+        """Notes that these pools can run it from now on; its waiting items are looked at."""
         before = self.able
         if able is before:
             return
@@ -152,7 +152,7 @@ class Roster:
         return fresh
 
     def rebuild(self, workers: Iterable[WorkerSession], now: float) -> None:
-        """Workers came, went or changed their pools."""
+        """Works out anew which pools can run which function, after workers came, went or changed their pools."""
         able: dict[str, list[WorkerPool]] = {}
         alone: dict[str, list[WorkerPool]] = {}
         for worker in workers:
@@ -215,7 +215,7 @@ class Roster:
 
 
 def spend_spare(pools: Iterable[WorkerPool]) -> bool:
-    """Credit for what waited falls behind it, not with each that goes on; whether any fell."""
+    """Lets credit for items that waited fall, behind them and not with each that goes on. Returns whether any fell."""
     fallen = [pool for pool in pools if pool.spare > steady(pool.parents)]
     for pool in fallen:
         pool.spare = steady(pool.parents)

@@ -31,11 +31,11 @@ from ..wire.v1 import scheduler_pb2 as pb
 from .calls import Calls
 from .config import AUTO, SchedulerConfig
 from .core import Core
-from .delays import Delays
 from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, read_carried
 from .metrics import samples
 from .recorder import FRAME, MOST_RECORDERS, Recorder
 from .sessions import Adoption
+from .start_delays import StartDelays
 from .tracing import tracing
 from .view import explain, explain_kind, inspect
 
@@ -70,7 +70,7 @@ class SchedulerServer:
         self._watch = watch
         self._clock = clock
         self._tracing = tracing()
-        self.delays = Delays()
+        self.delays = StartDelays()
         self._health = Health(SERVICE)
         self._servers: list[Listener] = []
         self._sessions: dict[str, Served] = {}
@@ -110,12 +110,13 @@ class SchedulerServer:
 
     @property
     def listening(self) -> dict[str, str]:
-        """Where it listens, as its configuration would say it: whoever knows it finds the next one there."""
+        """The addresses it listens on, as its configuration would say them: with these its successor is found at the
+        same place."""
         told = {"listen": self.address, "direct_listen": self.direct_address.removeprefix(SCHEME)}
         return {name: address for name, address in told.items() if address}
 
     async def drain(self, timeout: float) -> None:
-        """Hands back what waits and lets what runs finish, until all of it is told or the time is over."""
+        """Hands back waiting items and lets running ones finish, until all outcomes are told or the time is over."""
         await self._health.set(False)
         self.core.drain(self._clock.monotonic())
         self.core.heartbeat()  # its answers acknowledge what was said
@@ -159,18 +160,21 @@ class SchedulerServer:
         return sorted_samples([*samples(await self.inspect()), *self.delays.samples(), *self.core.usage.samples()])
 
     def look_at_usage(self) -> None:
-        """What was used until now is in what is told next."""
+        """Adds the use until now to the next report."""
         self.core.usage.cut(self._clock.monotonic(), self._clock.wall())
 
     def usage_report(self) -> UsageReport | None:
-        """What is told next, the same until it is accepted; None: nothing."""
+        """The next report of usage, the same until it is accepted; None: nothing was used."""
         return self.core.usage.report(self.id)
 
     async def record(self, request: pb.RecordRequest) -> AsyncGenerator[pb.RecordReply, None]:
-        """Once a second, while somebody reads; what is not read in time is counted, and left out."""
+        """Yields a frame once a second, while somebody reads; frames that are not read in time are counted, and left
+        out."""
         recorders = self.core.returns.recorders
         if len(recorders) >= MOST_RECORDERS:
-            raise Overloaded(f"{len(recorders)} recordings of this scheduler are under way: wait until one is over")
+            raise Overloaded(
+                f"this scheduler has {len(recorders)} recordings under way, its bound: wait until one is over"
+            )
         recorder = Recorder(self.id, self._clock.monotonic(), self._clock.wall(), request.salt)
         recorders.append(recorder)
         try:
@@ -246,7 +250,9 @@ class SchedulerServer:
         if served is not None:
             self._forget(hello.session, served)
         elif len(self._sessions) >= self._config.sessions:
-            raise Overloaded(f"{len(self._sessions)} sessions are attached, which is this scheduler's bound")
+            raise Overloaded(
+                f"this scheduler has {len(self._sessions)} sessions, its bound (`sessions`): try again later"
+            )
         return None
 
     def _welcome(self, hello: pb.Hello, served: Served | None) -> pb.Welcome:
@@ -264,7 +270,7 @@ class SchedulerServer:
     async def _serve(
         self, served: Served, connection: Stream, first: Any, welcome: Any, empty: Callable[[], Any]
     ) -> None:
-        """One connection. A session that said what cannot be right is ended: it would say it again."""
+        """Serves one connection. A session that said something that cannot be right is ended: it would say it again."""
         silence = 2 * self._sizes.heartbeat + self._sizes.round_trip
         try:
             await served.serve(connection, first, welcome, empty=empty, silence=silence, clock=self._clock)
@@ -288,7 +294,7 @@ class SchedulerServer:
     # ---- turns and time
 
     def _soon(self) -> None:
-        """There is something to do: once, after the events of this loop turn."""
+        """Schedules `_turn`, once, after the events of this loop turn."""
         if not self._soon_set and self._loop is not None:
             self._soon_set = True
             self._loop.call_soon(self._turn)
@@ -315,7 +321,7 @@ class SchedulerServer:
                 self._beat_at = now + self._sizes.heartbeat
                 core.heartbeat()
             core.tick(now, wall)
-            # What a lost worker ran starts elsewhere at once when its leases are over, not up to a quarter later.
+            # Items of a lost worker start elsewhere at once when its leases are over, not up to a quarter later.
             lost = (worker.lost_at(self._sizes) for worker in core.workers.values())
             self._tick_at = min([now + self._sizes.heartbeat / 4, *lost])
             self._clear()
@@ -337,7 +343,7 @@ class SchedulerServer:
                 self._calls.deliver()
 
     def _arm(self, at: float, now: float) -> None:
-        """One timer for everything; it is moved only when something comes sooner."""
+        """Sets the one timer for everything; it is moved only when something comes sooner."""
         assert self._loop is not None
         if self._timer is not None:
             if now < self._wake_at <= at:
@@ -371,7 +377,7 @@ class SchedulerServer:
     # ---- control
 
     async def _follow(self, watch: Watch) -> None:
-        """Applies snapshots as they come. The last one stays in force while nobody can be asked."""
+        """Applies snapshots as they come. The last one stays in force while the control store cannot be asked."""
         while True:
             try:
                 await watch(self._apply)

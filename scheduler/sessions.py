@@ -32,8 +32,8 @@ class AdoptedFlight(NamedTuple):
 
 
 class Adoption(NamedTuple):
-    """The answer to whoever asked to adopt. `refused` says why not; empty: confirmed. `until` is when the last lease
-    on what runs is over (monotonic)."""
+    """The answer to a tailer that asked to adopt. `refused` says why not; empty: confirmed. `until` is when the last
+    lease on running items is over (monotonic)."""
 
     row: RowKey
     version: int
@@ -140,7 +140,7 @@ class WorkerSession:
         return self.connected and not self.draining
 
     def lost_at(self, sizes: LeaseSizes) -> float:
-        """When what it was assigned is lost, unless it comes back: after its leases; inf: it is connected."""
+        """Time at which its assigned items are lost, unless it comes back: after its leases; inf: it is connected."""
         return math.inf if self.connected else max(self.granted.over, self.away_since + sizes.heartbeat)
 
     def grants(self, sizes: LeaseSizes, now: float) -> list[tuple[int, float]]:

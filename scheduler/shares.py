@@ -31,13 +31,14 @@ class Shares:
         self._least = LEAST  # items of a flow that is looked at
 
     def due(self, now: float) -> bool:
-        """Whether it is time for a look: where costs are counted anybody's turn matters, and what limits keep waiting
-        holds credit that others need, also while slots are idle."""
+        """Whether it is time for a look: where costs are counted turns matter, and items that limits keep waiting hold
+        credit that others need, also while slots are idle."""
         limits = self._limits
         return now >= self._look_at and (limits.metering or bool(self.parts) or bool(limits.sleep.blocked))
 
     def look(self, now: float) -> bool:
-        """Looks at all that waits, and puts right what it was charged; whether a function needs other credit."""
+        """Looks at all flows with waiting items, and corrects their charges. Returns whether a function needs other
+        credit."""
         former, self._paces, self.parts = self._paces, {}, {}
         seconds, self._looked_at = now - self._looked_at, now
         wanted: defaultdict[RosterFunction, float] = defaultdict(float)
@@ -59,7 +60,8 @@ class Shares:
     def _divide(
         self, paces: dict[Flow, FlowPace], known: Collection[Flow], wanted: defaultdict[RosterFunction, float]
     ) -> None:
-        """Divides what may wait among flows; those that are not known since the last look are left as they are."""
+        """Divides the number of items that may wait among flows; those that are not known since the last look are left
+        as they are."""
         together = sum([pace.rate for pace in paces.values()])
         worths = {flow: worth(pace.rate, together, len(paces)) for flow, pace in paces.items()}
         whole = sum(worths.values())

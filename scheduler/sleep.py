@@ -1,7 +1,7 @@
 """Sleep: flows whose charge has no room sleep on that limit, and are woken by it (FL3 to FL5).
 
-A limit that has room again (an end, a token, a reservation that is over) is `roomy` until who sleeps on it was woken:
-as many as it has room for, in turns, each with its share of the room. More are woken when those were tried.
+A limit that has room again (an end, a token, a reservation that is over) is `roomy` until the flows that sleep on it
+were woken: as many as it has room for, in turns, each with its share of the room. More are woken when those were tried.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sleep:
 
     @property
     def next_at(self) -> float | None:
-        """When time alone changes something here; None: never."""
+        """Time at which time alone changes something here; None: never."""
         timers = self._timers
         at = timers[0][0] if timers else None
         if not self.blocked:
@@ -44,7 +44,7 @@ class Sleep:
         return self._look_at if at is None else min(at, self._look_at)
 
     def tokens(self, now: float) -> None:
-        """Limits that have a token by now; and flows that waited too long reserve theirs."""
+        """Wakes limits that have a token by now; flows that waited too long reserve their limits."""
         timers = self._timers
         while timers and timers[0][0] <= now:
             at, _, limit = heapq.heappop(timers)
@@ -56,7 +56,7 @@ class Sleep:
             self._look(now)
 
     def on(self, flow: Flow, limit: Limit, now: float) -> None:
-        """A flow sleeps on a limit that has no room for it."""
+        """Lets a flow sleep on a limit that has no room for it."""
         flow.queued = True
         flow.asleep = limit
         if not flow.since:
@@ -75,13 +75,13 @@ class Sleep:
         self._arm(limit)
 
     def again(self, flow: Flow, turns: Turns, now: float) -> None:
-        """A flow took its share and has more: it waits there again for its next."""
+        """Lets a flow that took its share and has more wait there again for its next."""
         limit: Limit = turns.of
         self.on(flow, limit, now)
         self.roomy[limit] = None
 
     def tried(self, flow: Flow) -> int:
-        """A flow that was woken is tried now; returns its share."""
+        """Notes that a woken flow is tried now. Returns its share."""
         turns: Turns | None = flow.woken_by
         if turns is not None:
             flow.woken_by = None
@@ -91,14 +91,14 @@ class Sleep:
         return flow.share
 
     def started(self, flow: Flow) -> None:
-        """A limit keeps this flow waiting no longer: it started something, or has nothing left."""
+        """Notes that a limit keeps this flow waiting no longer: it started something, or has nothing left."""
         flow.since = 0.0
         self.blocked.pop(flow, None)
         if flow.reserves:
             self._release(flow)
 
     def wake(self, now: float) -> bool:
-        """Wakes flows that sleep on roomy limits; whether there were any."""
+        """Wakes flows that sleep on roomy limits. Returns whether there were any."""
         woke = False
         roomy, self.roomy = self.roomy, {}
         for limit in roomy:
@@ -122,7 +122,7 @@ class Sleep:
         return woke
 
     def tick(self) -> None:
-        """Every limit is looked at now and then, whatever was said or not (FL11)."""
+        """Looks at every limit now and then, whatever was said or not (FL11)."""
         for flow in list(self.blocked):
             if flow.asleep is not None:
                 self.roomy[flow.asleep] = None
@@ -130,7 +130,7 @@ class Sleep:
                 self.started(flow)
 
     def clear(self) -> None:
-        """Other limits from now on: nobody sleeps, and nobody reserves."""
+        """Forgets all sleepers and reservations, for other limits from now on."""
         for flow in self.blocked:
             flow.since = flow.reserves = 0.0
         self.blocked.clear()
@@ -139,7 +139,7 @@ class Sleep:
         self._armed.clear()
 
     def _wake(self, turns: Turns, room: int, now: float) -> bool:
-        """Plans who may start how many of what the limit has room for, in turns, and wakes those."""
+        """Plans how many items each flow may start of the room of a limit, in turns, and wakes these flows."""
         room -= turns.woken
         part = max(1, room // max(1, turns.size))
         plan: dict[Flow, int] = {}
@@ -161,8 +161,8 @@ class Sleep:
         return woke
 
     def _wake_measured(self, limit: UnitLimit, now: float) -> bool:
-        """Wakes who is next in turn at a unit limit, once there is enough of it for its first item; nobody overtakes
-        it meanwhile. As much more of its items as fits an even part, then the next."""
+        """Wakes the flow that is next in turn at a unit limit, once there is enough of it for its first item; no other
+        overtakes it meanwhile. It may start as many more items as fit an even part, then the next flow is woken."""
         held, need, woke = limit.holds(now), math.inf, False
         for able, turns in list(limit.sleepers.items()):
             part, plan = held / max(1, turns.size), list[tuple[Flow, int]]()
@@ -186,7 +186,7 @@ class Sleep:
         return woke
 
     def _wake_despite(self, limit: Limit, turns: Turns, now: float) -> bool:
-        """Of a reserved limit: who reserved it, and the ranks above."""
+        """Wakes flows at a reserved limit: the flow that reserved it, and the ranks above."""
         reserver: Flow = limit.reserver
         woke = False
         if reserver.asleep is limit and limit.sleepers.get(reserver.function.able) is turns:
@@ -219,9 +219,9 @@ class Sleep:
             heapq.heappush(self._timers, (at, self._number, limit))
 
     def _look(self, now: float) -> None:
-        """Flows that waited too long reserve all their limits, the longest first. Who kept them too long lays them
-        down, and waits anew; nobody reserves those for as long, else flows that cannot start for an hour would keep in
-        turns what others need."""
+        """Lets flows that waited too long reserve all their limits, the longest first. A flow that kept them too long
+        lays them down, and waits anew; no flow reserves those for as long, else flows that cannot start for an hour
+        would keep in turns the limits that others need."""
         for flow in list(self.blocked):
             if now - flow.since < PATIENCE:
                 break

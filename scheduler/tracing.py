@@ -41,7 +41,7 @@ class SchedulerTracing:
         self._waiting: OrderedDict[tuple[str, int], _Waiting] = OrderedDict()
 
     def pushed(self, tailer: TailerSession, flight: Flight, now: float) -> None:
-        """A flight came: its sampled items wait from now on."""
+        """Notes the sampled items of a flight that came: they wait from now on."""
         waiting, base = self._waiting, flight.number << INDEX_BITS
         for index, context in sampled(flight.extras):
             function, id = flight.kinds[index].function, flight.ids[index]
@@ -50,7 +50,8 @@ class SchedulerTracing:
             waiting.popitem(last=False)
 
     def assigned(self, items: list[Item], indexes: Iterable[int], worker: str, now: float) -> None:
-        """Items of an assignment that is sent: of those that carry something the sampled ones have waited."""
+        """Ends the waits of sampled items of an assignment that is sent, at `indexes` where items carry a trace or
+        more."""
         made = []
         for index in indexes if self._waiting else ():
             waiting = self._waiting.pop((items[index][SESSION].session, items[index][REF]), None)
@@ -60,7 +61,7 @@ class SchedulerTracing:
             self._place.add(made)
 
     def ended(self, tailer: TailerSession, ends: Mapping[int, Ended], now: float) -> None:
-        """Items go back to their tailer: those that were never sent have the reason for that."""
+        """Ends the waits of items that go back to their tailer: those that were never sent have the reason for that."""
         made = []
         for ref, end in ends.items() if self._waiting else ():
             waiting = self._waiting.pop((tailer.session, ref), None)

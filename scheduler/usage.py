@@ -1,7 +1,7 @@
 """Usage: the slot-seconds and the runs of each ⟨function, tenant⟩, whether or not quotas are set.
 
-A run is counted when it ends; its time accrues also before, with each cut, from when its worker was given it. What ends
-together and is of one kind is one sum. Of what is mixed each item is counted while there are few; of many, one batch in
+A run is counted when it ends; its time accrues also before, with each cut, from when its worker was given it. Items of
+one kind that end together are one sum. Of mixed ones each item is counted while there are few; of many, one batch in
 sixteen stands for all, so that the sums are right and shares are close.
 """
 
@@ -80,7 +80,7 @@ class SchedulerUsage:
     def ended(
         self, worker: WorkerSession, counts: Mapping[int, int], refs: Sequence[int], items: list[Item], now: float
     ) -> None:
-        """Items are out no longer; `counts` has how many of each flight there."""
+        """Counts items that are out no longer; `counts` has how many of each flight there."""
         cut, flights, size = self._cut_at, worker.flights, len(items)
         if worker.gone_on:
             for ref, item in zip(refs, items, strict=True):
@@ -107,7 +107,7 @@ class SchedulerUsage:
             self._add_skipped()
 
     def used(self, kind: Kind, used: Iterable[tuple[str, str, float]]) -> None:
-        """A run said what it used of units."""
+        """Counts the units that a run reported."""
         for downstream, unit, amount in used:
             if unit not in self._unit_names:
                 if len(self._unit_names) >= MOST_UNIT_NAMES:
@@ -122,7 +122,7 @@ class SchedulerUsage:
                     self._units[place] = self._units.get(place, 0.0) + min(amount, MOST_USED)
 
     def _add_skipped(self) -> None:
-        """The last batch that was not counted stands for all such."""
+        """Counts the last batch that was not counted as standing for all such."""
         kinds, times, refs, whole = self._skipped[-1]
         each, self._passed = divmod(self._passed, len(kinds))
         self._add_mixed(kinds, times, refs, each, self._passed_time / whole if whole else 1.0)
@@ -136,7 +136,7 @@ class SchedulerUsage:
         each: int = 1,
         scale: float = 1.0,
     ) -> None:
-        """Items of several kinds; each stands for so many, and its time for that of so many."""
+        """Counts items of several kinds; each stands for so many, and its time for that of so many."""
         for kind, ref in zip(kinds, refs, strict=True):
             one = self._routes.get(kind) or self._route(kind)
             one.items += each
@@ -149,7 +149,7 @@ class SchedulerUsage:
             self._add(worker.open[ref][KIND], 0, now - max(self._cut_at, since))
 
     def cut(self, now: float, wall: float) -> None:
-        """What was used until now belongs to the hour of this moment."""
+        """Counts the use until now in the hour of this moment."""
         if self._skipped:
             self._add_skipped()
         self._accrue(now)
@@ -181,12 +181,12 @@ class SchedulerUsage:
             self._used, self._routes = {}, {}
 
     def tick(self, now: float, wall: float) -> None:
-        """Time has passed: each hour has what was used in it."""
+        """Cuts at the end of an hour, so that each hour has the use in it."""
         if int(wall) // HOUR != self._hour:
             self.cut(now, wall)
 
     def report(self, scheduler: str) -> UsageReport | None:
-        """What to tell next: the same until it is accepted. None: there is nothing."""
+        """The next report: the same until it is accepted. None: there is nothing to report."""
         if self._report is None:
             if not self._kept:
                 return None
@@ -199,12 +199,12 @@ class SchedulerUsage:
         return UsageReport(scheduler, self._number, self._report)
 
     def accepted(self, number: int) -> None:
-        """A report is kept somewhere durable."""
+        """Forgets a report that is kept somewhere durable."""
         if number == self._number:
             self._report = None
 
     def samples(self) -> list[Sample]:
-        """By function alone: tenants are as many as somebody names."""
+        """Samples of usage by function alone, since tenants may be any number."""
         found = []
         for function, used in self._functions.items():
             labels = (("function", function),)
@@ -215,14 +215,14 @@ class SchedulerUsage:
         return found
 
     def _sum_units(self, place: UsageKind, amount: float) -> None:
-        """By function, downstream and unit, since this scheduler began."""
+        """Adds to the use by function, downstream and unit since this scheduler began."""
         key = (place.function, *unit_of(place.downstreams))
         if key not in self._by_unit and len(self._by_unit) >= MOST_FUNCTIONS:
             key = (OTHERS, "", "")
         self._by_unit[key] = self._by_unit.get(key, 0.0) + amount
 
     def _accrue(self, now: float) -> None:
-        """The time of what is out, but for what waits for other work."""
+        """Adds the time of items that are out, but for those that wait for other work."""
         cut = self._cut_at
         for worker in self._workers.values():
             since = {number: max(0.0, now - max(cut, flight.at)) for number, flight in worker.flights.items()}

@@ -101,7 +101,7 @@ def _workers(core: Core, reply: pb.InspectReply) -> None:
 
 
 def _protected(core: Core, reply: pb.InspectReply, now: float, wall: float) -> None:
-    """What downstreams were found to take, and the budgets of retries."""
+    """Adds the limits that downstreams were found to take, and the budgets of retries."""
     known = core.protection
     for (name, tenant), limit in sorted(known.adaptive.items()):
         reply.downstreams.add(
@@ -126,7 +126,7 @@ def _protected(core: Core, reply: pb.InspectReply, now: float, wall: float) -> N
 
 
 def _measured(core: Core, reply: pb.InspectReply, now: float) -> None:
-    """What rates in units have left."""
+    """Adds the amounts that rates in units have left."""
     for (function, collection, tenant, downstream, _), limit in islice(core.limits.charges.units(), MOST_UNITS_SHOWN):
         reply.units.add(
             function=function,
@@ -142,7 +142,7 @@ def _measured(core: Core, reply: pb.InspectReply, now: float) -> None:
 
 
 def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
-    """Where one workload is and why it is not running. Looks everywhere: for people, not for programs."""
+    """Tells where one workload is and why it is not running. Looks everywhere: for people, not for programs."""
     for worker in core.workers.values():
         for ref, item in worker.open.items():
             if item[ID] == id:
@@ -171,7 +171,7 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
 
 
 def explain_kind(core: Core, kind: Kind, source: str, now: float, wall: float) -> pb.ExplainReply:
-    """What holds items of a kind, and how many of them are here."""
+    """Tells what holds items of a kind, and how many of them are here."""
     function = core.roster.functions.get(kind.function)
     flows = [] if function is None else function.all_flows
     out = [item[KIND] for worker in core.workers.values() for item in worker.open.values()]
@@ -216,7 +216,7 @@ def _item_reason(core: Core, flow: Flow, item: Item, ahead: int, now: float, wal
 
 
 def waiting_reason(core: Core, flow: Flow, now: float) -> tuple[Reason, str]:
-    """Why the head of a flow does not start: the first step that says no, or every limit that does."""
+    """The reason the head of a flow does not start: the first step that says no, or every limit that does."""
     function: RosterFunction = flow.function
     reason = Reason.TURN if _room(function) else Reason.WORKERS_FULL
     if not core.ready:

@@ -1,7 +1,7 @@
 """Play: a recording's arrivals given to the real core in virtual time, under some quotas. Pure: no clock, no file.
 
-One session brings what was recorded, one worker with the recorded pools runs it, and each item holds its place for as
-long as such items did. Whatever starts, in which order and how late, is the core's own decision.
+One session brings the recorded items, one worker with the recorded pools runs them, and each item holds its place for
+as long as such items did. The items that start, their order and how late they are, are the core's own decision.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ class _Play:
         self.places = sum(pool.places for pool in recording.pools)
 
     def _attach(self, known: Sequence[FunctionSpec]) -> WorkerSession:
-        """One worker stands for all of them: a pool of it for each of theirs. Functions that none of the pools ran at
-        the end of the recording may run in any of them."""
+        """Attaches one worker that stands for all of them: a pool of it for each of theirs. Functions that none of the
+        pools ran at the end of the recording may run in any of them."""
         pools = self._recording.pools
         ran = {name for pool in pools for name in pool.functions}
         homeless = tuple(spec.name for spec in known if spec.name not in ran)
@@ -155,8 +155,8 @@ class _Play:
         self._core.lease_requested(worker, self._asks, now)
 
     def _spans(self, kind: int) -> Iterator[int]:
-        """How many ticks one item after the other of a kind runs: as those that ended, in their order, again and
-        again."""
+        """Yields the ticks that one item of a kind after the other runs, as the recorded ones did, in their order,
+        again and again."""
         recording = self._recording
         runs = recording.runs.get(kind) or [
             run
@@ -168,7 +168,8 @@ class _Play:
         return cycle(chain.from_iterable([repeat(span, count) for count, span in ticks]))
 
     def _amounts(self, kind: int) -> dict[tuple[str, str], Iterator[float]]:
-        """What one run after the other of a kind uses, by downstream and unit, likewise."""
+        """Amounts that one run of a kind after the other uses, by downstream and unit, again and again in the recorded
+        order."""
         return {
             place: cycle(chain.from_iterable([repeat(amount, count) for count, amount in found]))
             for place, found in self._recording.units.get(kind, {}).items()
@@ -234,7 +235,7 @@ class _Play:
         self._tailer.succeeded = []
 
     def _push(self, now: float) -> None:
-        """What arrived, in flights; an item's id is the tick in which it did."""
+        """Pushes arrivals in flights; an item's id is the tick in which it arrived."""
         kinds: list[Kind] = []
         ids: list[int] = []
         look, self._look = self._look, {}

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..model.backoff import CALL, Backoff
 from ..model.errors import Overloaded, StoreFull, Unavailable
-from ..model.spread import spread_earlier, spread_later
+from ..model.jitter import jittered_longer, jittered_shorter
 from .discovery import Found
 
 T = TypeVar("T")
@@ -132,9 +132,9 @@ class Conversation:
             if asked < places and self.now() < end:
                 continue
             if soonest < math.inf:
-                wait = spread_later(soonest, random.random)
+                wait = jittered_longer(soonest, random.random)
             else:
-                wait = spread_earlier(backoff.pause(), random.random)
+                wait = jittered_shorter(backoff.pause(), random.random)
             if self.now() + wait >= end:
                 if isinstance(problem, Overloaded) and not heard:
                     raise problem

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 
-from ..model.spread import spread
+from ..model.jitter import jittered
 
 
 class Hurry:
@@ -27,5 +27,5 @@ class Hurry:
         """Waits about `pause` seconds; not at all where it was said since `noted`."""
         if self.said == noted:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(spread(pause, random.random)):
+                async with asyncio.timeout(jittered(pause, random.random)):
                     await self._event.wait()

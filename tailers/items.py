@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ..model.due_times import few
+from ..model.due_times import evenly_spaced
 from ..model.item_key import ItemKey
 from ..model.workload import Extra, Flight, Owned
 from ..sdk.source import StreamBatch
@@ -59,8 +59,8 @@ class Items(msgspec.Struct, frozen=True):
         """When a few of them were due, wall clock seconds: a record's time, or what the delay service was told."""
         times, due = self.batch.times, self.mapped.due.get
         if not self.mapped.due:
-            return few(times)
-        return [due(index) or times[index] for index in few(range(len(times)))]
+            return evenly_spaced(times)
+        return [due(index) or times[index] for index in evenly_spaced(range(len(times)))]
 
     def chosen(self, indexes: Sequence[int]) -> Items:
         """Some of them, by rising index."""

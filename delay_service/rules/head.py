@@ -27,7 +27,7 @@ from .ladder import GRAIN
 #: Longest sleep on one head, seconds: how soon a wall clock that was set forward is noticed.
 LONGEST_SLEEP = 60.0
 
-#: What becomes due within so much of a rung's wait, and within its linger, moves together: a move costs a commit here
+#: Items due within this part of a rung's wait, and within its linger, move together: a move costs a commit here
 #: and one where it goes.
 TOGETHER = 0.25
 LONGEST_TOGETHER = RUNG_MOVES.seconds
@@ -45,8 +45,8 @@ def gathers(wait: float, streams: int) -> float:
 
 
 def behind(said: float, ago: float, wall: float) -> float:
-    """By how much the clock that dates what enters a rung is behind ours, which says `wall`: what it `said` so many
-    seconds ago, with what was read then (0: nothing)."""
+    """Seconds by which the clock that dates a rung's entries is behind our own, which says `wall`. That clock `said`
+    its time `ago` seconds ago, with what was read then (0: nothing)."""
     return wall - said - ago if said else 0.0
 
 
@@ -67,9 +67,9 @@ class Head:
         wall: float,
         monotonic: float,
     ) -> tuple[int, float]:
-        """How many of these items, from the first on, may move now, and how long to sleep for the next one (0 when all
-        may). `entered` and `releases` are times of our wall clock, `releases` as `Ladder.release_at` gives them; they
-        need not be known beyond the first that may not move."""
+        """Number of these items, from the first on, that may move now, and seconds to sleep for the next one (0 when
+        all may). `entered` and `releases` are times of our wall clock, `releases` as `Ladder.release_at` gives them;
+        they need not be known beyond the first that may not move."""
         for index, (position, came, release) in enumerate(zip(positions, entered, releases, strict=True)):
             left = release - wall - (self.lead if came > wall else 0.0)
             if left > 0:

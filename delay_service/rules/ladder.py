@@ -55,7 +55,7 @@ class Ladder:
         object.__setattr__(self, "_nested", nested)
 
     def tolerance(self, delay: float) -> float:
-        """By how much an item that is to wait `delay` seconds may be late."""
+        """Seconds by which an item that is to wait `delay` seconds may be late."""
         return max(self.rungs[0], TOLERANCE * delay)
 
     def latest(self, due: float, now: float) -> float:
@@ -101,8 +101,8 @@ class Ladder:
         return hops
 
     def release_at(self, entered: float, rung: int, due: float) -> float:
-        """When an item that entered a rung at `entered` leaves it: its wait later, or when it is due, if that is less
-        than GRAIN after that. All are times of one clock."""
+        """Time at which an item that entered a rung at `entered` leaves it: its wait later, or when it is due, if that
+        is less than GRAIN after that. All are times of one clock."""
         leaves = entered + self.rungs[rung]
         return due if leaves < due <= leaves + GRAIN else leaves
 

@@ -14,7 +14,7 @@ from ...model.errors import Unavailable
 from ...sdk.discovery import find_gateways
 
 if TYPE_CHECKING:
-    from ...model.in_force import InForce
+    from ...model.quotas_in_force import InForce
 
 #: Seconds between two looks, of one look at one gateway, and of the longest wait.
 LOOK_EVERY, LOOK_WITHIN, LONGEST = 0.05, 2.0, 600.0

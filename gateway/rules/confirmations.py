@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...model.in_force import InForce
+from ...model.quotas_in_force import InForce
 
 #: Seconds for which a scheduler whose watch ended is remembered, and most of such names.
 REMEMBERED = 600.0

@@ -23,7 +23,7 @@ from enum import Enum
 
 from ...model.backoff import SPOOL, doubled
 from ...model.errors import Overloaded
-from ...model.spread import spread
+from ...model.jitter import jittered
 
 #: Seconds that a client is told to wait when the spool is full: the store has to come back first.
 FULL_WAIT = 5.0
@@ -110,4 +110,4 @@ class SpoolRule:
         self._away = True
         pause = doubled(*SPOOL, self._failures)
         self._failures += 1
-        return spread(pause, random)
+        return jittered(pause, random)

@@ -1,4 +1,4 @@
-"""Adaptive: how much a downstream takes, found out from what it says (FL12, FL14).
+"""Adaptive: how much a downstream takes, found out from its answers (FL12, FL14).
 
 One limit for each downstream, whichever functions and sources call it, on the starts a second:
 
@@ -23,7 +23,7 @@ from ...model.adaptive import Adaptive
 from ...model.limits import Quota
 from .limit import UNLIMITED, Limit
 
-#: What the accounts of tenants share that have no limit of their own; it is no tenant's name.
+#: The key of the limit that accounts of tenants without one of their own share; it is no tenant's name.
 REST = "*"
 #: Seconds between two looks, and of the measurement after the first throttle.
 LOOK, MEASURE = 0.1, 0.5
@@ -31,11 +31,11 @@ LOOK, MEASURE = 0.1, 0.5
 LONGEST_CLOSED = 300.0
 #: Seconds of the first wait for a probe, doubled up to the last.
 FIRST_WAIT, LAST_WAIT = 1.0, 30.0
-#: So many throttles, over so many seconds, with nothing between that passed close it.
+#: Throttles, and seconds over which they come with no item between that passed, that close it.
 DRY, DRY_SECONDS = 10, 0.5
-#: Of an open one so much must be used that it grows: a mean over about so many seconds.
+#: Part of an open limit that must be used so that it grows, and seconds over which its mean is taken, about.
 USED, USED_OVER = 0.8, 1.0
-#: It grows faster from so far beyond its mark on: twice as fast each second, up to so much of itself a second.
+#: Distance beyond its mark from which it grows faster: twice as fast each second, up to so much of itself a second.
 BEYOND, FASTEST = 1.05, 0.6
 #: One of which nothing is known yet grows so fast.
 EAGER = 1.5
@@ -146,18 +146,19 @@ class AdaptiveLimit(Limit):
 
     @property
     def reservable(self) -> bool:
-        """A flow that waits for what is closed keeps nothing else for itself."""
+        """Whether a flow that waits for it may reserve its limits (FL5): False while it is closed, so that the flow
+        keeps nothing else for itself."""
         return not self.shut
 
     def numbered(self, numbers: Adaptive, now: float) -> None:
-        """Other numbers from now on."""
+        """Takes other numbers from now on."""
         self._numbers = numbers
         if self.allowed < math.inf:
             self.allowed = self._within(self.allowed)
             self._apply(now)
 
     def passed(self, count: int, started_at: float, now: float) -> None:
-        """Items ended that it did not throttle, the last of them started then."""
+        """Counts items that ended without a throttle, the last of them started at `started_at`."""
         self._passed += count
         self._dry = 0
         if self._is_probe(started_at):
@@ -190,7 +191,8 @@ class AdaptiveLimit(Limit):
                         self._close(now, now + after)
 
     def unknown(self, started_at: float, now: float) -> None:
-        """An item that started then ended in a way that says nothing of it: if that was the probe, another one is."""
+        """Notes that an item which started at `started_at` ended in a way that says nothing of it: if that was the
+        probe, another one is."""
         if self._is_probe(started_at):
             self._await_probe(now)
 
@@ -201,18 +203,19 @@ class AdaptiveLimit(Limit):
             self._apply(now)
 
     def begin(self, now: float) -> None:
-        """Opens it although it was never throttled: what calls it came back, so that its share rises from little."""
+        """Opens it although it was never throttled, after functions that call it came back, so that its share rises
+        from little."""
         self._open(now)
 
     def recounted(self, before: int) -> None:
-        """What runs was counted anew; so much was it before."""
+        """Corrects its counts after running items were counted anew; `before`: how many it had."""
         self._started += self.running - before
         self._probe_base += self.running - before
 
     # ---- time
 
     def look(self, now: float) -> bool:
-        """Time has passed; whether it has room that it had not."""
+        """Lets time pass. Returns whether it has room that it had not."""
         if self.state is DownstreamState.CLOSED:
             if now < self.until:
                 return False
@@ -223,7 +226,7 @@ class AdaptiveLimit(Limit):
         return now - self._looked_at >= LOOK and self._look_at_open(now, now - self._looked_at)
 
     def next_look(self, now: float) -> float | None:
-        """When time alone changes something; None: not while nothing starts or ends."""
+        """Time at which time alone changes something; None: not while nothing starts or ends."""
         if self.state is DownstreamState.CLOSED:
             return self.until
         if self.state is DownstreamState.PROBING:
@@ -237,7 +240,7 @@ class AdaptiveLimit(Limit):
         return unused and now - self._throttled_at >= FORGOTTEN
 
     def full(self, now: float) -> str:
-        """How full it is, for people."""
+        """The fill level, for people."""
         since = f", since it was throttled {now - self._throttled_at:.0f} s ago" if self.throttled else ""
         said = f" ({self.why})" if self.why else ""
         if self.state is DownstreamState.CLOSED:
@@ -245,7 +248,7 @@ class AdaptiveLimit(Limit):
         if self.state is DownstreamState.PROBING:
             return f"it is closed, and one item probes it{since}{said}"
         if self.state is DownstreamState.MEASURING:
-            return f"what it takes is being measured{since}{said}"
+            return f"its capacity is being measured{since}{said}"
         return f"it adapts, now to {self.allowed:.4g} starts per second{since}{said}"
 
     # ---- steps
@@ -326,7 +329,7 @@ class AdaptiveLimit(Limit):
         self._apply(now)
 
     def _measure(self, now: float) -> bool:
-        """What passes while it limits nothing is what it takes."""
+        """Opens the limit at the rate that passed while it limited nothing; False: too little passed to tell."""
         elapsed = now - self._measured_from
         if elapsed < MEASURE or (self._passed + self._bad < TELLING and elapsed < 10 * MEASURE):
             return False
@@ -379,7 +382,7 @@ class AdaptiveLimit(Limit):
         return min(rate, self._numbers.ceiling) if self._numbers.ceiling else rate
 
     def _apply(self, now: float) -> None:
-        """The rate is what it has found, or in a slow start a part of that."""
+        """Sets the rate to the one that it has found, or in a slow start to a part of that."""
         if self.state is not DownstreamState.OPEN:
             return
         had_rate = bool(self.rate)

@@ -1,10 +1,10 @@
-"""Adoption (hand-over of running work): whose pushes count under a row of ownership, while another owner may be taking
-it (L12).
+"""Adoption (hand-over of running work): the owner whose pushes count under a row of ownership, while another owner may
+be taking it (L12).
 
-A scheduler never reads the row; it knows what it was shown of it. Whoever wants the row asks about the version that it
-read; from then on nothing of that epoch counts, until a newer version is shown. The row itself decides who that is: the
-taker's compare-and-set and the owner's renewal cannot both follow the version that was asked about. So either the taker
-comes back with its new epoch, or the owner with the same one, never both.
+A scheduler never reads the row; it knows the versions that it was shown. A tailer that wants the row asks about the
+version that it read; from then on nothing of that epoch counts, until a newer version is shown. The row itself decides
+who that is: the taker's compare-and-set and the owner's renewal cannot both follow the version that was asked about. So
+either the taker comes back with its new epoch, or the owner with the same one, never both.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ LARGEST: Final = 1 << 53
 
 
 def plausible(version: int, shown: int, wall: float) -> bool:
-    """Whether somebody may have read this version of a row of which `shown` is the newest that was shown. One that is
-    made up would bar its owner until its versions are past it. Whoever is refused for a clock that is far off waits for
+    """Whether somebody may have read this version of a row of which `shown` is the newest that was shown. A made-up one
+    would bar its owner until its versions are past it. A tailer that is refused for a clock that is far off waits for
     the owner's lease instead."""
     return 0 <= version <= min(LARGEST, max(shown, int(wall * 1e6)) + int(AHEAD * 1e6))
 
 
 def forgettable(idle: float, source_lease: float) -> bool:
-    """Whether what is known of a row may be forgotten, after `idle` seconds in which no session that showed it was
-    there, nothing ran under it, and nobody asked. By then the sessions of before are forgotten, and so are their
-    messages; an owner that comes in a new one has to show a newer version first, which ends what a taker had read."""
+    """Whether a row may be forgotten here, after `idle` seconds in which no session that showed it was there, nothing
+    ran under it, and nobody asked. By then the sessions of before are forgotten, and so are their messages; an owner
+    that comes in a new one has to show a newer version first, which ends the claim of a taker that read an older
+    one."""
     return idle >= 2 * source_lease
 
 
@@ -59,14 +60,16 @@ class AdoptedRow:
         return epoch == self.epoch and not self.barred
 
     def ask(self, version: int) -> bool:
-        """Somebody who read this version wants the row. False: a newer one was shown, its compare-and-set will fail."""
+        """Takes the question of a tailer that read this version and wants the row. False: a newer one was shown, so its
+        compare-and-set will fail."""
         if version < self.version:
             return False
         self.asked = max(self.asked, version)
         return True
 
     def show(self, epoch: int, version: int) -> bool:
-        """An owner shows the row. False: that version is not newer than one shown before, so it says nothing."""
+        """Takes the row that an owner shows. False: that version is not newer than one shown before, so it says
+        nothing."""
         if not self.version < version <= LARGEST:
             return False
         self.version, self.epoch = version, epoch

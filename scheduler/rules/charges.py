@@ -118,7 +118,7 @@ class Charges:
         return Kind(kind.function, kind.priority, collection, tenant)
 
     def labels(self, kin: Kind) -> Labels:
-        """What the empty labels of such a kind mean. Where they all mean every one, nothing need be exact."""
+        """The meaning of the empty labels of such a kind. Where they all mean every one, nothing need be exact."""
         collections, tenants = self._told_apart(kin.function)
         exact = (collections and not kin.collection) or (tenants and not kin.tenant)
         return Labels(True, not collections, not tenants) if exact else Labels()
@@ -145,14 +145,14 @@ class Charges:
             yield budget.firsts
 
     def units(self) -> Iterable[tuple[QuotaKey, UnitLimit]]:
-        """The unit limits that were met, but for those of each tenant, with what they are of."""
+        """The unit limits that were met, but for those of each tenant, with the key of their quota."""
         for key, limit in self._limits.items():
             for unit in limit.units:
                 yield key, unit
 
     def set(self, quotas: Iterable[Quota], version: int, now: float) -> bool:
-        """Replaces all quotas; whether that changed anything. What gathered in a bucket stays; what runs is for the
-        caller to count. A quota that only says which priority may be asked for is the gateway's."""
+        """Replaces all quotas. Returns whether that changed anything. Tokens gathered in a bucket stay; running items
+        are for the caller to count. A quota that only says which priority may be asked for is the gateway's."""
         before, after = self._quotas, {quota.key: quota for quota in quotas if not quota.only_asks}
         if before == after:
             return False
@@ -195,7 +195,7 @@ class Charges:
         return tuple([self.reserves[key] for key in keys if key in self.reserves])
 
     def declare(self, downstreams: Mapping[str, tuple[str, ...]]) -> bool:
-        """What functions say that they call; whether that changed anything."""
+        """Takes the downstreams that functions declare. Returns whether that changed anything."""
         fresh = {name: called for name, called in downstreams.items() if self._declared.get(name, ()) != called}
         self._declared.update(fresh)
         for name in fresh:
@@ -236,7 +236,7 @@ class Charges:
         self._calling_accounts = frozenset([name for each in with_accounts for name in self.callers(each)])
 
     def downstreams(self, function: str) -> tuple[str, ...]:
-        """What a function calls: what it declares, and what its quota says."""
+        """The downstreams that a function calls: those that it declares, and those that its quota names."""
         quota = self._quotas.get((function, "", "", "", ""))
         return tuple(dict.fromkeys((*self._declared.get(function, ()), *(quota.downstreams if quota else ()))))
 
@@ -266,7 +266,7 @@ class Charges:
 
     @property
     def remembered(self) -> int:
-        """Tenants of which is remembered what they pay."""
+        """Number of tenants whose limits are remembered."""
         return sum([len(tenants) for tenants in self._tenants.values()])
 
     def idle(self, now: float) -> Set[Limit]:
@@ -308,7 +308,8 @@ class Charges:
         )
 
     def _of_tenant(self, downstreams: Iterable[str], tenant: str, now: float) -> _Paid:
-        """What a tenant pays for all it uses (of the downstream without a name), and for each of these downstreams."""
+        """The limits that a tenant pays for all it uses (of the downstream without a name), and for each of these
+        downstreams."""
         limits: list[Limit] = []
         weight = 0.0
         for name in downstreams:
@@ -322,8 +323,8 @@ class Charges:
         return _Paid(tuple(limits), weight)
 
     def _of_tenant_in(self, function: str, tenant: str, now: float, downstream: str = "") -> _Paid:
-        """What a tenant pays of one dimension: its own limit, or that of each tenant. Its own weight goes before that
-        of each tenant even where it has no limit of its own."""
+        """The limit that a tenant pays in one dimension: its own, or that of each tenant. Its own weight goes before
+        that of each tenant even where it has no limit of its own."""
         one, each = (function, "", tenant, downstream, ""), (function, "", "", downstream, "tenant")
         own, every = self._quotas.get(one) if tenant else None, self._quotas.get(each)
         limit = None
@@ -356,7 +357,7 @@ class Charges:
         return limit
 
     def _units(self, name: str, quota: Quota, now: float, former: Iterable[UnitLimit]) -> tuple[UnitLimit, ...]:
-        """The unit limits of a quota; those that there were before go on."""
+        """The unit limits of a quota; former ones go on."""
         known = {limit.unit: limit for limit in former}
         found = []
         for rate in quota.units:

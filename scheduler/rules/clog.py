@@ -31,8 +31,8 @@ USUAL = 50
 AGAIN = 0.125
 #: Failing keys remembered; the oldest go first.
 KEYS = 256
-#: What a function is thought to pass when it has just thawed. While frozen, it thaws by itself at this share: what was
-#: still running ends well, so the function is not broken.
+#: Share of first attempts that a function is assumed to pass when it has just thawed. While frozen, it thaws by itself
+#: at this share: items that were still running end well, so the function is not broken.
 HALF = 0.5
 #: An item that fails as the probe this often in a row is the only one there is: nothing is protected by the freeze.
 ALONE = 3
@@ -99,13 +99,14 @@ class Clog:
 
     @property
     def state(self) -> ClogState:
-        """Where it is."""
+        """The state now."""
         if self.since is None:
             return ClogState.HEALTHY
         return ClogState.FROZEN if self._out_since is None else ClogState.PROBING
 
     def note(self, passed: int, failed: Iterable[str], now: float) -> None:
-        """First attempts ended, in any order: so many well, and badly those with these ordering keys (empty: none)."""
+        """Counts first attempts that ended, in any order: so many well, and badly those with these ordering keys
+        (empty: none)."""
         limits = self._limits
         bad = sum([self._weight(key) for key in failed])
         count = passed + bad
@@ -131,18 +132,18 @@ class Clog:
         return self.since is not None and now >= self.next_probe()
 
     def next_probe(self) -> float:
-        """When `may_probe` will say so."""
+        """Time at which `may_probe` will say yes."""
         if self._out_since is None:
             return self._next
         return max(self._next, self._out_since + self._limits.last_probe)
 
     def probe(self, now: float) -> None:
-        """An item starts as the probe."""
+        """Notes an item that starts as the probe."""
         self._out_since = now
         self._next = now + self._wait
 
     def probed(self, id: str, well: bool | None, now: float) -> None:
-        """The probe ended: well, badly, or in a way that says nothing (None)."""
+        """Notes the end of the probe: well, badly, or in a way that says nothing (None)."""
         self._out_since = None
         if self.since is None:
             return

@@ -1,4 +1,4 @@
-"""Closing: which blocked flows the tailers should push nothing more of for now, and when they may again (FL10, FL11).
+"""Closing: the blocked flows that tailers should push no more of for now, and when they may again (FL10, FL11).
 
 A flow that a limit keeps waiting must fill nothing that others need. So where more of it waits than its limits let
 start within a while, it keeps that much, the rest goes back to its source, and its kind is closed at its rank: exactly
@@ -26,7 +26,7 @@ MOST_UNCLOSED_BACK = 128
 
 
 def kept(flow: Flow) -> int:
-    """How many items of a flow are worth waiting here."""
+    """Number of items of a flow that are worth waiting here."""
     most = UNLIMITED
     for limit in flow.charges:
         if limit.concurrency < UNLIMITED:

@@ -1,12 +1,12 @@
-"""Cost: how many slot-seconds what runs has taken, accrued while it runs and never in one sum an hour later (FL8).
+"""Cost: slot-seconds that running items have taken, accrued while they run and never in one sum an hour later (FL8).
 
-What starts is charged what such items take on average; what it really took is put right as soon as it is looked at
-again. Counted only while something competes: nobody's turn is asked for while there is room for all.
+An item that starts is charged the average of such items; its real cost is put right as soon as it is looked at again.
+Counted only while something competes: nobody's turn is asked for while there is room for all.
 """
 
 from __future__ import annotations
 
-#: How fast the average follows what ends: the part that a look's own average has.
+#: Speed at which the average follows new ends: the part that a look's own average has.
 PACE = 0.5
 #: Cost (slot-seconds) of an item of which nobody knows how long such run, and the least one, so that items count.
 FIRST, LEAST = 0.01, 0.0001
@@ -15,7 +15,7 @@ MOST = 10.0
 
 
 class Metered:
-    """The runs of a function or a flow; nothing is kept of who was never metered.
+    """The runs of a function or a flow; nothing is kept of one that was never metered.
 
     running   how many are out; -1 time the moment at which each began is in `area`
     area      slot-seconds since the last look are area + running * now, at any moment: who starts or ends is one sum
@@ -35,18 +35,18 @@ class Metered:
     mean = 0.0
 
     def start(self, count: int, now: float) -> None:
-        """So many start."""
+        """Counts `count` runs that start."""
         self.running += count
         self.area -= count * now
 
     def end(self, count: int, now: float) -> None:
-        """So many are out no longer."""
+        """Counts `count` runs that are out no longer."""
         self.running -= count
         self.area += count * now
         self.ended += count
 
     def settle(self, now: float) -> float:
-        """What was charged too little since the last look (below zero: too much)."""
+        """Slot-seconds that were charged too little since the last look (below zero: too much)."""
         busy = self.area + self.running * now
         self.area = -self.running * now
         if self.ended > self.counted:
@@ -58,7 +58,7 @@ class Metered:
         return max(-MOST, min(MOST, excess))
 
     def recount(self, running: int, now: float) -> None:
-        """So many are out, as was found by counting them; what was not counted is charged to nobody."""
+        """Takes the number of runs that are out, as found by counting them; uncounted ones are charged to nobody."""
         self.running = running
         self.area = -running * now
         self.presumed = 0.0

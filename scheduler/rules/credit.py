@@ -1,7 +1,7 @@
 """Credit (a flow-control window): how many items each session may have pushed and not yet got back.
 
 Limits are absolute, per ⟨function, priority⟩ cell and in total, so repeating one is harmless and none can leak. They
-follow what the workers can hold: enough that these never wait for a push, little enough that the rest stays in its
+follow the capacity of the workers: enough that these never wait for a push, little enough that the rest stays in its
 source, where it costs nothing. A cell gets at most half of a session's total, so one that floods leaves room for all
 others, and less where a limit of its function says that more could not start soon.
 """

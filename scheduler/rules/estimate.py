@@ -1,7 +1,7 @@
-"""Estimates: what items are taken to use of units while nobody knows, and what their runs said instead (FL20).
+"""Estimates: units that items are assumed to use while nobody knows, and that their runs reported instead (FL20).
 
-An item's own estimate goes first (its tailer put it beside it), then the average of what runs of its function used,
-then what the quota says.
+An item's own estimate goes first (its tailer put it beside it), then the average use of its function's runs, then the
+estimate of the quota.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...model.workload import Extra
 from .flow import EXTRA, Flow, Item
 from .unit_limit import Averages, UnitLimit
 
-#: What a run said that it used: downstream, unit, how much.
+#: Use that a run reported: downstream, unit, how much.
 Used = tuple[tuple[str, str, float], ...]
 #: The part of the way by which an average moves towards what one run used.
 PACE = 0.1
@@ -35,18 +35,18 @@ class Charged(Extra):
         self.charged = charged
 
     def __bool__(self) -> bool:
-        """Whether whoever runs the item has to know anything of it."""
+        """Whether the worker of the item has to know anything of it."""
         return bool(self.key or self.headers or self.crashes or self.expires_at or self.alone or self.progress)
 
 
 def usual(flow: Flow) -> list[float]:
-    """For each of its unit limits what an item uses that brings no estimate."""
+    """Amounts that an item without an estimate uses, one for each unit limit of the flow."""
     averages = flow.averages
     return [averages.get((limit.downstream, limit.unit), limit.usual) for limit in flow.measured]
 
 
 def estimates(flow: Flow, item: Item, others: list[float]) -> list[float]:
-    """For each of the flow's unit limits what one item is estimated to use; `others` is what `usual` said."""
+    """Amounts that one item is estimated to use, one for each unit limit of the flow; `others` is what `usual` said."""
     extra = item[EXTRA]
     if extra is None or not extra.units:
         return others
@@ -55,12 +55,12 @@ def estimates(flow: Flow, item: Item, others: list[float]) -> list[float]:
 
 
 def needs(flow: Flow, limit: UnitLimit) -> float:
-    """What the first item of a flow needs of one of its unit limits."""
+    """The amount that the first item of a flow needs of one of its unit limits."""
     return estimates(flow, flow.items[0], usual(flow))[flow.measured.index(limit)]
 
 
 def filling(flow: Flow) -> float:
-    """How long it takes, at most, until there is what the first item of a flow needs, if nobody else takes it."""
+    """Seconds, at most, until there is enough for the first item of a flow, if nobody else takes it."""
     if not (flow.measured and flow.items):
         return 0.0
     amounts = estimates(flow, flow.items[0], usual(flow))
@@ -68,7 +68,7 @@ def filling(flow: Flow) -> float:
 
 
 def sharing(flow: Flow, limit: UnitLimit, part: float) -> tuple[int, float]:
-    """How many of the first items of a flow need at most `part` of a unit limit together, one at least; and how much
+    """Number of the first items of a flow that need at most `part` of a unit limit together, one at least; and how much
     these need."""
     others, index = usual(flow), flow.measured.index(limit)
     count, whole = 0, 0.0
@@ -81,7 +81,8 @@ def sharing(flow: Flow, limit: UnitLimit, part: float) -> tuple[int, float]:
 
 
 def fitting(flow: Flow, count: int, now: float) -> tuple[int, UnitLimit | None]:
-    """How many of the first `count` items all unit limits have enough for, one after the other, and which has not."""
+    """Number of the first `count` items that all unit limits have enough for, one after the other, and the limit that
+    has not."""
     measured, others = flow.measured, usual(flow)
     held = [limit.holds(now) for limit in measured]
     for number, item in enumerate(flow.items[:count]):
@@ -93,7 +94,7 @@ def fitting(flow: Flow, count: int, now: float) -> tuple[int, UnitLimit | None]:
 
 
 def charge(flow: Flow, items: list[Item], now: float) -> list[Item]:
-    """Items start: they are charged, and carry what."""
+    """Charges items that start; they carry their charges."""
     others = usual(flow)
     return [
         (
@@ -112,7 +113,8 @@ def charge(flow: Flow, items: list[Item], now: float) -> list[Item]:
 
 
 def used_of(limit: UnitLimit, used: Iterable[tuple[str, str, float]]) -> float | None:
-    """What a run said that it used of what a limit counts: of a downstream, or of all together; None: nothing."""
+    """The amount that a run reported of the unit that a limit counts: at its downstream, or at all together; None:
+    nothing."""
     said = [
         amount
         for of, unit, amount in used
@@ -122,7 +124,7 @@ def used_of(limit: UnitLimit, used: Iterable[tuple[str, str, float]]) -> float |
 
 
 def learn(averages: Averages, limit: UnitLimit, used: float) -> None:
-    """One more run used so much."""
+    """Learns from one more run how much it used."""
     key = (limit.downstream, limit.unit)
     known = averages.get(key)
     if known is None and len(averages) >= MOST_AVERAGES:

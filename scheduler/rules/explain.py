@@ -45,18 +45,18 @@ class Reason(StrEnum):
 
 
 SENTENCES: dict[Reason, str] = {
-    Reason.REJOINING: "this scheduler was restarted, and workers that are not back yet may run what a limit counts",
+    Reason.REJOINING: "this scheduler was restarted, and workers that are not back yet may run counted items",
     Reason.NOT_READY: "this scheduler has not received its gates and quotas yet",
     Reason.DRAINING: "this scheduler is shutting down and starts nothing more",
     Reason.PAUSED: "an operator's gate pauses it",
     Reason.DROPPED: "an operator's gate drops it",
     Reason.NO_WORKER: "no worker that can run this function is connected",
-    Reason.NO_CREDIT: "more was pushed than the session was granted",
+    Reason.NO_CREDIT: "the tailer's session pushed more than its credit",
     Reason.LANE_FULL: "the lane of this function and priority is full",
     Reason.LEASE_OVER: "the lease on it ended before it could start",
     Reason.EXPIRED: EXPIRED_WHY,
     Reason.CANCELLED: "it was cancelled before it started",
-    Reason.CONCURRENCY: "as many are running as a limit allows",
+    Reason.CONCURRENCY: "as many items are running as a concurrency limit allows",
     Reason.RATE: "a rate limit has no token left",
     Reason.WORKERS_FULL: "every worker that can run this function is full",
     Reason.TURN: "it is waiting its turn in its lane",
@@ -67,9 +67,9 @@ SENTENCES: dict[Reason, str] = {
         "one item at a time is tried until one succeeds"
     ),
     Reason.RESERVE: "slots are empty, and kept for others by a reserve or a ceiling",
-    Reason.DOWNSTREAM: "a downstream that it calls takes no more for now, as it said itself",
-    Reason.RETRY_BUDGET: "retries of its function are a part of its first attempts, and that is used up",
-    Reason.UNITS: "a rate in a unit of one's own has not as much left as it needs",
+    Reason.DOWNSTREAM: "a downstream that its function calls takes no more for now, as that said itself",
+    Reason.RETRY_BUDGET: "the retry budget of its function, a part of its first attempts, is used up",
+    Reason.UNITS: "a rate in units (such as tokens, rows or bytes) has less left than this item needs",
     Reason.NOT_OWNER: "another owner asked about its source; this one has not shown that it still owns it",
 }
 
@@ -96,7 +96,7 @@ def limit_reason(limit: Limit) -> Reason:
 
 
 def limit_hold(flow: Flow, limit: Limit, now: float) -> str:
-    """What a limit that keeps a flow waiting says for people: which one, how full, and until when as far as known."""
+    """The sentence on a limit that keeps a flow waiting: which one, how full, and until when as far as known."""
     if isinstance(limit, AdaptiveLimit):
         return f"{limit.name} takes no more for now: {limit.full(now)}"
     if isinstance(limit, UnitLimit):
@@ -111,7 +111,7 @@ def limit_hold(flow: Flow, limit: Limit, now: float) -> str:
 
 
 def ends_at(flow: Flow, limit: Limit) -> float | None:
-    """When a limit that keeps the head of a flow waiting has room for it, if nothing else takes it; None: that is not
+    """Time at which a limit that keeps the head of a flow waiting has room for it, if nothing else takes it; None: not
     known."""
     if isinstance(limit, UnitLimit):
         return limit.has_at(_needed(flow, limit))

@@ -43,7 +43,7 @@ class Room:
         return len(self.items)
 
     def overflow(self, bound: int) -> list[Item]:
-        """What came last and does not fit into the bound, the newest first."""
+        """Takes out the items beyond the bound, which came last, the newest first."""
         over = self.items[bound:]
         del self.items[bound:]
         over.reverse()
@@ -61,7 +61,7 @@ class Room:
         return taken
 
     def put_back(self, items: list[Item]) -> None:
-        """Items that had their turn, and did not leave or were lost: first again, in their order."""
+        """Puts items first again, in their order, that had their turn and did not leave, or were lost."""
         self.items[:0] = items
         self.dated = self.dated or any(item[EXTRA] is not None and item[EXTRA].expires_at for item in items)
 

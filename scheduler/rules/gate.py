@@ -2,7 +2,7 @@
 
 The more specific gate decides: a collection's own gate goes before its function's, so that one collection of a paused
 function can be dropped, and one collection of a dropped function be spared. Between gates of which neither is more
-specific, pause goes before drop: what rests can still be dropped later.
+specific, pause goes before drop: items at rest can still be dropped later.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Gates:
         return decisive([gate for key in set(self._keys(kind, source)) if (gate := gates.get(key)) is not None])
 
     def again(self, functions: Iterable[str]) -> Gates:
-        """The same gates when other functions call what they stand before."""
+        """Returns the same gates for other functions that call the downstreams they stand before."""
         return Gates(self._gates.values(), functions, self._calls)
 
     def _keys(self, kind: Kind, source: str) -> Iterator[GateKey]:
@@ -105,7 +105,7 @@ def _more_specific(gate: Gate, other: Gate) -> bool:
 
 
 def sentence(gate: Gate) -> str:
-    """What a gate says for people: its action, who set it and why."""
+    """The sentence on a gate for people: its action, who set it and why."""
     done = "paused" if gate.action == PAUSE else "dropped"
     by = f" by {gate.who}" if gate.who else ""
     why = f": {gate.why}" if gate.why else ""

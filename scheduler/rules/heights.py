@@ -20,12 +20,12 @@ class SeenHeights:
         self._told_at: dict[str, float] = {}
 
     def highest(self, store: str) -> int:
-        """0: nothing is known of it."""
+        """The highest fence or version seen of a store; 0: nothing is known of it."""
         return self._highest.get(store, 0)
 
     def saw(self, store: str, highest: int, now: float, wall: float) -> None:
-        """A tailer had this from the store: a fence, or a version of a row. What no store can have given yet, by the
-        wall clock, is not believed: it would make the store hold off for nothing."""
+        """Notes a fence, or a version of a row, that a tailer had from the store. A height that no store can have given
+        yet, by the wall clock, is not believed: it would make the store hold off for nothing."""
         known = self._highest.get(store, 0)
         if len(store) > NAME or not plausible(highest, known, wall):
             return

@@ -1,4 +1,4 @@
-"""Leases as the scheduler keeps them: what it holds of each tailer session, and what it granted to each worker.
+"""Leases as the scheduler keeps them: those it holds of each tailer session, and those it granted to each worker.
 
 The arithmetic is in model/lease.py (L1, L2); here is the bookkeeping. Of its own lease requests the scheduler
 remembers when it *sent* them, since a grant counts from then (L4, L5). A flight is the lease: nothing is kept per item.
@@ -32,7 +32,7 @@ class Requests:
         return self._number
 
     def sent_at(self, number: int) -> float | None:
-        """When a request was sent; None: never, or too long ago to matter."""
+        """Time at which a request was sent; None: never, or too long ago to matter."""
         return self._sent.get(number)
 
 
@@ -68,7 +68,7 @@ class HeldFlights:
         self.last_flight = 0
 
     def add(self, flight: int, until: float, items: int, fence: int = 0, owned: Owned | None = None) -> bool:
-        """A flight was pushed. False: its number was seen before, or is out of order (L5)."""
+        """Notes a flight that was pushed. False: its number was seen before, or is out of order (L5)."""
         if flight <= self.last_flight:
             return False
         self.last_flight = flight
@@ -77,7 +77,7 @@ class HeldFlights:
         return True
 
     def put(self, flight: int, lease: FlightLease) -> None:
-        """A flight that another session held is this one's now."""
+        """Takes over a flight that another session held."""
         if lease.open:
             self.flights[flight] = lease
             self.items += lease.open
@@ -89,8 +89,8 @@ class HeldFlights:
         return {**self.flights, **self.ended} if self.ended else self.flights
 
     def renew(self, until: float, listed: Iterable[int]) -> list[int]:
-        """The tailer granted until then for the flights it lists. Returns those it does not hold any more; they are
-        forgotten here."""
+        """Extends the flights that the tailer lists in its grant. Returns those that it does not hold any more; they
+        are forgotten here."""
         listed = set(listed)
         for number in listed:
             flight = self.flights.get(number)
@@ -102,7 +102,7 @@ class HeldFlights:
         return gone
 
     def forget(self, flight: int) -> bool:
-        """The tailer does not hold this flight any more. False: it was not held here either."""
+        """Forgets a flight that the tailer does not hold any more. False: it was not held here either."""
         self.ended.pop(flight, None)
         held = self.flights.pop(flight, None)
         if held is not None:
@@ -110,7 +110,8 @@ class HeldFlights:
         return held is not None
 
     def end(self, flight: int, items: int) -> bool:
-        """Items of a flight ended. False: the tailer does not hold that flight any more; nobody wants to know."""
+        """Counts ended items of a flight. False: the tailer does not hold that flight any more; nobody wants to
+        know."""
         held = self.flights.get(flight)
         if held is None:
             return False
@@ -131,14 +132,14 @@ class HeldFlights:
         return over
 
     def until(self, flights: Collection[int] | None = None) -> float:
-        """Until when all of these flights (None: all that have not lapsed) are held; 0.0: one of them is not."""
+        """Time until which all of these flights (None: all that have not lapsed) are held; 0.0: one of them is not."""
         if flights is None:
             return min((flight.until for flight in self.flights.values() if not flight.lapsed), default=0.0)
         held = [self.flights.get(number) for number in flights]
         return min([0.0 if flight is None or flight.lapsed else flight.until for flight in held], default=0.0)
 
     def ends(self) -> float:
-        """When the last of them is over; 0.0: there is none."""
+        """Time at which the last of the flights is over; 0.0: there is none."""
         return max((flight.until for flight in self.flights.values()), default=0.0)
 
 
@@ -157,13 +158,13 @@ class Granted:
         self.over = hello_at
 
     def requested(self, number: int, now: float) -> None:
-        """The worker asked for renewal."""
+        """Notes that the worker asked for renewal."""
         if number > self.number:
             self.number = number
             self.since = now
 
     def reconnected(self) -> None:
-        """A second hello: until a request was seen, which hello a lease would count from is not certain."""
+        """Notes a second hello: until a request was seen, which hello a lease would count from is not certain."""
         if self.number == 0:
             self.since = None
 

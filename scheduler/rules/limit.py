@@ -1,7 +1,7 @@
 """Limit: how many items of one value of a dimension run at once, and how many start per second, with a burst.
 
-A token bucket and a counter in one, since whoever pays one pays the other. Both are charged once per ⟨flow, n⟩, never
-per item (FL2). In any stretch of t seconds at most rate * t + burst items start (FL6).
+A token bucket and a counter in one, since an item that pays one pays the other. Both are charged once per ⟨flow, n⟩,
+never per item (FL2). In any stretch of t seconds at most rate * t + burst items start (FL6).
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class Limit:
         return True
 
     def recounted(self, before: int) -> None:
-        """What runs was counted anew; so much was it before."""
+        """Hears, in a subclass, that running items were counted anew; `before`: how many it had."""
 
     def change(self, quota: Quota, now: float, version: int) -> None:
-        """Other numbers from now on; what had gathered stays, up to the new burst."""
+        """Takes other numbers from now on; gathered tokens stay, up to the new burst."""
         had_rate = self.rate
         self.refill(now)
         self.version = version
@@ -87,44 +87,44 @@ class Limit:
             self.tokens, self.at = self.burst, now
 
     def room(self, now: float) -> int:
-        """How many more may start now; 0 or below: none."""
+        """Number of items that may start now; 0 or below: none."""
         if now > self.at:
             self.refill(now)
         room = self.concurrency - self.running
         return room if room <= self.tokens else int(self.tokens)
 
     def beside(self, room: int) -> int:
-        """How much of its room is left to others where it is reserved: all but one place or token. Nothing where it has
-        units: how much of them is needed nobody knows."""
+        """The part of its room that is left to others where it is reserved: all but one place or token. Nothing where
+        it has units: how much of them is needed nobody knows."""
         return 0 if self.units else room - 1
 
     def start(self, count: int) -> None:
-        """`count` items start; at most what `room` just said."""
+        """Counts `count` items that start; at most what `room` just said."""
         self.running += count
         self.tokens -= count
 
     def found(self, count: int) -> None:
-        """`count` items are out already: they were started before this limit was theirs."""
+        """Counts `count` items that are out already: they were started before this limit was theirs."""
         self.running += count
 
     def again(self, count: int) -> None:
-        """`count` items are out again, or (below zero) are no more; none of them starts or ends by that."""
+        """Counts `count` items that are out again, or (below zero) are no more; none of them starts or ends by that."""
         self.running += count
         self.ended -= count
 
     def end(self, count: int) -> None:
-        """`count` items that paid are out no longer."""
+        """Counts `count` items that paid and are out no longer."""
         assert count <= self.running
         self.running -= count
 
     def next_at(self) -> float | None:
-        """When the next whole token is there; None: no token is missing, an end is waited for."""
+        """Time at which the next whole token is there; None: no token is missing, an end is waited for."""
         if not self.rate or self.tokens >= 1 or self.running >= self.concurrency:
             return None
         return self.at + (math.floor(self.tokens) + 1 - self.tokens) / self.rate
 
     def full(self, now: float) -> str:
-        """How full it is, for people."""
+        """The fill level, for people."""
         self.refill(now)
         parts = []
         if self.concurrency < UNLIMITED:
@@ -145,7 +145,7 @@ class Limit:
         return full and not used and all(unit.idle(now) for unit in self.units)
 
     def refill(self, now: float) -> None:
-        """The tokens that came by now. Without a rate there is nothing to come."""
+        """Adds the tokens that came by now; without a rate none come."""
         if now > self.at:
             self.tokens = min(self.burst, self.tokens + (now - self.at) * self.rate)
             self.at = now

@@ -6,7 +6,7 @@ well at others gets none for a while, then some to try. THE rule, at one glance.
     OUT       nothing                  PROBING after its pause; at once when no peer is left that takes work
     PROBING   one item at a time       IN when PROBES of them ended well; OUT, for twice as long, when one did not
 
-Peers are workers that run the same functions: what fails everywhere is the functions' own fault, or a downstream's.
+Peers are workers that run the same functions: failures everywhere are the functions' own fault, or a downstream's.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class WorkerHealth:
         return self.bad / (self.good + self.bad) if self.good + self.bad else 0.0
 
     def note(self, good: int, bad: int, now: float) -> None:
-        """Items ended there."""
+        """Counts items that ended there."""
         self._decay(now)
         self.good += good
         self.bad += bad

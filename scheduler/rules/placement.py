@@ -1,8 +1,8 @@
 """Placement: the least loaded of the able pools, never beyond the limit a worker gave for it.
 
 A pool is a set of executors of one worker that runs some functions. Functions that the same pools can run share one
-`Able`, and wait in its ring; so a full pool costs one look, not one look per function. What must run alone has pools of
-its own, so that it neither waits behind the others nor keeps them waiting.
+`Able`, and wait in its ring; so a full pool costs one look, not one look per function. Items that must run alone have
+pools of their own, so that they neither wait behind the others nor keep them waiting.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class WorkerPool:
         self.taken: list[Any] = []  # picked in this turn, not yet made into assignments
 
     def announced(self, limits: PoolLimits) -> None:
-        """What its worker says of it now."""
+        """Takes the limits that its worker announces now."""
         self.functions = frozenset(limits.functions) or self.functions
         share = self.limit / self.full if self.limit < self.full else 1.0
         kept = self.full > 0 == self.limit  # from all work (rules/outlier.py)
@@ -68,12 +68,12 @@ class WorkerPool:
             self.admit(share)
 
     def admit(self, share: float) -> None:
-        """Admits such a share of what its worker said."""
+        """Admits such a share of the limit that its worker announced."""
         self.limit = self.full if share >= 1 else min(self.full, max(1, int(self.full * share)))
 
     @property
     def room(self) -> int:
-        """How many more items it can be given."""
+        """Number of items that it can still be given."""
         return 0 if self.shut else max(0, self.limit - self.assigned)
 
     @property
@@ -83,22 +83,22 @@ class WorkerPool:
 
 
 def room_of(pools: Sequence[WorkerPool]) -> int:
-    """How many items all of them together can be given."""
+    """Number of items that all of them together can be given."""
     return sum([pool.room for pool in pools])
 
 
 def limit_of(pools: Sequence[WorkerPool]) -> int:
-    """How many items all of them together can hold."""
+    """Number of items that all of them together can hold."""
     return sum([pool.limit for pool in pools])
 
 
 def slots_of(pools: Sequence[WorkerPool]) -> int:
-    """How many items all of them together can run at once."""
+    """Number of items that all of them together can run at once."""
     return sum([pool.slots for pool in pools if not pool.shut])
 
 
 def taken_of(pools: Sequence[WorkerPool]) -> int:
-    """How many items all of them together have."""
+    """Number of items that all of them together have."""
     return sum([pool.assigned for pool in pools if not pool.shut])
 
 

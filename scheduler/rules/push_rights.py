@@ -17,7 +17,7 @@ from ...model.grants import GrantedRights
 from ...model.rights import Need, missing, sentence
 from ...model.token_calls import need_of
 
-#: What a tailer needs for whatever it pushes.
+#: The right that a tailer needs for every push.
 PUSH = "submit"
 
 
@@ -35,7 +35,7 @@ class PushRights:
             raise InvalidRequest(sentence(*self._granted, need))
 
     def hears(self, functions: Iterable[str]) -> bool:
-        """The session hears of functions: whether more is closed to it than before."""
+        """Takes functions that the session hears of. Returns whether more is closed to it than before."""
         fresh = set(functions) - self._heard
         self._heard |= fresh
         refused = [name for name in fresh if not self._granted.may_some(PUSH, name)]

@@ -1,17 +1,17 @@
 """Ranks: which priority of a function goes next. Strict, with one guaranteed part for all lower ranks together (FL7).
 
-Strict order alone lets a steady flow of urgent work starve the rest for ever. So a small part of what a function starts
-(5 % by default) belongs to the ranks below its highest waiting one, the higher first, and of that part a quarter to
-each further one, so that a middle rank cannot starve the lowest.
+Strict order alone lets a steady flow of urgent work starve the rest for ever. So a small part of the starts of a
+function (5 % by default) belongs to the ranks below its highest waiting one, the higher first, and of that part a
+quarter to each further one, so that a middle rank cannot starve the lowest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: What a rank may be owed at most, in items: a part is a pace, not a debt to be collected at once.
+#: Most items that a rank may be owed: a part is a pace, not a debt to be collected at once.
 MOST_OWED = 16.0
-#: Of the guaranteed part, what each rank gets that is not the first of the lower ones.
+#: Share of the guaranteed part for each lower rank but the first of them.
 LEAST_PART = 0.25
 
 
@@ -36,8 +36,8 @@ class Ranks:
         return first, 0
 
     def started(self, rank: int, count: int, waiting: Sequence[int], share: float) -> None:
-        """`count` items of a rank started while these waited; what is owed to the lower ones grows with what a higher
-        one takes."""
+        """Counts `count` items of a rank that started while these waited: the debt to the lower ones grows with the
+        starts of a higher one."""
         owed = self.owed
         if owed[rank] >= 1.0:
             owed[rank] = max(0.0, owed[rank] - count)
@@ -47,7 +47,7 @@ class Ranks:
 
 
 def parts(lower: int) -> list[float]:
-    """How the guaranteed part is divided among so many lower ranks, the highest of them first."""
+    """The shares of the guaranteed part among so many lower ranks, the highest of them first."""
     if lower <= 1:
         return [1.0] * lower
     rest = LEAST_PART if lower == 2 else LEAST_PART * 2 / lower

@@ -1,7 +1,7 @@
 """Reserves: the part of the capacity that a function or a tenant is sure of, as a bucket of slot-seconds (FL18).
 
-Who is below its reserve goes before all others, whatever the turns say; what a reserve leaves unused is lent, unless it
-says otherwise. (Reserved and opportunistic quota as in XFaaS, SOSP 2023.)
+A function or tenant below its reserve goes before all others, whatever the turns say; the unused part of a reserve is
+lent, unless it says otherwise. (Reserved and opportunistic quota as in XFaaS, SOSP 2023.)
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class Reserve:
         self.flows: dict[Any, None] = {}
 
     def left(self, now: float) -> float:
-        """How many slot-seconds are left of it; 0 or below: it is used up for now."""
+        """Slot-seconds that are left of it; 0 or below: it is used up for now."""
         if now > self.at:
             self.level = min(self.slots * WINDOW, self.level + (now - self.at) * self.slots)
             self.at = now
         return self.level
 
     def take(self, cost: float) -> None:
-        """So many slot-seconds were used, or were found to have been used."""
+        """Takes slot-seconds that were used, or were found to have been used."""
         self.level = max(-self.slots * WINDOW, min(self.slots * WINDOW, self.level - cost))
 
     def unused(self) -> float:
-        """How many of its slots nothing runs in."""
+        """Number of its slots that nothing runs in."""
         running: int = sum([flow.running for flow in self.flows])
         return max(0.0, self.slots - running)
 
@@ -50,5 +50,5 @@ def entitled(reserves: Iterable[Reserve], now: float) -> bool:
 
 
 def opportunistic_slots(ceiling: float, slots: float) -> int:
-    """How many of the slots that are kept for nobody opportunistic functions may fill; of few one, if there is one."""
+    """Number of the slots kept for nobody that opportunistic functions may fill; of few one, if there is one."""
     return max(1, int(ceiling * slots)) if slots >= 1 else 0

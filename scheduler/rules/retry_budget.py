@@ -1,8 +1,8 @@
 """Retry budget: retries of a function that calls a downstream are a part of its first attempts (FL15).
 
-A downstream that fails is called again and again by what failed; so retries would come on top of what it cannot take
-as it is. They start at no more than a part of the rate of first attempts over a sliding window, and always at one a
-second. What is beyond that waits; it spends no attempt, and is not lost.
+A downstream that fails is called again and again by failed items; so retries would come on top of a load that it cannot
+take as it is. They start at no more than a part of the rate of first attempts over a sliding window, and always at one
+a second. Retries beyond that wait; they spend no attempt, and are not lost.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class FirstAttempts(Limit):
 
     @property
     def started(self) -> int:
-        """How many started since it is paid."""
+        """Number of first attempts that started since the function pays this limit."""
         return self.ended + self.running - self._found
 
     def recounted(self, before: int) -> None:
-        """Takes those that are out as they were counted anew: one that is found so did not start now."""
+        """Takes over items that are out as they were counted anew: an item found so did not start now."""
         self._found += self.running - before
 
 
@@ -58,7 +58,7 @@ class RetryBudget(Limit):
         return False
 
     def failed(self, now: float) -> None:
-        """An attempt failed."""
+        """Notes an attempt that failed."""
         self._failed_at = now
 
     def look(self, now: float) -> None:

@@ -1,10 +1,10 @@
 """Shares: how much waits here where flows take turns by weight and cost, so that turns have a choice (FL21).
 
-Weights and costs decide only between what waits here. A tailer brings what comes next in its source, whoever's it is:
-were a session's credit no more than what workers hold, whoever has most in the source would start most. So where
-quotas are set there is credit for what starts in a while more, and of a flow that has more waiting than starts of it
-in that while the tailers bring nothing until half of that is left: the room is others'. The turns alone decide who
-starts how much; here nothing is weighed again.
+Weights and costs decide only between items that wait here. A tailer brings the next items of its source, of any tenant:
+were a session's credit no more than workers hold, the tenant with most items in the source would start most. So where
+quotas are set there is credit for the items that start in a while more, and of a flow that has more waiting than starts
+of it in that while the tailers bring nothing until half of that is left: the room is others'. The turns alone decide
+how much of each flow starts; here nothing is weighed again.
 
 The idea is that of a small buffer for each flow before fair turns, as in fair queueing of networks (A. Demers and
 others, 1989), bounded by time and not by length as in CoDel (K. Nichols and V. Jacobson, 2012).
@@ -29,7 +29,7 @@ FEWEST = 3
 FIRST_CHOICE = 16
 #: Seconds between two looks, where at most so many flows wait; with more they are rarer, so that they cost the same.
 LOOK, FLOWS = 0.25, 2048
-#: What is wanted of a cell's credit is rounded up to a power of two, and falls only below this part of it: sessions
+#: The wanted part of a cell's credit is rounded up to a power of two, and falls only below this part of it: sessions
 #: hear of each change.
 STEADY = 0.25
 
@@ -52,7 +52,8 @@ def paced(before: FlowPace | None, ended: int, seconds: float) -> FlowPace:
 
 
 def worth(rate: float, together: float, flows: int) -> float:
-    """How many items of a flow are worth waiting here, when so many of it end in a second, and of all that compete."""
+    """Number of items of a flow that are worth waiting here; `rate` and `together`: ends per second of this flow, and
+    of all flows that compete."""
     return max(LEAST + AHEAD * rate, EVEN * AHEAD * together / flows)
 
 
@@ -63,17 +64,17 @@ def choice(worths: float, known: int, bound: int) -> int:
 
 
 def crowds(worths: float, bound: int) -> bool:
-    """Whether there are so many flows that credit does not suffice for what each may have waiting here, little as that
-    is: then those that have little are looked at, too."""
+    """Whether there are so many flows that credit does not suffice for the few items that each may have waiting here:
+    then flows with few items are looked at, too."""
     return CREDIT * worths > bound
 
 
 def part(worth: float, worths: float, bound: int) -> int:
-    """How many items of a flow may wait here before it is closed, where there is credit for no more than `bound` beyond
-    what workers hold; it is opened when half are left."""
+    """Number of items of a flow that may wait here before it is closed, where there is credit for no more than `bound`
+    beyond what workers hold; it is opened when half are left."""
     return max(2, int(CLOSES * worth * min(1.0, bound / (CREDIT * worths))))
 
 
 def most(part: int) -> int:
-    """How many may stay of those that were on their way when it was closed; the others go back."""
+    """Number of items on their way at the closing that may stay; the others go back."""
     return int(part * CREDIT / CLOSES)

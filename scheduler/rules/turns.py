@@ -1,9 +1,9 @@
 """Turns: who is next among flows that wait for the same thing, by weight and cost (FL7, FL8).
 
-Functions take turns by virtual time (start-time fair queueing): whoever was charged least, divided by its weight, is
-next. Within a function the rank decides (ranks.py), within a rank the flow that was charged least by the weight of its
-tenant, then who came first. Who comes after a pause is owed nothing; who had too much stays in debt, which halves every
-ten seconds and is bounded to one window.
+Functions take turns by virtual time (start-time fair queueing): the one that was charged least, divided by its weight,
+is next. Within a function the rank decides (ranks.py), within a rank the flow that was charged least by the weight of
+its tenant, then the one that came first. A flow that comes after a pause is owed nothing; one that had too much stays
+in debt, which halves every ten seconds and is bounded to one window.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class Turns:
 
     @property
     def functions(self) -> int:
-        """How many functions take turns, about."""
+        """Number of functions that take turns, about."""
         return len(self._heap)
 
     def add(self, flow: Flow, now: float) -> None:
-        """A flow waits for its turn."""
+        """Adds a flow that waits for its turn."""
         function = flow.function
         node = self._nodes.get(function)
         if node is None:
@@ -124,7 +124,8 @@ class Turns:
             self._entitled[flow] = None
 
     def serve_reserved(self, room: int, most: int, now: float, start: Callable[[Flow, int], int]) -> int:
-        """The same, before all others, of the flows that are below a reserve (FL18). Returns how many started."""
+        """Serves, before all others, the flows that are below a reserve (FL18), as `serve` does. Returns how many items
+        started."""
         left = room
         rounds = [flow for flow in self._entitled if entitled(flow.reserves_of, now)]
         rounds.sort(key=_RANK)
@@ -160,8 +161,8 @@ class Turns:
         flow.v += own * (1 if flow.own else self._tenants[flow.kind.tenant]) / flow.weight
 
     def serve(self, room: int, most: int, now: float, start: Callable[[Flow, int], int]) -> None:
-        """Turns until so many items started or nobody is left: of each function at once an even part of the room or
-        `most`, within it of each flow an even part. `start` starts up to so many of a flow and says how many did; a
+        """Takes turns until so many items started or nobody is left: of each function at once an even part of the room
+        or `most`, within it of each flow an even part. `start` starts up to so many of a flow and says how many did; a
         flow that sleeps then, or has nothing left, is in turns no more.
 
         It is `next`, `took` and `add` written out, since it is done for each flow that starts anything.
@@ -237,8 +238,8 @@ class Turns:
                 return node
 
     def next_of(self, node: TurnNode) -> tuple[Flow, int]:
-        """The flow of a function whose turn it is, out of its place; who asks gives it back by `add` if it still waits.
-        With how many items of it may go (0: no bound)."""
+        """The flow of a function whose turn it is, out of its place, and how many items of it may go (0: no bound). The
+        caller gives it back by `add` if it still waits."""
         waiting = node.waiting
         rank, bound = node.ranks.next(waiting) if len(waiting) > 1 else (waiting[0], 0)
         flows = node.flows[rank]
@@ -257,7 +258,7 @@ class Turns:
         return flow, bound
 
     def give_back(self, node: TurnNode, flow: Flow) -> None:
-        """The flow that `next` gave keeps its place: it is first of its rank again."""
+        """Puts the flow that `next` gave back in its place: it is first of its rank again."""
         flows = node.flows[flow.rank]
         if not flows:
             insort(node.waiting, flow.rank)
@@ -267,7 +268,8 @@ class Turns:
         self.size += 1
 
     def next_above(self, rank: int) -> tuple[TurnNode, Flow, int] | None:
-        """The same among the ranks above this one; None: there is none. Slow: it looks everywhere."""
+        """The next flow, as `next` gives it, among the ranks above this one; None: there is none. Slow: it looks
+        everywhere."""
         for node in self._nodes.values():
             if node.waiting and node.waiting[0] < rank:
                 flows = node.flows[node.waiting[0]]
@@ -291,8 +293,8 @@ class Turns:
         self._left(flow.kind.tenant)
 
     def took(self, node: TurnNode, flow: Flow, count: int, cost: float, now: float, own_cost: float = 0.0) -> None:
-        """What that turn took: `count` items that cost so many slot-seconds (`own_cost`: by the flow's own average), 0
-        if it could not start. To be said before the flow is added again."""
+        """Charges a turn: `count` items that cost so many slot-seconds (`own_cost`: by the flow's own average), 0 if it
+        could not start. To be said before the flow is added again."""
         turns = self._left(flow.kind.tenant)
         waiting = node.waiting
         if count:
@@ -305,7 +307,7 @@ class Turns:
             node.left_at = now
 
     def _left(self, tenant: str) -> int:
-        """A flow of a tenant left; returns how many it had."""
+        """Notes that a flow of a tenant left. Returns how many it had."""
         tenants = self._tenants
         had = tenants[tenant]
         if had > 1:
@@ -315,12 +317,12 @@ class Turns:
         return had
 
     def correct(self, function: Any, excess: float) -> None:
-        """A function was charged so many slot-seconds too little."""
+        """Corrects a function that was charged so many slot-seconds too little."""
         if (node := self._nodes.get(function)) is not None:
             node.v += excess / node.weight
 
     def drop(self, function: Any) -> None:
-        """The flows of a function wait for something else now."""
+        """Removes the flows of a function, which wait for something else now."""
         node = self._nodes.pop(function, None)
         if node is None:
             return
@@ -335,7 +337,8 @@ class Turns:
 
 
 def _rejoined(v: float, clock: float, pause: float) -> float:
-    """The virtual time of who comes back after so many seconds: a debt halves, no credit is saved up (FL8)."""
+    """The virtual time of a flow or function that comes back after so many seconds: a debt halves, no credit is saved
+    up (FL8)."""
     if v <= clock:
         return clock
     return clock + min(WINDOW, (v - clock) * math.pow(0.5, pause / HALVING))

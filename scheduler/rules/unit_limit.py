@@ -1,10 +1,10 @@
 """Unit limit: how much of a unit of one's own (tokens, rows, bytes) may be used a second, with a burst (FL20).
 
-A token bucket that pays by estimate. An item starts when the bucket holds what it is estimated to use, or is full where
-that is more than it can hold. What its run says that it used puts the bucket right: what was missing is taken from it,
-and may leave a debt; what was too much is given back, as far as the bucket could have kept it since the item started.
-So in any stretch of t seconds what starts uses at most rate * t + burst, but for what runs in flight were estimated too
-low, and for what one item alone needs beyond the burst.
+A token bucket that pays by estimate. An item starts when the bucket holds its estimated use, or is full where that is
+more than it can hold. The use that its run reports puts the bucket right: a missing amount is taken from it, and may
+leave a debt; an amount too much is given back, as far as the bucket could have kept it since the item started. So in
+any stretch of t seconds items that start use at most rate * t + burst, but for runs in flight that were estimated too
+low, and for one item alone that needs more than the burst.
 
 A run of which nothing is heard (it was lost, or said nothing) keeps its estimate: it may have used that.
 """
@@ -19,7 +19,7 @@ from .limit import Limit
 LONGEST_DEBT = 3600.0
 #: Heights of the bucket that are remembered for giving back; beyond them neighbours count as the higher one.
 MOST_HEIGHTS = 64
-#: What a bucket holds is compared with what an item needs to this part of its size: sums of fractions are not exact.
+#: Precision, as a part of a bucket's size, to which its level is compared with a need: sums of fractions are not exact.
 CLOSE = 1e-9
 
 #: Averages of what the runs of a function used: by downstream (empty: of all together) and unit.
@@ -47,13 +47,13 @@ class UnitLimit(Limit):
         self._falls = 0
 
     def renew(self, rate: UnitRate, now: float, version: int) -> None:
-        """Other numbers from now on; what had gathered stays, up to the new burst."""
+        """Takes other numbers from now on; the amount that had gathered stays, up to the new burst."""
         self.change(Quota(rate=rate.rate, burst=rate.burst), now, version)
         self.usual = rate.estimate or USUAL_ESTIMATE
         self._heights = [(fall, min(height, self.burst)) for fall, height in self._heights]
 
     def holds(self, now: float) -> float:
-        """How much it holds now."""
+        """The amount it holds now."""
         if now > self.at:
             self.refill(now)
         return self.tokens
@@ -63,12 +63,12 @@ class UnitLimit(Limit):
         return held >= min(amount, self.burst) - CLOSE * self.burst
 
     def take(self, amount: float, now: float) -> int:
-        """An item starts that is estimated at so much. Returns what to put right by."""
+        """Charges an item that starts and is estimated at so much. Returns the number of the fall to correct it by."""
         self._fall(amount, now)
         return self._falls
 
     def put_right(self, estimate: float, used: float, since: int, now: float) -> None:
-        """A run that was charged `estimate` used so much; `since` is what `take` said."""
+        """Corrects the charge of a run that was charged `estimate` and used so much; `since` is what `take` said."""
         if used > estimate:
             self._fall(used - estimate, now)
         elif used < estimate:
@@ -79,7 +79,8 @@ class UnitLimit(Limit):
         self.tokens = max(self.tokens - amount, -max(self.burst, LONGEST_DEBT * self.rate))
 
     def _give_back(self, amount: float, since: int, now: float) -> None:
-        """Had it never been taken, the bucket might have been full since, and what came then would have run over."""
+        """Gives back an amount, as far as the bucket could have kept it: had it never been taken, the bucket might have
+        been full since, and later tokens would have run over."""
         held, burst = self.holds(now), self.burst
         highest = max([held, *(height for fall, height in self._heights if fall >= since)])
         self._heights = [
@@ -88,7 +89,7 @@ class UnitLimit(Limit):
         self.tokens = min(burst, held + max(0.0, min(amount, burst - highest)))
 
     def _note(self, height: float) -> None:
-        """The bucket is as high as this, and falls."""
+        """Notes the height of the bucket before it falls."""
         heights = self._heights
         while heights and heights[-1][1] <= height:
             heights.pop()
@@ -104,20 +105,20 @@ class UnitLimit(Limit):
         return any(turns.size or turns.woken for turns in self.sleepers.values())
 
     def room(self, now: float) -> int:
-        """Whether who is next may start: 1, or 0."""
+        """Room for the next flow: 1 if it may start, else 0."""
         return int(self.enough(self.holds(now), self.need))
 
     def next_at(self) -> float | None:
-        """When there is as much as who is next needs; None: there is."""
+        """Time at which there is as much as the next flow needs; None: there is already."""
         return self.has_at(self.need)
 
     def has_at(self, amount: float) -> float | None:
-        """When there is enough for an item that is estimated at so much; None: there is."""
+        """Time at which there is enough for an item that is estimated at so much; None: there is already."""
         missing = min(amount, self.burst) - self.tokens
         return None if missing <= CLOSE * self.burst else self.at + missing / self.rate
 
     def full(self, now: float) -> str:
-        """How full it is, for people."""
+        """The fill level, for people."""
         held = self.holds(now)
         level = f"{held:,.10g} of {self.burst:,.10g}" if held >= 0 else f"a debt of {-held:,.10g}"
         return f"{level} {self.unit} at {self.rate:,.10g} per second"

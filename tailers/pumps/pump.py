@@ -19,9 +19,9 @@ from ...model.audit import Audit
 from ...model.backoff import SOURCE
 from ...model.demand import Cell, Closed
 from ...model.errors import InvalidRequest, NotConnected
+from ...model.jitter import jittered
 from ...model.outcome import Outcome
 from ...model.retry import DEFAULT_RETRY, Retry, bounded
-from ...model.spread import spread
 from ...model.workload import INDEX_BITS, Ended, Flight, Outcomes
 from ...stores import heights
 from ..counts import TailerCounts
@@ -375,7 +375,7 @@ class Pump(ABC):
                 if lost.news and not self.setup.row:  # of a shared source shared_pump.py says it
                     log.warning("not connected", tailer=self.config.name, reason=reason)
                 self.source_unreachable, reopen = reason, True
-                await asyncio.sleep(spread(lost.pause, random.random))
+                await asyncio.sleep(jittered(lost.pause, random.random))
             else:
                 if reconnect.reached(self.clock.monotonic()) and not self.setup.row:
                     log.info("connected again", tailer=self.config.name)

@@ -17,7 +17,7 @@ from ...foundation.lifecycle import cancel, end_all
 from ...foundation.logger import Logger
 from ...model.audit import Audit
 from ...model.errors import InvalidRequest, NotConnected, StaleFence
-from ...model.spread import spread
+from ...model.jitter import jittered
 from ...sdk.source import SharedSource
 from ..counts import TailerCounts
 from ..hurry import Hurry
@@ -97,7 +97,7 @@ class SharedPump:
                 if lost.news:
                     log.warning("not connected", tailer=self.config.name, reason=str(error))
                 reopen = True
-                await asyncio.sleep(spread(lost.pause, random.random))
+                await asyncio.sleep(jittered(lost.pause, random.random))
                 continue
             if self._reconnect.reached(now()):
                 log.info("connected again", tailer=self.config.name)

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from ...foundation.lifecycle import cancel
 from ...foundation.logger import Logger
 from ...model.errors import InvalidRequest, TailraceError, Unavailable
+from ...model.jitter import jittered
 from ...model.overview import TailerOverview
 from ...model.replay import OVER, READING, Replay, ReplayState, tailer_of
-from ...model.spread import spread
 from ...stores.replays.replays import KEPT, Replays
 from ..config import TailerConfig
 from ..registry import kind_of
@@ -133,7 +133,7 @@ class Replaying:
         while True:
             try:
                 if clock.monotonic() >= self._rows_at:
-                    self._rows_at = clock.monotonic() + spread(ROWS_EVERY, random.random)
+                    self._rows_at = clock.monotonic() + jittered(ROWS_EVERY, random.random)
                     await self._read_rows()
             except TailraceError as error:  # the tailers themselves say that a store is away
                 log.debug("replays cannot be looked for now", reason=str(error))

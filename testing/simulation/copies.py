@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...delay_service.turn import SOURCE as MOVERS
+from ...delay_service.leadership import SOURCE as MOVERS
 from ...model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from ...model.parked import Parked, due_function, due_stream, parked_from
 from ...stores.log.batch import decode as decode_batch

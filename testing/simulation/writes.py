@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...assembly.embedded import EmbeddedStores
-from ...delay_service.turn import SOURCE as MOVERS
+from ...delay_service.leadership import SOURCE as MOVERS
 from ...model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from ...stores.queue.ids import id_number
 from .host import Host

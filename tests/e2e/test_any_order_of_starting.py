@@ -85,11 +85,11 @@ def test_every_part_waits_for_what_is_not_there_yet(start: Callable[..., Part], 
     front = start("gateway", "--listen", gateway, "--store", store)
     later = start("delay", "--listen", delay, "--store", store)
     front.said("the gateway waits for its store")
-    later.said("nothing that is due moves yet")
+    later.said("due items do not move yet")
     # When the store comes, then work goes through
     stores = start("store", "serve", "--listen", store)
     front.said("ready")
-    later.said("what is due moves")
+    later.said("due items move")
     worker.said("ready")
     code = (
         "import sys, tailrace, time\n"
@@ -119,5 +119,5 @@ def test_a_part_that_waits_ends_when_it_is_told_to(start: Callable[..., Part]) -
     front = start("gateway", "--listen", "127.0.0.1:0", "--store", nobody)
     later = start("delay", "--listen", "127.0.0.1:0", "--store", nobody)
     front.said("waits for its store")
-    later.said("nothing that is due moves yet")
+    later.said("due items do not move yet")
     assert (front.end(), later.end()) == (0, 0)

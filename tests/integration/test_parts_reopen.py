@@ -17,7 +17,7 @@ import pytest
 from tailrace.assembly import embedded
 from tailrace.assembly.node import Node
 from tailrace.bench.faults.disk import SmallDisk
-from tailrace.delay_service.turn import MoverTurn
+from tailrace.delay_service.leadership import MoverLeadership
 from tailrace.foundation.clock import SYSTEM_CLOCK
 from tailrace.gateway.status import StatusDesk
 from tailrace.model.alert import Alert
@@ -216,15 +216,15 @@ async def test_a_mover_that_fails_beyond_its_own_handling_opens_again_under_a_ne
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a mover that fails as nobody foresaw, once
-    keep, epochs = MoverTurn.keep, []
+    keep, epochs = MoverLeadership.keep, []
 
-    async def fails(turn: MoverTurn) -> None:
-        epochs.append(turn.epoch)
+    async def fails(leadership: MoverLeadership) -> None:
+        epochs.append(leadership.epoch)
         if len(epochs) == 1:
             raise ValueError("planted, by a name that is no text: \udcff")
-        await keep(turn)
+        await keep(leadership)
 
-    monkeypatch.setattr(MoverTurn, "keep", fails)
+    monkeypatch.setattr(MoverLeadership, "keep", fails)
     async with node(tmp_path) as running, GatewayClient(running.address) as operator:
         # When it does, Then it opens again, which operators are told
         told = await until(lambda: alert(operator, "part"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...model.gate import Gate
-from ...model.in_force import InForce
 from ...model.limits import Quota, QuotaChange
+from ...model.quotas_in_force import InForce
 
 
 class LimitPort(Protocol):

@@ -9,7 +9,7 @@ import msgspec
 
 from ....model.claim import Leased
 from ....model.demand import Cell, Demand
-from ....model.due_times import few
+from ....model.due_times import evenly_spaced
 from ....model.workload import Extra
 from ...postgres.arrays import numbers
 from ..gates import ShutLanes
@@ -142,7 +142,7 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Po
         payloads=[row[PAYLOAD] for row in rows],
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
-        dues=[row[DUE_AT] / 1e6 if row[DUE_AT] else 0.0 for row in few(rows)],
+        dues=[row[DUE_AT] / 1e6 if row[DUE_AT] else 0.0 for row in evenly_spaced(rows)],
         jobs=jobs,
         max_failures=max_failures,
     )

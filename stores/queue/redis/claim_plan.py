@@ -9,7 +9,7 @@ import msgspec
 
 from ....model.claim import Leased
 from ....model.demand import Cell, Demand
-from ....model.due_times import few
+from ....model.due_times import evenly_spaced
 from ....model.workload import FLIGHT_ITEMS, Extra
 from ..gates import ShutLanes
 from ..kinds import Kinds
@@ -123,7 +123,7 @@ def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> RedisClaimed
 
 
 def _dues(rows: Sequence[tuple[int, ...]]) -> list[float]:
-    return [row[AT] / 1e6 for row in few(rows)]
+    return [row[AT] / 1e6 for row in evenly_spaced(rows)]
 
 
 def _without(leased: Leased, rows: Sequence[tuple[int, ...]], gone: set[str]) -> Leased | None:

@@ -12,7 +12,7 @@ import msgspec
 
 from ....model.claim import Leased, Settle, State
 from ....model.demand import Cell, Demand
-from ....model.due_times import few
+from ....model.due_times import evenly_spaced
 from ....model.outcome import EXPIRED_WHY
 from ....model.workload import FLIGHT_ITEMS, Extra, Headers
 from ...jobs.sqlite.queries import bounds, pauses
@@ -211,7 +211,7 @@ def _take(
         payloads=payloads,
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras={index: extras[row[ID]] for index, row in enumerate(rows) if row[ID] in extras} if extras else {},
-        dues=[row[TRIGGER] / 1e6 for row in few(rows)],
+        dues=[row[TRIGGER] / 1e6 for row in evenly_spaced(rows)],
         jobs=jobs,
         max_failures=_bounds(connection, rows, jobs) if jobs and memory.jobs.bounded else {},
     )

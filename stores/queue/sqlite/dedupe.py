@@ -1,9 +1,9 @@
 """Deduplication of submissions: one row for each dedupe key, and one row for all tokens of a large call.
 
 A client that submits many workloads in one call gives them a token and a count (sdk/chunks.py), and
-gateway/submission_columns.py takes the call apart again. Keys of that form are a *run*: its items have consecutive ids too, so the first and last of
-both tell which item each key belongs to, whichever other items come with it later. A row for each item would take a
-third of the time of storing it.
+gateway/submission_columns.py takes the call apart again. Keys of that form are a *run*: its items have consecutive
+ids too, so the first and last of both tell which item each key belongs to, whichever other items come with it later.
+A row for each item would take a third of the time of storing it.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ def test_what_an_issuer_cannot_be_is_refused() -> None:
     oidc.OidcConfig.model_validate(good)
     for wrong, says in (
         ({"keys": "http://id.example.org/keys"}, "expected https"),
-        ({"rights": {"a": ["fly"]}}, "'fly' is nothing that one may"),
+        ({"rights": {"a": ["fly"]}}, "'fly' is not an action that a right can allow"),
         ({"rights": {}}, "at least 1"),
         ({"issuer": ""}, "at least 1"),
     ):

@@ -9,9 +9,9 @@ import pytest
 from tailrace.assembly.delay_log_marks import DUE, forget_marks_of_another_log, log_name
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.delay_service.config import DelayConfig
+from tailrace.delay_service.leadership import SOURCE
 from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.service import DelayService
-from tailrace.delay_service.turn import SOURCE
 from tailrace.model.errors import ConfigError
 from tailrace.model.parked import Parked
 from tailrace.model.workload import Kind

@@ -183,9 +183,9 @@ def test_pauses_double_within_a_window_up_to_a_cap_and_begin_anew_after_it(gaps:
     failures, now = Failures(), 0.0
     for gap in gaps:
         now += gap
-        failures = failures.and_now(now)
+        failures = failures.with_failure_at(now)
         # Then it never gives up, never waits longer than the cap, and what is remembered is bounded
         assert PART.first <= failures.pause(now) <= PART.last
         assert len(failures.times) <= MOST
-        assert failures.and_now(now).pause(now) >= failures.pause(now)
-    assert failures.and_now(now + WINDOW + 1).pause(now + WINDOW + 1) == PART.first
+        assert failures.with_failure_at(now).pause(now) >= failures.pause(now)
+    assert failures.with_failure_at(now + WINDOW + 1).pause(now + WINDOW + 1) == PART.first

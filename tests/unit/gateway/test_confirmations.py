@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.gateway.rules.confirmations import MOST, REMEMBERED, Confirmations
-from tailrace.model.in_force import InForce
+from tailrace.model.quotas_in_force import InForce
 
 
 def test_one_that_watches_has_said_nothing_until_it_confirms() -> None:

@@ -63,7 +63,7 @@ def test_a_local_time_has_the_offset_of_its_own_day(monkeypatch: pytest.MonkeyPa
     [
         ("2h", "18:00", "give one of them"),
         ("soon", "", "--for"),
-        ("0s", "", "more than nothing"),
+        ("0s", "", "above 0"),
         ("", "tomorrow", "a time of day such as"),
         ("", "25:00", "a time of day such as"),
         ("", "2026-03-01T12:00", "is over"),

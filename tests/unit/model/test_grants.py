@@ -37,7 +37,7 @@ def test_the_nearest_name_says(role: str, name: str, rights: tuple[Right, ...] |
         ({"worker": []}, "expected ROLE/NAME, such as worker/gpu-1"),
         ({"worker/": []}, "expected ROLE/NAME"),
         ({"worker/*x": []}, "expected ROLE/NAME"),
-        ({"worker/x": ["fly"]}, "'fly' is nothing that one may"),
+        ({"worker/x": ["fly"]}, "'fly' is not an action that a right can allow"),
         ({"scheduler/x": []}, "'scheduler/x': a scheduler acts for all functions at once.*leave it out.*client, node,"),
         ({"gateway/*": ["read"]}, r"'gateway/\*': a gateway acts for all functions at once.*leave it out"),
         ({"tailer/x": ["read:a"]}, "'tailer/x' has 'read:a', and a tailer does nothing that needs.*expected submit"),

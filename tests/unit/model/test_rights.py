@@ -47,7 +47,7 @@ def test_what_a_right_is_enough_for(text: str, need: Need, covered: bool) -> Non
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "nothing that one may"),
+        ("", "not an action that a right can allow"),
         ("Submit", "did you mean 'submit'"),
         ("*", "expected one of administer, operate, read, run, submit"),
         ("read:a b", "the function 'a b' is not a name"),

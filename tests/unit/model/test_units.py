@@ -123,5 +123,5 @@ def test_a_rate_is_read(text: float | str, value: float) -> None:
     "value", [True, None, "", "/min", "5/", "-5", "5/week", "1e5", "nan", float("nan"), float("inf"), -1, [5], 10**400]
 )
 def test_what_is_no_rate_is_refused_and_shown(value: object) -> None:
-    with pytest.raises(InvalidRequest, match='is not a rate: expected so many a second, or text like "500/min"'):
+    with pytest.raises(InvalidRequest, match='is not a rate: expected a number per second, or text like "500/min"'):
         per_second(value)  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def test_a_payload_that_names_results_is_told_by_its_beginning() -> None:
     assert gathered_results(payload) == RESULTS
     assert (RESULTS.total, RESULTS.payload_of([b"1", b"2"])) == (5, b'{"values":[1,2]}')
     for odd in (BEGIN, BEGIN + b"1}", BEGIN + b'{"tree":"t","jobs":[1]}}', BEGIN + b"{}}"):
-        with pytest.raises(InvalidPayload, match="names gathered results, and is none"):
+        with pytest.raises(InvalidPayload, match="names gathered results but cannot be read"):
             gathered_results(odd)
 
 

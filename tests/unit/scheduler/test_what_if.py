@@ -250,7 +250,7 @@ def test_a_truncated_tail_is_read_up_to_there_and_said(tmp_path: Path) -> None:
         (b"", "it is empty"),
         (b"hello", "no gzip file"),
         (gzip.compress(b"hello\n"), "no JSON"),
-        (gzip.compress(b"{}\n"), "no recording"),
+        (gzip.compress(b"{}\n"), "not a recording"),
         (gzip.compress(b'{"tailrace_recording": 2, "tick": 0.02}\n'), "version 2"),
         (gzip.compress(b'{"tailrace_recording": 1, "tick": 0.02}\n{"at": 9}\n'), "nothing arrived in its 9 s"),
         (

@@ -1,6 +1,6 @@
-"""The fit of quotas to what is attached and runs now: reserves that nobody could keep, limits that are below what runs.
+"""The fit of quotas to the workers and runs of now: reserves that nobody could keep, limits below the number of runs.
 
-The limits are resolved by the rule that schedulers resolve them by (charges.py), for what they say that runs.
+The limits are resolved by the rule of the schedulers (charges.py), for the runs that these report.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Attached:
 
     @property
     def slots(self) -> int:
-        """All of them."""
+        """Number of all slots."""
         return sum(slots for _, slots in self.pools)
 
     def slots_of(self, function: str) -> int:
@@ -38,8 +38,8 @@ class Attached:
 
 
 def attached(reply: pb.InspectReply) -> Attached:
-    """What a scheduler says of itself. Workers that leave or are cut off take nothing new, and places for what must run
-    alone are for the exception."""
+    """Reads the workers and runs of a scheduler from its own answer. Workers that leave or are cut off take nothing
+    new, and places for items that must run alone are for the exception."""
     able = [worker for worker in reply.workers if worker.connected and not worker.draining]
     pools = [(frozenset(pool.functions), pool.slots) for worker in able for pool in worker.pools if not pool.alone]
     running = {Kind(each.function, each.priority, each.collection, each.tenant): each.items for each in reply.running}
@@ -47,12 +47,12 @@ def attached(reply: pb.InspectReply) -> Attached:
 
 
 def facts(now: Attached) -> dict[str, Any]:
-    """For JSON."""
+    """The numbers of slots and runs, as plain data for JSON."""
     return {"slots": now.slots, "running": sum(now.running.values())}
 
 
 def misfits(quotas: Collection[Quota], functions: Sequence[FunctionSpec], now: Attached) -> list[str]:
-    """What of these quotas does not fit what is there now."""
+    """The quotas that do not fit the workers and runs of now, as sentences."""
     return [*_reserves(quotas, now), *_over(quotas, functions, now)]
 
 
@@ -63,7 +63,7 @@ def _reserves(quotas: Collection[Quota], now: Attached) -> list[str]:
     if promised > now.slots:
         found.append(
             f"the reserves come to {promised:g} slots at every moment, and the workers that are attached now have "
-            f"{now.slots}: start more, or lower a reserve; until then nobody is sure of all of theirs"
+            f"{now.slots}: start more workers, or lower a reserve; until then no reserve is sure to be met in full"
         )
     by_function: dict[str, float] = {}
     for quota in reserved:
@@ -73,8 +73,8 @@ def _reserves(quotas: Collection[Quota], now: Attached) -> list[str]:
         there = now.slots_of(function)
         if slots > there and (there < now.slots or promised <= now.slots):
             found.append(
-                f"function {function}: its reserves come to {slots:g} slots, and {there} of those that are attached "
-                "now run it"
+                f"function {function}: its reserves come to {slots:g} slots, and {there} of the slots that are "
+                "attached now run it"
             )
     return found
 
@@ -96,5 +96,5 @@ def _over(quotas: Collection[Quota], functions: Sequence[FunctionSpec], now: Att
         for limit in worst[:NAMED]
     ]
     if len(worst) > NAMED:
-        found.append(f"{len(worst) - NAMED} more limits would be below what runs now")
+        found.append(f"{len(worst) - NAMED} more limits would be below the items that run now")
     return found

@@ -1,6 +1,6 @@
-"""Depths: how much the delay service holds, items by stream, payload bytes about.
+"""Depths: items that the delay service holds, by stream, and their payload bytes, about.
 
-Records are counted by the bounds of the streams, which whoever consumes them moves. Where a record is an item that is
+Records are counted by the bounds of the streams, which their consumers move. Where a record is an item that is
 exact; where it may be a parcel of items, items are records times their mean. Bytes are items times the mean payload of
 the stream: of what was appended here since the start, or of the first batch found in it. A queue counts its own items.
 """
@@ -19,10 +19,10 @@ from .parcels import items_in
 from .queue_mover import QUEUE
 from .records import rung_wait
 
-#: For so many seconds the counts are taken as they are, and only what is parked here is added.
+#: Seconds for which the counts are taken as they are, and only items that are parked here are added.
 FRESH = 0.25
-#: … and for so many where much may still be parked: what leaves meanwhile is counted as held, and what another copy of
-#: the service parks is not known yet.
+#: … and seconds where much may still be parked: items that leave meanwhile are counted as held, and items that another
+#: copy of the service parks are not known yet.
 SELDOM = 2.0
 #: Records and bytes that are read of a stream to learn its mean payload.
 SAMPLE_ITEMS = 256
@@ -37,7 +37,7 @@ class SeenStream(NamedTuple):
     bytes: int = 0
 
 
-class Holdings:
+class Depths:
     """The depth of every rung and due stream in `log`, and of `queue`."""
 
     def __init__(self, log: Log, clock: Clock, queue: QueueCounts | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tailrace.model.function_spec import FunctionSpec
 from tailrace.model.limits import Quota
 from tailrace.model.workload import Kind
-from tailrace.scheduler.fitting import NAMED, Attached, attached, misfits
+from tailrace.scheduler.quota_fit import NAMED, Attached, attached, misfits
 from tailrace.wire.v1 import scheduler_pb2 as pb
 
 MAIL = FunctionSpec("mail", downstreams=("smtp",))
@@ -58,7 +58,7 @@ def test_of_very_many_limits_the_worst_are_named_and_the_rest_counted() -> None:
     running = {Kind("mail", 2, "", f"t{number}"): 2 for number in range(NAMED + 30)}
     found = misfits([Quota(per="tenant", concurrency=1)], [MAIL], Attached([(BOTH, 999)], running))
     assert len(found) == NAMED + 1
-    assert found[-1] == "30 more limits would be below what runs now"
+    assert found[-1] == "30 more limits would be below the items that run now"
 
 
 def test_a_worker_that_leaves_and_places_for_the_exception_count_for_nothing() -> None:

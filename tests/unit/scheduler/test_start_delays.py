@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import INDEX_BITS, Ended, Flight, Kind
-from tailrace.scheduler.delays import EXACT, ONE_IN, SPARE, Delays
 from tailrace.scheduler.rules.flow import Item
 from tailrace.scheduler.sessions import TailerSession
+from tailrace.scheduler.start_delays import EXACT, ONE_IN, SPARE, StartDelays
 
 MAIL, SCAN = Kind("mail", 0, "", "ann"), Kind("scan", 2, "", "bob")
 
@@ -41,7 +41,7 @@ FLIGHTS_OF = st.lists(
 def test_each_item_is_counted_once_however_assignments_are_cut(
     flights: list[list[tuple[Kind, float]]], data: Any
 ) -> None:
-    delays, tailer = Delays(), session()
+    delays, tailer = StartDelays(), session()
     waiting: list[Item] = []
     for number, rows in enumerate(flights, 1):
         pushed = flight(number, [kind for kind, _ in rows], [before for _, before in rows])
@@ -62,7 +62,7 @@ def test_each_item_is_counted_once_however_assignments_are_cut(
 
 
 def test_what_goes_back_is_counted_by_its_reason() -> None:
-    delays, tailer = Delays(), session()
+    delays, tailer = StartDelays(), session()
     delays.pushed(tailer, flight(1, [MAIL] * 3, []), 100.0)
     ends = {
         1 << INDEX_BITS: Ended(Outcome.HELD, "paused"),
@@ -80,7 +80,7 @@ def test_what_goes_back_is_counted_by_its_reason() -> None:
 @given(st.lists(st.integers(1, 256), min_size=1, max_size=60), st.booleans())
 def test_of_many_items_one_assignment_stands_for_all(sizes: list[int], rest: bool) -> None:
     # Given a second that has had as many items as are counted one by one
-    delays, tailer = Delays(), session()
+    delays, tailer = StartDelays(), session()
     before = [256] * (EXACT // 256 + 1)
     for number, size in enumerate([*before, *sizes], 1):
         pushed = flight(number, [MAIL] * size, [float(number)] * min(size, 16))
@@ -94,7 +94,7 @@ def test_of_many_items_one_assignment_stands_for_all(sizes: list[int], rest: boo
 
 
 def test_a_few_due_times_speak_for_their_neighbours() -> None:
-    delays, tailer = Delays(), session()
+    delays, tailer = StartDelays(), session()
     pushed = flight(1, [MAIL] * 160, [float(tenth) for tenth in range(16)])
     delays.pushed(tailer, pushed, 100.0)
     delays.assigned(items(tailer, pushed), 100.0)
@@ -103,7 +103,7 @@ def test_a_few_due_times_speak_for_their_neighbours() -> None:
 
 def test_flights_that_are_held_are_remembered_and_others_are_forgotten() -> None:
     # Given flights of which every second one has ended at once
-    delays, tailer = Delays(), session()
+    delays, tailer = StartDelays(), session()
     most = 6 * SPARE
     for number in range(1, most):
         tailer.held.add(number, 200.0, 1)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from ..model.due_times import speaking
+from ..model.due_times import value_for
 from ..model.metrics import START_DELAY, WAIT, Sample, of_histograms
 from ..model.outcome import Outcome
 from ..model.priority import Priority
@@ -34,7 +34,7 @@ class Arrival(NamedTuple):
     kinds: Sequence[Kind]
 
 
-class Delays:
+class StartDelays:
     """Start delays that one scheduler measured. Times are monotonic seconds.
 
     Invariants: every flight that a session holds is remembered, and at most as many that have ended and `SPARE`; what
@@ -51,18 +51,18 @@ class Delays:
         self._passed = self._skipped = 0  # items that were not counted since one was, and their assignments
 
     def pushed(self, tailer: TailerSession, flight: Flight, now: float) -> None:
-        """A flight came from this session."""
+        """Notes a flight that came from this session."""
         self._arrivals[tailer, flight.number] = Arrival(now, flight.waited, flight.kinds)
         if len(self._arrivals) > self._most:
             self._forget()
 
     def _forget(self) -> None:
-        """Forgets what has ended. So seldom that it costs a flight as much as a look-up."""
+        """Forgets ended flights. So seldom that it costs a flight as much as a look-up."""
         self._arrivals = {of: arrival for of, arrival in self._arrivals.items() if of[1] in of[0].held.flights}
         self._most = 2 * len(self._arrivals) + SPARE
 
     def assigned(self, items: Sequence[Item], now: float) -> None:
-        """Items, all of one session, are sent to a worker."""
+        """Counts items, all of one session, that are sent to a worker."""
         size, second = len(items), int(now)
         if second != self._second:
             self._second, self._exact = second, EXACT
@@ -89,12 +89,12 @@ class Delays:
                 level = _LEVELS.get(kind.priority, str(kind.priority))
                 self.waits.record((level, "started"), here, each * len(mine))
                 if waited:
-                    before = [speaking(waited, item[REF] & INDEX_MASK, size) for item in mine]
+                    before = [value_for(waited, item[REF] & INDEX_MASK, size) for item in mine]
                     known = [one + here for one in before if one >= 0]
                     self.starts.record_all((kind.function, level), known, each)
 
     def ended(self, tailer: TailerSession, ends: Mapping[int, Ended], now: float) -> None:
-        """Items go back to this session; of those that were held back the reason is counted."""
+        """Counts how long items that are handed back to this session waited here, by reason."""
         for ref, end in ends.items():
             if end.outcome != Outcome.HELD or (arrival := self._arrivals.get((tailer, ref >> INDEX_BITS))) is None:
                 continue
@@ -108,7 +108,7 @@ class Delays:
         return [(function, level, counts) for (function, level), counts in self.starts.rows()]
 
     def samples(self) -> list[Sample]:
-        """All of it."""
+        """Samples of all start delays."""
         return [*of_histograms(START_DELAY, self.starts), *of_histograms(WAIT, self.waits)]
 
 
