@@ -1,4 +1,4 @@
-"""The rest of what failed, before it is tried again, which somebody may cut short."""
+"""The pause before something that failed is tried again, which an operator or an event may cut short."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ..model.spread import spread
 
 
 class Hurry:
-    """A signal that several rest by. Each notes `said` before it tries: what is said while it tries is for its next
-    try, since the one under way may have begun too early."""
+    """A signal that ends the pauses of several tasks. Each task notes `said` before it tries: a signal during a try is
+    for the next one, since the try under way may have begun too early."""
 
     def __init__(self) -> None:
-        self.said = 0  # how often
+        self.said = 0  # number of signals so far
         self._event = asyncio.Event()
 
     def say(self) -> None:
-        """Wakes all that rest: they go on at once."""
+        """Ends all pauses at once."""
         self.said += 1
         event, self._event = self._event, asyncio.Event()
         event.set()
 
     async def rest(self, pause: float, noted: int) -> None:
-        """Waits about `pause` seconds; not at all where it was said since `noted`."""
+        """Waits about `pause` seconds; not at all if there was a signal since `noted`."""
         if self.said == noted:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(spread(pause, random.random)):
