@@ -73,8 +73,8 @@ class Greeting:
     async def _compare(self, heights: Heights, remembered: Height) -> None:
         if await until_available(lambda: heights.seen(self._store, remembered), self._fails):
             raise TailraceError(
-                f"the {self._store}'s store was set back: the scheduler saw it give later numbers than it knows now; it hands "
-                "nothing out until the leases of that time are over"
+                f"the {self._store}'s store was set back: the scheduler saw it give later numbers than it knows now; "
+                "it hands nothing out until the leases of that time are over"
             )
         if not self._opened and self._session is not None:
             self._session.may_push()

@@ -68,7 +68,7 @@ class Items(msgspec.Struct, frozen=True):
         return self if len(indexes) == len(self.batch.positions) else self._copied(indexes)
 
     def narrowed(self) -> Items:
-        """The same items; as items of one partition, if `parts` are all the same."""
+        """Returns these items, as items of one partition if `parts` are all the same."""
         parts = self.parts
         if parts is None or any(part is not parts[0] for part in parts):
             return self

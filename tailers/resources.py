@@ -1,4 +1,4 @@
-"""Resources that all tailers of a process share, among them the port to the delay service; and the setup of each pump."""
+"""Resources that all tailers of a process share, such as the port to the delay service; and the setup of each pump."""
 
 from __future__ import annotations
 

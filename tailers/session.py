@@ -256,7 +256,7 @@ class SchedulerSession:
             self._request = frame.lease_request.number
             self._owed = True
             self._dialer.notify()
-        if frame.HasField("credit"):  # first: a failure that clogs its function is settled as one of a clogged function
+        if frame.HasField("credit"):  # first: a failure that clogs its function settles as one of a clogged function
             self._take_credit(frame.credit)
         for answer in frame.adoptions:
             self._adopted(answer)
