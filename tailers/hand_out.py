@@ -64,7 +64,7 @@ class HandOut:
         """The indexes of items without an outcome."""
         return [found.start() for found in _OPEN.finditer(self.open)]
 
-    def before(self, clogs: Mapping[str, Closed], counts: Mapping[Cell, int]) -> dict[Cell, int]:
+    def newly_clogged(self, clogs: Mapping[str, Closed], counts: Mapping[Cell, int]) -> dict[Cell, int]:
         """The counts of cells whose function is clogged now, but was not (or not by the same clog) at the push."""
         then = self.clogs.get
         return {

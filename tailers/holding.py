@@ -66,7 +66,7 @@ class Holding:
         self._seen = seen
         self._decided = decided
         self._again: list[Rereading] = []
-        self._entries: dict[tuple[Partition, int], Rereading] = {}  # of what is being read again
+        self._entries: dict[tuple[Partition, int], Rereading] = {}  # by item that is being read again
         self._kept_items = 0
         self._kept_bytes = 0
         self._mean_bytes = 0.0  # of an item, as read; 0: none was
@@ -173,7 +173,7 @@ class Holding:
         """Asks the shell to look again: an item may be offered that could not be before."""
         self._decided.look = True
 
-    # What people see.
+    # For people.
 
     def functions(self) -> set[str]:
         """The functions of held items."""
@@ -203,7 +203,7 @@ class Holding:
             f"{why} ({count})" for why, count in sorted(kinds.items(), key=lambda one: -one[1])[:3] if count
         )
 
-    # Offering what is held.
+    # Offering held items.
 
     def wait(self) -> float | None:
         """Seconds until held items are to be offered again, if nothing happens before; None: none waits for a time."""

@@ -30,7 +30,7 @@ from ..model.member import (
 from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from ..stores.control.control import MemberStore
-from .neighbours import OtherProcesses
+from .other_processes import OtherProcesses
 from .rules.belonging import BetterPlace
 
 #: Seconds that an order may take: it may have to wait for the lease of a former owner.

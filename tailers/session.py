@@ -22,7 +22,7 @@ from ..wire.convert import KindWriter, function_from_wire, owned_to_wire, read_o
 from ..wire.scheduler import SchedulerSessions
 from ..wire.session import Dialer
 from ..wire.v1 import scheduler_pb2 as pb
-from .greeting import Greeting
+from .height_check import HeightCheck
 from .rules.credit import Credit
 
 #: Payload bytes after which a frame takes no further flight: a fraction of the largest gRPC message.
@@ -79,8 +79,8 @@ class SessionPump(Protocol):
 
 
 class SchedulerSession:
-    """One tailer's session. `unreachable`: why the scheduler cannot be reached; empty while it can. `greeting` decides
-    when pushes may begin on a new connection; None: at once."""
+    """One tailer's session. `unreachable`: why the scheduler cannot be reached; empty while it can. `height_check`
+    decides when pushes may begin on a new connection; None: at once."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class SchedulerSession:
         clock: Clock,
         *,
         through_outages: bool = False,
-        greeting: Greeting | None = None,
+        height_check: HeightCheck | None = None,
     ) -> None:
         self.credit = Credit()
         self.functions: dict[str, FunctionSpec] = {}
@@ -102,7 +102,7 @@ class SchedulerSession:
         self._owner = owner
         self._sizes = sizes
         self._clock = clock
-        self._greeting = greeting
+        self._height_check = height_check
         self._store = ""  # the store whose height is to be asked for; empty: none
         self._held_back = False  # nothing may be pushed yet
         self._kinds = KindWriter()
@@ -194,7 +194,7 @@ class SchedulerSession:
         """Seconds until nothing can be running under a grant made so far."""
         return max(0.0, self._granted_until - self._clock.monotonic())
 
-    # For the greeting.
+    # For the height check.
 
     def ask_height(self, name: str) -> None:
         """Asks the scheduler for the highest number that it saw this store give."""
@@ -210,8 +210,8 @@ class SchedulerSession:
 
     def opened(self, resumed: bool) -> None:
         self.unreachable = self._store = ""
-        greeting = self._greeting
-        self._held_back = greeting is not None and greeting.opened(self)
+        check = self._height_check
+        self._held_back = check is not None and check.opened(self)
         if not resumed:
             self._kinds = KindWriter()
             self._request = 0
@@ -260,8 +260,8 @@ class SchedulerSession:
             self._take_credit(frame.credit)
         for answer in frame.adoptions:
             self._adopted(answer)
-        if frame.HasField("height") and self._greeting is not None:
-            self._greeting.told(Height(frame.height.store, frame.height.highest))
+        if frame.HasField("height") and self._height_check is not None:
+            self._height_check.told(Height(frame.height.store, frame.height.highest))
         if frame.barred:
             self._owner.session_opened()
         if frame.HasField("outcomes"):

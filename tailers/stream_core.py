@@ -20,7 +20,6 @@ from ..model.ledger import LedgerEntry
 from ..model.workload import Ended
 from ..sdk.source import Capabilities, StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
-from .accounts import Accounts
 from .copy_starts import CopyStarts, StartStep
 from .counts import TailerCounts
 from .departures.departure import Departure, ended_item, ended_of
@@ -36,6 +35,7 @@ from .ledger.suspicion import remember, wait_out
 from .mapping.target import Target
 from .ordering import Ordering
 from .partition import Partition
+from .position_audit import PositionAudit
 from .reading import Reading
 from .resources import Setup
 from .rules.departure_steps import Way
@@ -114,7 +114,7 @@ class StreamCore:
             expiring=self.expiring,
             detaching=self.detaching,
         )
-        self.accounts = Accounts(config.name, self.partitions, self.holding, self.inherited)
+        self.position_audit = PositionAudit(config.name, self.partitions, self.holding, self.inherited)
 
     # Partitions.
 
@@ -376,7 +376,7 @@ class StreamCore:
             for part in self.partitions.values():
                 part.rename(self.target.mapping.kind)
 
-    # What people see.
+    # For people.
 
     def leaving(self, departing: Iterator[Departure]) -> Iterator[PartitionPosition]:
         """The positions of items that are on their way to a worker or into a store, and nowhere else."""
@@ -392,4 +392,4 @@ class StreamCore:
         self, leaving: Iterator[PartitionPosition], partition: str | None = None, span: tuple[int, int] | None = None
     ) -> list[Audit]:
         """The audit of every position; items `leaving` are on their way to a worker or into a store."""
-        return self.accounts.audits(self._flights, leaving, partition, span)
+        return self.position_audit.audits(self._flights, leaving, partition, span)

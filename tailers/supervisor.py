@@ -22,7 +22,7 @@ from ..stores.replays.replays import Replays
 from ..stores.schedules.schedules import Schedules
 from .config import TailerConfig
 from .registry import Environment
-from .replay.replaying import Replaying
+from .replay.supervisor import ReplaySupervisor
 from .resources import Parking, Resources
 from .rules.belonging import BetterPlace
 from .rules.stock import tell_apart
@@ -84,7 +84,7 @@ class Tailers:
         self._resources = Resources(environment, scheduler, self, sizes, self._origin, duties=self.duties)
         self._open = False
         self._tailers: dict[str, Tailer] = {}
-        self._replaying = None if replays is None else Replaying(replays, self._configs, self._resources)
+        self._replays = None if replays is None else ReplaySupervisor(replays, self._configs, self._resources)
         self._on_health = on_health
         self._health: dict[str, bool] = {}
         self._look: asyncio.Task[None] | None = None
@@ -169,13 +169,13 @@ class Tailers:
             self.duties.begin(self._gates.follow(), "tailers-gates")
         if self._due:
             self._look = self.duties.begin(self._find_due(), "due-tailers")
-        if self._replaying is not None:
-            await self._replaying.start()
+        if self._replays is not None:
+            await self._replays.start()
 
     async def drain(self, timeout: float) -> None:
         """Drains all tailers at once."""
         await self._stop_looking()
-        replays = [] if self._replaying is None else [self._replaying.drain(timeout)]
+        replays = [] if self._replays is None else [self._replays.drain(timeout)]
         await asyncio.gather(*replays, *(tailer.drain(timeout) for tailer in self._tailers.values()))
 
     async def stop(self) -> None:
@@ -184,7 +184,7 @@ class Tailers:
         self._open = False
         self._look = None
         tailers, self._tailers = self._tailers, {}
-        replays = [] if self._replaying is None else [self._replaying.stop]
+        replays = [] if self._replays is None else [self._replays.stop]
         stops = [*replays, *(tailer.stop for tailer in tailers.values())]
         await each_of([partial(all_of, stops), self.duties.end])
         self._health = {}
@@ -208,19 +208,19 @@ class Tailers:
     def _origin(self, name: str) -> TailerConfig | None:
         """The configuration of the tailer, or the replay, that a parked item first came from."""
         known = self._configs.get(name)
-        return known if known is not None or self._replaying is None else self._replaying.config(name)
+        return known if known is not None or self._replays is None else self._replays.config(name)
 
     @property
-    def replays(self) -> Replaying:
+    def replays(self) -> ReplaySupervisor:
         """The replays in which this process has a part. Raises InvalidRequest where it has no store of replays."""
-        if self._replaying is None:
+        if self._replays is None:
             raise InvalidRequest("the tailers here run no replays: this process has no store of replays")
-        return self._replaying
+        return self._replays
 
     def _named(self, name: str) -> Tailer:
         tailer = self._tailers.get(name)
-        if tailer is None and self._replaying is not None:
-            tailer = self._replaying.tailer(name)
+        if tailer is None and self._replays is not None:
+            tailer = self._replays.tailer(name)
         if tailer is None:
             raise InvalidRequest(f"no tailer {name!r} runs here; there are: {', '.join(sorted(self._tailers))}")
         return tailer
@@ -263,7 +263,7 @@ class Tailers:
 
     def check(self, name: str) -> None:
         """Raises InvalidRequest for the name of a replay, which no gate of its source pauses."""
-        if self._replaying is not None and self._replaying.tailer(name) is not None:
+        if self._replays is not None and self._replays.tailer(name) is not None:
             raise InvalidRequest(f"{name!r} is a replay: pause, resume or cancel it with `tailrace replay`")
 
     async def heed(self, name: str) -> None:
@@ -330,7 +330,7 @@ class Tailers:
 
     def overviews(self) -> list[TailerOverview]:
         """The overviews of all tailers here, also of replays, sorted by name."""
-        replays = [] if self._replaying is None else self._replaying.overviews()
+        replays = [] if self._replays is None else self._replays.overviews()
         found = [*(tailer.overview() for tailer in self._tailers.values()), *replays]
         return sorted(found, key=lambda overview: overview.name)
 

@@ -16,7 +16,6 @@ from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from .config import TailerConfig
 from .counts import TailerCounts
-from .hurry import Hurry
 from .pump_status import PumpStatus
 from .pumps.due_pump import DuePump
 from .pumps.port import TailerPump
@@ -26,6 +25,7 @@ from .pumps.shared_pump import SharedPump
 from .pumps.stream_pump import StreamPump
 from .registry import kind_of
 from .resources import Resources, Setup
+from .retry_pause import RetryPause
 from .rules.again import AfterEnd, Again
 from .rules.watchdog import Watchdog, WatchdogFacts, WatchdogVerdict
 from .seek.seeking import Seeking
@@ -68,7 +68,7 @@ class Tailer:
         self._paused = False
         self._failure = ""
         self._again = Again()
-        self._hurry = Hurry()
+        self._retry_pause = RetryPause()
         self._seeking = self._draining = self._over = False
         self._watchdog = Watchdog(config.stalled_after)
         self.verdict = WatchdogVerdict()
@@ -85,7 +85,7 @@ class Tailer:
         """Reads nothing more; returns when nothing is out any more, when the items that are out belong to another owner
         or will not be heard of for another reason, or after `timeout` seconds."""
         self._draining = True
-        self._hurry.say()
+        self._retry_pause.cut_short()
         pump, task = self._pump, self._task
         if pump is None or task is None or task.done():
             return
@@ -127,7 +127,7 @@ class Tailer:
         once."""
         self._set_paused(False)
         if self._failure or self._mend:
-            self._hurry.say()
+            self._retry_pause.cut_short()
         if self._failure and (self._task is None or self._task.done()):
             self._pump = self._build()
             self._begin()
@@ -259,7 +259,7 @@ class Tailer:
         clock = self._setup.clock
         while True:
             self._again.began(clock.monotonic())
-            hurry = self._hurry.said
+            noted = self._retry_pause.cuts
             try:
                 if self._failure:
                     self._pump = self._build()
@@ -277,7 +277,7 @@ class Tailer:
                 self._say(error, ended)
                 if ended.pause is None:
                     return
-                await self._hurry.rest(ended.pause, hurry)
+                await self._retry_pause.wait(ended.pause, noted)
             if self._draining:
                 log.info("ended as it drained", tailer=self.config.name, reason=self._failure)
                 return
@@ -291,4 +291,4 @@ class Tailer:
         elif not ended.by_hand:
             log.error("tailer failed, starting again", tailer=name, reason=reason, exc_info=error)
         elif ended.news:
-            log.error("tailer failed, trying again until somebody mended it", tailer=name, reason=reason)
+            log.error("tailer failed, trying again until its cause is mended", tailer=name, reason=reason)

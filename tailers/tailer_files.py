@@ -11,7 +11,7 @@ from ..model.errors import ConfigError
 PATTERN = "*.y*ml"
 
 
-def is_one(path: Path) -> bool:
+def is_tailer_file(path: Path) -> bool:
     """Whether an entry of a folder is a tailer file, by its name."""
     return path.match(PATTERN) and not path.name.startswith(".")
 
@@ -19,7 +19,7 @@ def is_one(path: Path) -> bool:
 def listed(folder: Path) -> list[Path]:
     """The tailer files in a folder, sorted by name. Raises ConfigError when the folder cannot be listed."""
     try:  # a glob would find none in a folder that may not be listed
-        return sorted(path for path in folder.iterdir() if is_one(path))
+        return sorted(path for path in folder.iterdir() if is_tailer_file(path))
     except OSError as error:
         raise unreadable(folder, error) from None
 

@@ -20,9 +20,9 @@ from ...model.errors import InvalidRequest, NotConnected, StaleFence
 from ...model.spread import spread
 from ...sdk.source import SharedSource
 from ..counts import TailerCounts
-from ..hurry import Hurry
 from ..pump_status import PumpStatus, worst_of
 from ..resources import Setup
+from ..retry_pause import RetryPause
 from ..rules.again import AfterEnd, Again
 from ..rules.reconnect import Reconnect
 from .stream_pump import StreamPump
@@ -53,7 +53,7 @@ class SharedPump:
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._serving: set[asyncio.Task[None]] = set()
         self._again: dict[str, Again] = {}
-        self._hurry = Hurry()
+        self._retry_pause = RetryPause()
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
@@ -175,7 +175,7 @@ class SharedPump:
         again, now = self._again.setdefault(name, Again()), self.setup.clock.monotonic
         while True:
             again.began(now())
-            hurry = self._hurry.said
+            noted = self._retry_pause.cuts
             try:
                 await self._pump(name)
             except Exception as error:
@@ -186,7 +186,7 @@ class SharedPump:
                     self._fail(error)
                     return
                 self._say(name, error, ended)
-                await self._hurry.rest(ended.pause, hurry)
+                await self._retry_pause.wait(ended.pause, noted)
 
     async def _pump(self, name: str) -> None:
         """One pump, to its end."""
@@ -218,7 +218,7 @@ class SharedPump:
     def pause(self, paused: bool) -> None:
         """Reads nothing more, or goes on; one that waits to be begun again is begun at once."""
         self._paused = paused
-        self._hurry.say()
+        self._retry_pause.cut_short()
         for pump in self.pumps.values():
             pump.pause(paused)
 

@@ -119,9 +119,9 @@ class Planning:
             raise InvalidRequest(f"{where}: --from is {first}, behind --to, which is {end}")
         chosen = await self._chosen(only, partition, first, end, mark)
         if chosen.unknown:
-            what = {Only.FAILED: "failed", Only.DROPPED: "was dropped", Only.UNSEEN: "was never seen"}[only]
+            what = {Only.FAILED: "failed", Only.DROPPED: "were dropped", Only.UNSEEN: "were never seen"}[only]
             raise InvalidRequest(
-                f"{where}: which positions {what} is not known one by one any more: {'; '.join(chosen.unknown[:3])}. "
+                f"{where}: the positions that {what} are not known one by one any more: {'; '.join(chosen.unknown[:3])}. "
                 "Narrow the range, or run all of it (--only all)"
             )
         waiting = await self._waiting(partition, first, end)

@@ -11,10 +11,10 @@ from ...foundation.config import Seconds
 from ...sdk.source import SourceKind
 from ...stores.kafka.clients import lacking
 from ..registry import Environment
-from .kafka_again import KafkaReader
 from .kafka_group import KafkaGroup
 from .kafka_member import MemberOptions
 from .kafka_partition import CAPABILITIES, Tombstones
+from .kafka_reread import KafkaReader
 
 
 class KafkaSourceOptions(MemberOptions):

@@ -27,9 +27,9 @@ from ...stores.kafka.gather import Gather, KafkaThread
 from ...stores.log.log import Bounds, Records
 from ..rules.group_members import client_name, stranger
 from ..rules.group_offsets import Settled
-from .kafka_again import AGAIN_BYTES, name_of, place_of
 from .kafka_member import Member, Polled
 from .kafka_partition import BUFFER_ITEMS, CAPABILITIES, KafkaPartition
+from .kafka_reread import AGAIN_BYTES, name_of, place_of
 from .kafka_session import KafkaSession
 
 #: Seconds between looks from outside: whether the topics exist, and the member makes progress.

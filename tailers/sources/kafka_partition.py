@@ -16,8 +16,8 @@ from typing import Literal, Protocol
 from ...model.errors import NotConnected
 from ...sdk.source import Capabilities, StreamBatch
 from ...stores.kafka.client import Place
-from .kafka_again import Rereads, reread, without_the_oversized
 from .kafka_member import Polled
+from .kafka_reread import Rereads, reread, without_the_oversized
 
 CAPABILITIES = Capabilities(delays=False, holes=True, timed=True, replays=True)
 #: The most records and bytes that are fetched ahead, before a partition is paused: a few reads of a busy tailer.

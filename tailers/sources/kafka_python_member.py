@@ -40,7 +40,7 @@ class _Rebalanced(ConsumerRebalanceListener):  # type: ignore[misc]
         """Does nothing: the ownership rows say which process may read, so there is nothing to wait for here."""
 
 
-def ask_less(coordinator: Any) -> None:
+def skip_known_coordinator(coordinator: Any) -> None:
     """Skips the check of the group's coordinator at each poll while it is known and connected. For the check
     kafka-python asks its other thread and waits: two turns of the threads before the next records are asked for."""
     asked = coordinator.ensure_coordinator_ready
@@ -68,7 +68,7 @@ class PythonMember:
             max_poll_interval_ms=int(options.max_poll_interval * 1000),
             metadata_max_age_ms=int(DISCOVER_EVERY * 1000),
         )
-        ask_less(self._consumer._coordinator)
+        skip_known_coordinator(self._consumer._coordinator)
         # A leader that does not know a topic yet assigns nothing of it, and finds out late.
         unknown = [topic for topic in options.read if not self._consumer.partitions_for_topic(topic)]
         if unknown:

@@ -19,7 +19,7 @@ from ...stores.kafka.client import Place
 from ...stores.kafka.errors import explained
 from ..rules.group_offsets import Settled, to_tell
 from .kafka_member import Member, MemberOptions, OutOfRange, Polled
-from .kafka_members import member_of
+from .kafka_member_choice import member_of
 
 #: Seconds for which a poll waits when nothing comes; less while a partition is paused, since it may go on any moment.
 POLL_WAIT = 0.05

@@ -245,7 +245,7 @@ class ObjectsSource:
         except NotConnected:
             raise
         except Unavailable as error:
-            raise NotConnected(f"the notes of {self._name}: {error}") from error
+            raise NotConnected(f"the inventory or segments of {self._name}: {error}") from error
 
     def _take(self, feeder: Feeder, limit: int, max_bytes: int) -> StreamBatch:
         """Takes items that are ready, within both bounds, at least one."""

@@ -125,7 +125,7 @@ class Cutter:
 
     def unreadable(self, cut: Cut, key: str, why: str) -> CutItems:
         """Refused items for a cut, or for the rest of an object, that the store will not let us read."""
-        part = self._refused(cut._replace(refused=f"it cannot be read, though other objects can: {why}"), key, None)
+        part = self._refused(cut._replace(refused=f"the object cannot be read, though others can: {why}"), key, None)
         return part._replace(payloads=part.payloads * cut.items)
 
     async def _facts(self, key: str, etag: str) -> ObjectFacts | None:

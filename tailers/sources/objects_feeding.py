@@ -102,7 +102,7 @@ class Feeder:
         except NotConnected:
             raise
         except Unavailable as error:
-            raise NotConnected(f"the notes of {self._name}: {error}") from error
+            raise NotConnected(f"the inventory or segments of {self._name}: {error}") from error
 
     async def load(self, segment: Segment) -> CutItems | None:
         """The items of a segment, read again; None: they are not there any more."""

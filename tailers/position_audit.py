@@ -22,7 +22,7 @@ FATES = {
 }
 
 
-class Accounts:
+class PositionAudit:
     """Counts and lists positions from state that other classes keep, and changes nothing. The caller passes the items
     that are on their way to a worker or into a store (`leaving`), or their number (`going`)."""
 
@@ -45,7 +45,8 @@ class Accounts:
         partition: str | None = None,
         span: tuple[int, int] | None = None,
     ) -> list[Audit]:
-        """The audit of each partition, of one, or of a range of positions in one. `flights` are those that are out."""
+        """The audit of each partition, of one, or of a range of positions in one. `flights`: the flights that are
+        out."""
         found, gone = [], list(leaving)
         for name in sorted(self._partitions if partition is None else {partition}.intersection(self._partitions)):
             part = self._partitions[name]

@@ -56,7 +56,7 @@ class RunningReplay:
     problem: str = ""
 
 
-class Replaying:
+class ReplaySupervisor:
     """The replays of this process. `configs` has the configurations of this process's tailers, by name; their replays
     share `resources` with them."""
 
@@ -127,7 +127,7 @@ class Replaying:
         self._rows_at = 0.0
         self._wake.set()
 
-    # The watch, which goes on by itself.
+    # The watch.
 
     async def _keep_watch(self) -> None:
         clock = self._environment.clock

@@ -9,23 +9,23 @@ import random
 from ..model.spread import spread
 
 
-class Hurry:
-    """A signal that ends the pauses of several tasks. Each task notes `said` before it tries: a signal during a try is
+class RetryPause:
+    """A signal that ends the pauses of several tasks. Each task notes `cuts` before it tries: a signal during a try is
     for the next one, since the try under way may have begun too early."""
 
     def __init__(self) -> None:
-        self.said = 0  # number of signals so far
+        self.cuts = 0  # number of signals so far
         self._event = asyncio.Event()
 
-    def say(self) -> None:
+    def cut_short(self) -> None:
         """Ends all pauses at once."""
-        self.said += 1
+        self.cuts += 1
         event, self._event = self._event, asyncio.Event()
         event.set()
 
-    async def rest(self, pause: float, noted: int) -> None:
+    async def wait(self, pause: float, noted: int) -> None:
         """Waits about `pause` seconds; not at all if there was a signal since `noted`."""
-        if self.said == noted:
+        if self.cuts == noted:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(spread(pause, random.random)):
                     await self._event.wait()

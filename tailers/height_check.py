@@ -16,29 +16,29 @@ from ..stores.heights import Heights
 from .departures.durable import until_available
 
 
-class Greeted(Protocol):
-    """A session that is greeted. Nothing is pushed in it from a connection's opening until `may_push`; `ask_height`
-    sends the name of a store, and the answer comes to `Greeting.told`."""
+class HeightAsker(Protocol):
+    """A session that asks its scheduler. Nothing is pushed in it from a connection's opening until `may_push`;
+    `ask_height` sends the name of a store, and the answer comes to `HeightCheck.told`."""
 
     def ask_height(self, name: str) -> None: ...
 
     def may_push(self) -> None: ...
 
 
-class Greeting:
+class HeightCheck:
     """The height check of one session. `store` is the kind of store behind its leases (stores/heights.py); `heights` is
     None if that store checks itself. `failing`: why the store cannot be asked; empty: it can."""
 
     def __init__(self, heights: Heights | None, store: str) -> None:
         self._heights = heights
         self._store = store
-        self._session: Greeted | None = None
+        self._session: HeightAsker | None = None
         self._opened = False  # a connection, of which nothing was asked yet
         self._answer: Height | None = None
         self._wake = asyncio.Event()
         self.failing = ""
 
-    def opened(self, session: Greeted) -> bool:
+    def opened(self, session: HeightAsker) -> bool:
         """Notes that a connection is up. Returns whether pushes have to wait for `may_push`."""
         self._session, self._opened, self._answer = session, True, None
         self._wake.set()

@@ -20,7 +20,7 @@ class OtherProcesses:
         self._since: dict[str, float] = {}
 
     def look(self, tailers: Collection[str], members: Sequence[FleetMember], now: float) -> Mapping[str, BetterPlace]:
-        """The better places of those of `tailers`, which run here, that belong to another process."""
+        """The better place of each of the `tailers`, which run here, that belongs to another process."""
         others = [each for each in members if each.id != self._id]
         self._since = {each.id: self._since.get(each.id, now) for each in others}
         standing = [
