@@ -121,8 +121,8 @@ class Planning:
         if chosen.unknown:
             what = {Only.FAILED: "failed", Only.DROPPED: "were dropped", Only.UNSEEN: "were never seen"}[only]
             raise InvalidRequest(
-                f"{where}: the positions that {what} are not known one by one any more: {'; '.join(chosen.unknown[:3])}. "
-                "Narrow the range, or run all of it (--only all)"
+                f"{where}: the positions that {what} are not known one by one any more: "
+                f"{'; '.join(chosen.unknown[:3])}. Narrow the range, or run all of it (--only all)"
             )
         waiting = await self._waiting(partition, first, end)
         spans = without(chosen.spans, waiting)

@@ -58,9 +58,7 @@ class MemberOptions(KafkaOptions):
     def _are_names(cls, given: Any) -> Any:
         for topic in [given] if isinstance(given, str) else given:
             if len(topic) > 249 or set(topic) - LETTERS or topic in (".", ".."):
-                raise ValueError(
-                    f"{topic!r} is no name of a topic: expected at most 249 letters, digits, '.', '_' and '-'"
-                )
+                raise ValueError(f"{topic!r}: expected a topic of at most 249 letters, digits, '.', '_' and '-'")
         return given
 
 
