@@ -68,10 +68,10 @@ class DirectoryOptions(BaseModel):
 
 class DirectorySource:
     """Implements `sdk.source.StreamSource`. `name` names the folder in the inventory; without a `partition` it is the
-    tailer's name, and the folder's mark is added at the first call.
+    tailer's name, and the folder's fingerprint is added at the first call.
 
-    partition  the only one: a folder has one order of discovery. It bears the inventory's mark, so that positions of
-               one inventory are never taken for those of another (a checkpoint would pass files that nobody handled)
+    partition  the only one: a folder has one order of discovery. It bears the folder's fingerprint, so that positions
+               of one inventory are never taken for those of another (a checkpoint would pass files that nobody handled)
     vanished   number of files that were gone when their turn came
     refused    number of files too large (`max_bytes`), not readable, or no files any more; they become dead letters
     listed     set when the first full listing is done
@@ -152,11 +152,11 @@ class DirectorySource:
             await cancel(scanner)
 
     async def _identify(self) -> None:
-        """Finds the folder's mark, if it is not known yet: in the source's thread, since resolving the path may
+        """Finds the folder's fingerprint, if it is not known yet: in the source's thread, since resolving the path may
         hang."""
         if not self.partition:
             self._thread.moves(f"finding {self._root}")
-            chosen = await self._thread.call(mark, self._options)
+            chosen = await self._thread.call(fingerprint, self._options)
             if not self.partition:  # nobody else asked meanwhile
                 self._name, self.partition = f"{self._name}:{chosen}", chosen
 
@@ -283,7 +283,7 @@ def _as_json(facts: dict[str, object]) -> bytes:
     return json.dumps(facts, separators=(",", ":")).encode()
 
 
-def mark(options: DirectoryOptions) -> str:
+def fingerprint(options: DirectoryOptions) -> str:
     """A short hash of the folder and the patterns, which tells inventories apart."""
     chosen = json.dumps([str(Path(options.path).resolve()), options.include, options.exclude])
     return hashlib.sha256(chosen.encode()).hexdigest()[:12]

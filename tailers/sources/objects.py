@@ -102,22 +102,23 @@ class ObjectsOptions(Place):
             headers=self.headers,
         )
 
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """A short hash of the options on which the meaning of positions depends."""
         chosen = json.dumps([self.url.rstrip("/"), self.endpoint, self.versions, self.format, self.gzip])
         return hashlib.sha256(chosen.encode()).hexdigest()[:8]
 
 
 class ObjectsSource:
-    """Implements `sdk.source.StreamSource`. `tailer` and the options' `mark` name the source in inventory and segments;
-    its only partition bears that mark, so that another place begins anew. `client` is for places in memory."""
+    """Implements `sdk.source.StreamSource`. `tailer` and the options' `fingerprint` name the source in inventory and
+    segments; its only partition bears that fingerprint, so that another place begins anew. `client` is for places in
+    memory."""
 
     capabilities = Capabilities(delays=False, replays=True)
 
     def __init__(
         self, options: ObjectsOptions, inventory: Inventory, segments: Segments, tailer: str, client: Any = None
     ) -> None:
-        self.partition = options.mark()
+        self.partition = options.fingerprint()
         self._options = options
         self._inventory = inventory
         self._segments = segments
