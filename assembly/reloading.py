@@ -22,7 +22,7 @@ from ..gateway.environment import DeclaredFiles
 from ..model.errors import ConfigError, InvalidRequest, TailraceError, Unavailable, UserError
 from ..model.reopening import Trouble
 from ..tailers.config import TailerConfig
-from ..tailers.tailer_files import PATTERN, files_of, is_one
+from ..tailers.tailer_files import PATTERN, files_of, is_tailer_file
 from ..wire.ports.files import FileChange
 from .files import MODELS, read_all
 from .settings import TAILERS, ConfigDirectory
@@ -236,7 +236,7 @@ class Reloading:
     def _stamps(self) -> Stamps:
         found: Stamps = {}
         folders = [] if self._config is None else [self._config, self._config / TAILERS]
-        paths = [path for folder in [*folders, *self._named] for path in folder.glob(PATTERN) if is_one(path)]
+        paths = [path for folder in [*folders, *self._named] for path in folder.glob(PATTERN) if is_tailer_file(path)]
         for path in [*paths, *(each for each in self._named if not each.is_dir())]:
             try:
                 facts = path.stat()

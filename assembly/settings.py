@@ -17,7 +17,7 @@ from ..model.did_you_mean import meant, nearest
 from ..model.errors import ConfigError, InvalidRequest
 from ..model.grants import read_grants
 from ..model.lease import LeaseSizes
-from ..tailers.tailer_files import is_one, listed, unreadable
+from ..tailers.tailer_files import is_tailer_file, listed, unreadable
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -172,7 +172,7 @@ class ConfigDirectory:
 def _holds_yaml(folder: Path) -> bool:
     """Whether files of tailers may lie in it; no: it is a file, or may not be listed."""
     try:
-        return any(is_one(path) for path in folder.iterdir())
+        return any(is_tailer_file(path) for path in folder.iterdir())
     except OSError:
         return False
 

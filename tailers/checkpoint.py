@@ -1,5 +1,5 @@
-"""The checkpoint of a stream tailer, written behind the frontiers of its partitions; and the stream trimmed behind it,
-where the source forgets what its checkpoint has passed."""
+"""The checkpoint of a stream tailer, written behind the frontiers of its partitions; and the trimming of a source that
+forgets records which the checkpoint has passed."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .rules.trimming import Trimming, apart
 from .stream_policy import COMMIT_EVERY
 from .takeover.epoch import Epoch
 
-#: From the beginning of a checkpoint write that moved nothing to that of the next one.
+#: The time from the beginning of a checkpoint write that moved nothing to the beginning of the next one.
 HELD_UP_EVERY = Linger(0.1)
 #: A stream behind the checkpoint is trimmed at most this often, seconds.
 TRIM_EVERY = 1.0
 
 
 class Checkpoint:
-    """Writes what the frontiers say. `partitions` is the core's own, and grows; `wake` is set whenever a frontier may
-    have moved; `moved` is called when a new checkpoint is durable. Commits begin at least `every` apart, and
+    """Writes the frontiers as checkpoints. `partitions` is the core's own, and grows; `wake` is set whenever a frontier
+    may have moved; `moved` is called when a new checkpoint is durable. Commits begin at least `every` apart, and
     `of_each` seconds for each partition of the last one."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Checkpoint:
         self._clock = clock
         self._wake = wake
         self._moved = moved
-        self._passed = False  # whether the last commit passed anything
+        self._passed = False  # whether the last commit moved a checkpoint
 
     async def run(self) -> None:
         """Commits and trims whenever there is something new."""
@@ -70,8 +70,8 @@ class Checkpoint:
         return {name: part.checkpoint for name, part in self._partitions.items()}
 
     async def commit(self) -> int:
-        """Makes durable what the frontiers say now; of how many partitions that was news. Raises StaleFence when
-        another owner took the source."""
+        """Writes the frontiers as they are now; returns the number of partitions whose checkpoint changed. Raises
+        StaleFence when another owner took the source."""
         marks = {name: mark for name, part in self._partitions.items() if (mark := part.mark()) is not None}
         if not marks:
             return 0
@@ -82,20 +82,22 @@ class Checkpoint:
         return len(marks)
 
     async def opening(self, opened: Awaitable[None]) -> None:
-        """The source is opened, perhaps again: then it hears the checkpoint anew, of an owner that is one still."""
+        """Waits until the source is opened, perhaps again. It is told the checkpoint anew then, once this owner is
+        known to be the owner still."""
         self._trimming.reopened()
         await opened
-        self._trimming.reopened()  # also what it was told meanwhile
+        self._trimming.reopened()  # forgets also what the source was told meanwhile
         self._wake.set()
 
     async def finish(self) -> None:
-        """The last commit, of which the source hears too."""
+        """Writes the last checkpoint, and tells the source of it."""
         await self.tell(asked=await self.commit() > 0)
 
     async def tell(self, *, asked: bool = False) -> None:
-        """Tells the source what its checkpoint has passed, if it wants to know: what it forgets is gone, so the store
-        is asked just before whether this owner is one still, unless it said so just now (`asked`). Raises StaleFence
-        when another one took the source, or the store was put back from a copy and knows of an earlier checkpoint."""
+        """Tells a source that trims its stream how far the checkpoint is. Trimmed records are gone, so the store is
+        asked just before whether this tailer still owns the source, unless it said so just now (`asked`). Raises
+        StaleFence when another owner took the source, or when the store was put back and knows an earlier checkpoint
+        only."""
         if self._trimmed is None:
             return
         if self._trimming.must_ask(self._positions, asked=asked):

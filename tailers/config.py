@@ -40,7 +40,7 @@ from .rules.window import Window
 
 
 class RetryConfig(BaseModel):
-    """A retry policy; what is left out has the default of model/retry.py. Wins over the function's own."""
+    """A retry policy; keys that are left out have the defaults of model/retry.py. Wins over the function's own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,11 +67,15 @@ class RetryConfig(BaseModel):
 
 
 class WindowConfig(BaseModel):
-    """Back-pressure. Defaults: `items` keeps a fast function busy over a few milliseconds of round trip, `bytes` is
-    about 2 KB for each of them, `positions` is how far reading may pass the oldest unsettled item (4 MB when all of
-    them are held). `detach_after`: an item of a stream with `order: none` that has been out for so long is passed while
-    it runs, at the price of its payload in the delay service (0: never). A minute is beyond every lease, and longer
-    than most functions run, so that a stream of short items writes nothing."""
+    """Back-pressure: how much a tailer may have read and not yet settled.
+
+    items       enough by default to keep a fast function busy over a few milliseconds of round trip
+    bytes       of all payloads in memory; the default is about 2 KB an item
+    positions   how far reading may pass the oldest unsettled item (4 MB of memory when all of them are held)
+    detach_after   an item of a stream with `order: none` that has run for so long is passed while it runs, at the price
+                of its payload in the delay service; 0: never. A minute is beyond every lease, and longer than most
+                functions run, so that a stream of short items writes nothing
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -93,30 +97,30 @@ class TailerConfig(BaseModel):
     function    a name, or the header that holds it; a queue's items name their own
     priority    a level, a header, a field of the payload (JSON), or rules; default: the function's own
     highest_priority   no item of this source is more urgent than this level, whatever its record or its function says
-    look_ahead  where each record has its own priority: so many items may wait their turn while the stream is read on
-                for more urgent ones. Default: half of window.items, which stay in memory, so that nothing is read
-                twice; window.positions where records also name their function, since a slow one must not keep others
-                from being read
+    look_ahead  where each record has its own priority: the number of items that may wait their turn while the stream is
+                read on for more urgent ones. Default: half of window.items, which stay in memory, so that nothing is
+                read twice; window.positions where records also name their function, since a slow one must not keep
+                others from being read
     expires     how long after its record's time an item may start, or a header or field that holds a moment or a time
-    on_expiry   settle: what expired is passed, and counted as expired. dead_letter: it also becomes a dead letter
+    on_expiry   settle: an expired item is passed, and counted as expired. dead_letter: it also becomes a dead letter
     collection, tenant, key    constants or headers; `key: {record: true}` takes the record's key
     retry       default: the function's own policy
     order       none: failed items are parked and never wait for each other. key: items of one key run one at a time,
                 in the order of their partition; one that failed is tried again before the next. partition: the same
                 for all items of a partition
-    overlap     with an order: queue: an item waits for those of its key before it; skip: it is passed while one of them
-                is not over, and counted as filtered; or the header that says which
-    stalled_after   with work and no completion for so long, the tailer is unhealthy
-    on_outage   clog: when nearly all first attempts of a function fail, its items wait where they are until it works.
-                park: they run all the same, and what fails goes to the delay service
-    results     keep what the functions return
-    trace_ratio share of items, 0 to 1, that is traced where neither their submission nor their record says so; the same
-                ones each time, by their ids. Default: OTEL_TRACES_SAMPLER_ARG, else one in a hundred, once an endpoint
-                of OpenTelemetry is set
-    allow_loss  what may be lost without anybody's word; retention: records that the source forgets before they are
-                done (else the tailer stops there)
-    units       what an item is estimated to use of units with a rate of their own: a number, a header or a field of the
-                payload (JSON), such as {tokens: {field: max_tokens, default: "500"}}
+    overlap     with an order: queue: an item waits for the earlier items of its key; skip: it is passed while one of
+                them is not over, and counted as filtered; or the header that says which
+    stalled_after   a tailer with work and no completion for so long is unhealthy
+    on_outage   clog (a circuit breaker): when nearly all first attempts of a function fail, its items wait where they
+                are until it works. park: its items run all the same, and failed ones go to the delay service
+    results     keep the values that the functions return
+    trace_ratio share of items, 0 to 1, that is traced where neither submission nor record decides it; the same items
+                each time, by their ids. Default: OTEL_TRACES_SAMPLER_ARG, else one in a hundred, once an endpoint of
+                OpenTelemetry is set
+    allow_loss  losses that are accepted in advance; retention: records that the source deletes before they are done
+                (else the tailer stops there)
+    units       estimates of the units with a rate of their own that an item uses: for each unit a number, a header or a
+                field of the payload (JSON), such as {tokens: {field: max_tokens, default: "500"}}
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -145,7 +149,8 @@ class TailerConfig(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **how: Any) -> Self:
-        """Also checks `source` against the options of its kind, each error at its own key; all of them at once."""
+        """Validates the file, and `source` against the options of its kind. Raises ValidationError with all errors at
+        once, each at its own key."""
         source = obj.get("source") if isinstance(obj, dict) else None
         mistakes = _mistakes_in(source) if isinstance(source, dict) and isinstance(source.get("kind"), str) else []
         try:
@@ -169,7 +174,7 @@ class TailerConfig(BaseModel):
             mistakes.append(_mistake("overlap", why, None))
         if kind.family == "relay":
             said = config.model_fields_set - {"name", "source", "window", "stalled_after"}
-            why = f"a row of an {kind.name} says itself what it is, and the queue does the rest: leave the key out"
+            why = f"each row of an {kind.name} sets this itself, or the queue does: leave the key out"
             mistakes += [_mistake(key, why, None) for key in sorted(said)]
         if why := _why_never_lost(config, kind):
             mistakes.append(_mistake("allow_loss", why, None))
@@ -180,7 +185,7 @@ class TailerConfig(BaseModel):
 
     @classmethod
     def keys_under(cls, path: tuple[str | int, ...], value: dict[str, Any]) -> list[str] | None:
-        """The keys that may stand under `source`, for suggestions: those of its kind."""
+        """The keys that may stand under `source`, for suggestions: `kind` and its options."""
         if path != ("source",) or not isinstance(value.get("source"), dict):
             return None
         try:
@@ -237,7 +242,7 @@ class TailerConfig(BaseModel):
 
     @property
     def looks_ahead(self) -> int:
-        """How many items may wait for their turn while the stream is read on; 0: as many as may be held at all."""
+        """Number of items that may wait for their turn while the stream is read on; 0: as many as may be held."""
         if not self.ranked:
             return 0
         if self.look_ahead is not None:
@@ -246,13 +251,13 @@ class TailerConfig(BaseModel):
 
 
 def _why_not_said_again(config: TailerConfig, kind: SourceKind) -> Iterator[tuple[str, str]]:
-    """Keys about what each workload of a queue says itself, each with what to write instead."""
+    """Yields the keys about something that each workload of a queue sets itself, each with what to write instead."""
     if kind.family != "queue":
         return
     for key in ("function", "priority", "collection", "tenant", "key"):
         if key in config.model_fields_set and not (
             key == "priority" and config.ranked
-        ):  # of that _why_not_urgent tells
+        ):  # _why_not_urgent tells of that
             more = ", or name it in `functions` under source, which takes only its workloads" * (key == "function")
             yield (
                 key,
@@ -261,14 +266,14 @@ def _why_not_said_again(config: TailerConfig, kind: SourceKind) -> Iterator[tupl
 
 
 def _why_never_lost(config: TailerConfig, kind: SourceKind) -> str:
-    """What to write instead of an `allow_loss` that means nothing; empty when it may stand."""
+    """The advice on an `allow_loss` that has no meaning here; empty when it may stand."""
     if "retention" in config.allow_loss and not kind.retention:
         return f'a {kind.name} forgets nothing before it is done, so nothing needs allowing: leave "retention" out'
     return ""
 
 
 def _why_not_urgent(config: TailerConfig, kind: SourceKind) -> Iterator[tuple[str, str]]:
-    """Keys about priority and deadline that mean nothing here, each with what to write instead."""
+    """Yields the keys about priority and deadline that have no meaning here, each with what to write instead."""
     if kind.family != "stream" or kind.name == "due":
         for key in ("look_ahead", "expires", "on_expiry"):
             if key in config.model_fields_set:
@@ -288,20 +293,20 @@ def _why_not_urgent(config: TailerConfig, kind: SourceKind) -> Iterator[tuple[st
     if highest and isinstance(level, str) and Priority.parse(level) < Priority.parse(highest):
         yield (
             "highest_priority",
-            f"it is {highest}, and all records have the priority {level}, which is more urgent: lower that, or leave "
-            "the key out",
+            f"all records have the priority {level}, which is more urgent than {highest}: lower that priority, or "
+            "leave the key out",
         )
     if config.ranked and config.order == "partition":
         yield (
             "priority",
             "items of a partition run in its order, so that none of them can go first: give one level for all, or "
-            'write "order: key", by which keys go first whose items are urgent',
+            'write "order: key", with which the keys of urgent items go first',
         )
     if config.look_ahead is not None and not config.ranked:
         yield (
             "look_ahead",
-            "there is nothing to look for, since all records have one priority: leave it out, or let the priority come "
-            "from a header, a field or rules",
+            "all records have one priority, so no item is more urgent than another: leave the key out, or let the "
+            "priority come from a header, a field or rules",
         )
     if config.look_ahead is not None and config.look_ahead > config.window.positions:
         yield (
@@ -314,7 +319,7 @@ def _why_not_urgent(config: TailerConfig, kind: SourceKind) -> Iterator[tuple[st
 
 
 def _why_not_in_order(config: TailerConfig, kind: SourceKind) -> str:
-    """What to write instead of an `order` that cannot be kept; empty when it can."""
+    """The advice on an `order` that cannot be kept; empty when it can."""
     if config.order == "none":
         return ""
     if kind.family != "stream" or kind.name == "due":
@@ -328,7 +333,7 @@ def _why_not_in_order(config: TailerConfig, kind: SourceKind) -> str:
 
 
 def _why_not_detached(config: TailerConfig, kind: SourceKind) -> str:
-    """What to write instead of a `detach_after` that means nothing; empty when it may stand."""
+    """The advice on a `detach_after` that has no meaning here; empty when it may stand."""
     if "detach_after" not in config.window.model_fields_set or not config.window.detach_after:
         return ""
     if kind.family != "stream" or kind.name == "due":
@@ -339,7 +344,7 @@ def _why_not_detached(config: TailerConfig, kind: SourceKind) -> str:
 
 
 def _mistakes_in(source: dict[str, Any]) -> list[InitErrorDetails]:
-    """What the kind says of its options."""
+    """The errors in the options under `source`, as its kind finds them."""
     try:
         kind = kind_of(source["kind"])
         kind.options.model_validate({name: value for name, value in source.items() if name != "kind"})
@@ -360,7 +365,7 @@ def _mistake(key: str, reason: str, value: Any) -> InitErrorDetails:
 
 
 def _again(line: Any, *under: str) -> InitErrorDetails:
-    """An error of a model, at its place in the tailer's file."""
+    """An error of an inner model, at its place in the tailer's file."""
     known = line["type"] in get_args(ErrorType)
     return InitErrorDetails(
         type=line["type"] if known else _own(line["type"], line["msg"]),

@@ -1,9 +1,9 @@
 """Starts of copies that came due: from the read to the push, which waits for the compare-and-set of their rows. Pure.
 
-What is read of many functions goes together, as far as there is credit. The shell (pumps/copy_starter.py) writes the
-rows of some batches at once, and tells what became of each copy: those that won their rows are pushed under the fence
-that these have, the others are over, as another copy ran, or runs. An adopted copy settles like one of this epoch, if
-its row says so.
+Copies of many functions that are read together start together, as far as there is credit. The shell
+(pumps/copy_starter.py) writes the rows of some batches at once, and tells the result for each copy: a copy that won
+its row is pushed under the fence in that row, and any other one is over, since another copy ran or runs. An adopted
+copy settles like one of this epoch, if its row says so.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from .rules.ledger import is_suspect
 from .surroundings import Decisions, Push, Surroundings
 from .takeover.inherited import InheritedItem
 
-#: Ends of items that did not run, or of which it is not known: they come again.
+#: Outcomes of items that did not run, or may not have run: they come again.
 _AGAIN = (Outcome.HELD, Outcome.LOST, Outcome.THROTTLED)
 
 
 class Starting(NamedTuple):
-    """Copies on their way to a push. Their credit is taken, with the session of that time."""
+    """Copies on their way to a push. Their credit is taken from the session of that time."""
 
     items: Items
     counts: Counter[Cell]
     credit: Credit
 
     def not_run(self, now: float) -> list[EndedItem]:
-        """Each of them as one that was not run, at `now`, wall clock."""
+        """The copies as ended items that were not run, at `now`, wall clock."""
         return [ended_item(self.items, index, now, 0, NOT_RUN) for index in range(len(self.items))]
 
     def as_row_says(self, index: int, change: RowChange) -> None:
-        """A copy starts with what its row says, not with what its record said when it was parked."""
+        """Gives a copy the attempts and crashes of its row, not those that its record had when it was parked."""
         row, mapped = change.after, self.items.mapped
         self.items.part(index).rows[self.items.position(index)] = row
         mapped.attempts[index] = row.attempts + 1
@@ -58,9 +58,17 @@ class Starting(NamedTuple):
 
 @dataclass(slots=True)
 class StartStep:
-    """A step of the start of a batch of copies, by index: `start` are the rows to write, of which those in `going` were
-    won (beside copies without a row) and for those in `again` another write came between; `later` may be adopted, and
-    `wait` are to wait until a time, wall clock."""
+    """A step of the start of a batch of copies, by their index in the batch.
+
+    going   copies to push: they won their rows, or have none
+    start   the rows to write
+    append  copies whose row says PARKING: a new one goes to the delay service, with this row
+    guard   copies that guard a detached item which runs on: they go to the delay service again
+    over    copies that are over, since another copy ran or runs
+    later   copies that may be adopted yet
+    wait    copies that wait until a time, wall clock
+    again   copies whose row somebody else wrote in between: they start anew
+    """
 
     fence: int
     going: list[int] = field(default_factory=list)
@@ -74,14 +82,14 @@ class StartStep:
 
 
 class CopyStarts:
-    """The copies of one tailer that are not handed out yet. `later`: seconds after which one that may be adopted asks
-    again.
+    """The copies of one tailer that are not handed out yet. `later`: seconds after which a copy that may be adopted yet
+    asks again.
 
     Invariant: a copy that has a row is out only while its row says RUNNING, this epoch, and its flight's fence.
 
-    starting  on their way to a push, the first ones first
-    ends      of what was adopted, until their rows are read
-    found     how many were read, and wait for what is read in the same moment, and of how many `found_bytes`
+    starting  batches on their way to a push, in order
+    ends      ends of adopted copies, until their rows are read
+    found     number of copies that were read and wait for others of the same moment; `found_bytes`: their size
     """
 
     def __init__(
@@ -114,14 +122,14 @@ class CopyStarts:
     # Read.
 
     def read(self, items: Items) -> None:
-        """What was read of one function goes with what is read of the others."""
+        """Keeps copies of one function that were read, to start together with those of other functions."""
         self._ageing.seen(items.mapped.parked.values())
         self._found.append(items)
         self.found += len(items)
         self.found_bytes += items.size
 
     def gather(self) -> Items | None:
-        """What was read of many functions, as one; None: nothing was."""
+        """Takes the copies that were read, of all functions, as one batch; None: there are none."""
         found, self._found = self._found, []
         self.found = self.found_bytes = 0
         return None if not found else found[0] if len(found) == 1 else joined(found)
@@ -129,12 +137,12 @@ class CopyStarts:
     # Start.
 
     def begin(self, items: Items, counts: Counter[Cell]) -> None:
-        """Their credit is taken; they start by their rows, and are handed out then."""
+        """Begins the start of copies whose credit is taken: their rows are written, then they are handed out."""
         self.starting.append(Starting(items, counts, self._seen.credit))
         self._decided.start = True
 
     def started(self, steps: Sequence[StartStep]) -> list[Push]:
-        """The first ones took these steps; returns those that are to be handed out."""
+        """Takes the steps of the first batches; returns the copies that are to be handed out."""
         together = self.starting[: len(steps)]
         del self.starting[: len(steps)]
         return [push for starting, step in zip(together, steps, strict=True) for push in self._apply(starting, step)]
@@ -176,25 +184,25 @@ class CopyStarts:
     # How they end.
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
-        """Did not plainly succeed; what did not fail either waits again."""
+        """Notes copies that did not plainly succeed; those that did not fail either wait for their start again."""
         parked = out.place.mapped.parked
         self._ageing.seen([parked[index] for index, end in ends.items() if end.outcome in _AGAIN])
 
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
-        """Each row says so before its copy is settled."""
+        """Has the row of each copy say that it succeeded, before the copy is settled."""
         ended = Ended(Outcome.SUCCESS)
         for index in indexes:
             self._departures.end(ended_of(out, index, ended), Fate.SUCCEEDED)
         out.release(indexes)
 
     def adopted_ended(self, record: InheritedItem, ended: Ended) -> None:
-        """A copy that a former owner started has ended; its row is to be read."""
+        """Notes the end of a copy that a former owner started; its row is to be read."""
         self.ends.append((record, ended))
         self._decided.start = True
 
     def settles(self, home: RowHome | None, row: LedgerEntry | None) -> tuple[InheritedItem, Ended, bool]:
-        """The first one of those, whose row was read, and whether it settles as one of this epoch. Else its row went on
-        without it, or this is another copy: the store was put back, and its place given again."""
+        """The first adopted copy in `ends`, whose row was read, and whether it settles like a copy of this epoch. If
+        not, its row went on without it, or is of another copy: the store was put back, and the place given again."""
         record, ended = self.ends.pop(0)
         runs = row is not None and row.place is LedgerPlace.RUNNING and row.fence == record.fence
         if runs and row is not None:
@@ -203,5 +211,5 @@ class CopyStarts:
 
     @property
     def home(self) -> RowHome | None:
-        """Where the row of the first one of those is; None: it has none."""
+        """The place of the row of the first adopted copy in `ends`; None: it has no row."""
         return home_of(self.ends[0][0].items.mapped.parked[0])

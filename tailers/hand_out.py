@@ -17,8 +17,9 @@ _OPEN = re.compile(b"\x01")
 
 @dataclass(slots=True)
 class HandOut:
-    """A flight that was pushed. Invariants: `open[i]` is 1 while item i has no outcome, `left` is their number;
-    `counts` is by cell the credit, taken when it was pushed, that `give_back` has not given back yet."""
+    """A flight that was pushed. Invariants: `open[i]` is 1 while item i has no outcome, and `left` is the number of
+    such items; `counts` is the credit, by cell, that was taken for the push and that `give_back` has not returned
+    yet."""
 
     flight: Flight
     cells: list[Cell]
@@ -35,7 +36,7 @@ class HandOut:
         self.open = bytearray(b"\x01") * self.left
 
     def close(self, indexes: list[int]) -> list[int]:
-        """Notes that items ended, whose indexes rise; returns those that are here and had not before."""
+        """Notes that items ended, by rising indexes; returns the indexes of this flight that had not ended before."""
         if indexes[-1] >= len(self.open):
             indexes = [index for index in indexes if index < len(self.open)]
         fresh = indexes if self.left == len(self.open) else [index for index in indexes if self.open[index]]
@@ -45,8 +46,8 @@ class HandOut:
         return fresh
 
     def give_back(self, fresh: Sequence[int]) -> Mapping[Cell, int]:
-        """How many items of each cell ended with these, which `close` returned. Mostly a flight ends at once, or all of
-        it but a few: then only those few are counted."""
+        """Number of items, by cell, that ended with `fresh`, as `close` returned it. Mostly a flight ends at once, or
+        all of it but a few: then only those few are counted."""
         counts = self.counts
         if not self.left:
             self.counts = Counter()
@@ -63,8 +64,8 @@ class HandOut:
         """The indexes of items without an outcome."""
         return [found.start() for found in _OPEN.finditer(self.open)]
 
-    def before(self, clogs: Mapping[str, Closed], counts: Mapping[Cell, int]) -> dict[Cell, int]:
-        """Of those cells the ones whose function is clogged by now and was not when the flight was pushed."""
+    def newly_clogged(self, clogs: Mapping[str, Closed], counts: Mapping[Cell, int]) -> dict[Cell, int]:
+        """The counts of cells whose function is clogged now, but was not (or not by the same clog) at the push."""
         then = self.clogs.get
         return {
             cell: count
@@ -73,7 +74,7 @@ class HandOut:
         }
 
     def release(self, indexes: Sequence[int]) -> int:
-        """Lets go of payloads; returns their size."""
+        """Releases payloads; returns their size."""
         payloads = self.flight.payloads
         if len(indexes) == len(payloads):
             return sum(map(len, payloads))  # the flight goes as a whole

@@ -1,5 +1,5 @@
-"""Holding of a stream's items that may not run now: by position, offered again when credit, a gate or their time allows
-it, and read again where their payload was let go of. Pure.
+"""Holding of a stream's items that may not run now: they are kept by position, offered again when credit, a gate or
+their time allows it, and read again where their payload was released. Pure.
 
 `rules/held.py` says which items are held, and in which order they leave; this is the memory around it.
 """
@@ -22,16 +22,16 @@ from .rules.look_ahead import LookAhead
 from .rules.window import ReadRoom
 from .surroundings import Decisions, Surroundings
 
-#: Bytes that are read again at once, about; and the share of the newest batch in what an item has on average.
+#: Bytes that are read again at once, about; and the weight of the newest batch in the average size of an item.
 REREAD_BYTES, MEAN_SHARE = 8 << 20, 0.2
-#: Why items of a kind that somebody runs are held, if no cell is closed.
+#: The reason why items are held, when a worker runs their function and their cell is not closed.
 _NO_CREDIT = "no credit or not due"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rereading:
-    """Held items of one cell that are to be read again; their credit is reserved, with the session of that time. None:
-    they expired, and need none."""
+    """Held items of one cell that are to be read again. Their credit is reserved, with the session of that time; None:
+    they expired, and need no credit."""
 
     part: Partition
     positions: list[int]
@@ -44,7 +44,7 @@ class Holding:
     an item again.
 
     Invariants: the kept payloads are counted in their windows and take at most half of one, unless the source cannot
-    read again; `reading_again` counts the items taken from what is held and not yet read again.
+    read again; `reading_again` counts the items that are held no more and not yet read again.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Holding:
         self._holders: dict[Partition, None] = {}
         self._look_ahead = LookAhead(config.looks_ahead)
         self._expires = config.expires is not None
-        self._buries = config.on_expiry == "dead_letter"  # for which what expired must be in memory
+        self._buries = config.on_expiry == "dead_letter"  # for which expired items must be in memory
         self._rereads = rereads
         self._partitions = partitions
         self._seen = seen
         self._decided = decided
         self._again: list[Rereading] = []
-        self._entries: dict[tuple[Partition, int], Rereading] = {}  # of what is being read again
+        self._entries: dict[tuple[Partition, int], Rereading] = {}  # by item that is being read again
         self._kept_items = 0
         self._kept_bytes = 0
         self._mean_bytes = 0.0  # of an item, as read; 0: none was
@@ -76,11 +76,11 @@ class Holding:
         return sum([len(part.held) for part in self._holders]) + sum(lines) + self.reading_again
 
     def watch(self, part: Partition) -> None:
-        """A partition of this tailer's."""
+        """Watches a partition of this tailer."""
         part.holders = self._holders
 
     def _holding(self) -> list[Partition]:
-        """Partitions that hold something: seldom any, of however many there are."""
+        """The partitions that hold something: mostly none, however many there are."""
         for part in [part for part in self._holders if not part.held]:
             del self._holders[part]
         return list(self._holders)
@@ -94,8 +94,8 @@ class Holding:
         expires: bool = True,
         lost: bool = False,
     ) -> None:
-        """Keeps an item that is in memory by its position, until its cell opens and not before that time, or until it
-        `expires`. It was out when it is `lost`."""
+        """Holds an item that is in memory, by its position, until its cell opens and not before a time, or until it
+        expires (unless `expires` is false). `lost`: it was out, and was lost."""
         part, position, kind = items.part(index), items.position(index), items.mapped.kinds[index]
         if lost:
             part.lost(position)
@@ -108,8 +108,8 @@ class Holding:
         self.keep(items, index)
 
     def keep(self, items: Items, index: int) -> None:
-        """An item in memory is known by its position from now on. Its payload stays only while half the window is
-        enough for such payloads, or when the source cannot read it again."""
+        """Keeps an item in memory by its position from now on. Its payload stays only while half the window is enough
+        for such payloads, or when the source cannot read it again."""
         part, batch = items.part(index), items.batch
         position, payload = batch.positions[index], batch.payloads[index]
         window = part.window
@@ -122,14 +122,14 @@ class Holding:
             window.give(1, len(payload))
 
     def rooms(self, new: Mapping[Cell, int]) -> dict[Cell, int] | None:
-        """How many items of each cell may go that were read just now, without passing what waits and is as urgent;
-        None: nothing does."""
+        """Number of new items of each cell that may go without passing waiting items that are as urgent; None: no item
+        waits."""
         waiting = _counts(self._ready())
         credit = self._seen.credit
         return self._look_ahead.left_for(new, waiting, credit.room, credit.total - credit.out) if waiting else None
 
     def within_look_ahead(self, room: ReadRoom) -> ReadRoom:
-        """As much of the room as may be read before what waits for nothing but its turn had it."""
+        """The part of `room` that may be read ahead of items that wait for nothing but their turn."""
         if not self._look_ahead.most or not room.items:
             return room
         granted = self._seen.credit.granted
@@ -137,7 +137,7 @@ class Holding:
         return room if ahead is None else ReadRoom(min(room.items, ahead), room.bytes)
 
     def _ready(self) -> dict[Cell, dict[Partition, int]]:
-        """Where items wait for nothing but credit, and how many."""
+        """Number of items that wait for nothing but credit, by cell and partition."""
         waiting: dict[Cell, dict[Partition, int]] = {}
         is_closed = self._seen.credit.is_closed
         for part in self._holding():
@@ -147,8 +147,8 @@ class Holding:
         return waiting
 
     def with_credit(self, items: Items, idle: bool, rooms: dict[Cell, int] | None = None) -> Items:
-        """The items that may be pushed now, within their cells' credit and the `rooms` given; the others are held.
-        `idle`: all."""
+        """The items that may be pushed now, within their cells' credit and `rooms`; the others are held. `idle`: all
+        are held."""
         mapped = items.mapped
         now, wall, credit = self._seen.monotonic, self._seen.wall, self._seen.credit
         going: list[int] = []
@@ -170,17 +170,17 @@ class Holding:
         return items.chosen(going)
 
     def look(self) -> None:
-        """Something may be offered that could not be before."""
+        """Asks the shell to look again: an item may be offered that could not be before."""
         self._decided.look = True
 
-    # What people see.
+    # For people.
 
     def functions(self) -> set[str]:
-        """The functions of what is held."""
+        """The functions of held items."""
         return {kind.function for part in self._holding() for kind in part.held.counts()}
 
     def positions(self, part: Partition) -> list[int]:
-        """Where the items of a partition are that are held, wait behind others, or are being read again."""
+        """The positions of a partition's items that are held, wait behind others, or are being read again."""
         again = [position for entry in self._again if entry.part is part for position in entry.positions]
         return [*part.held_positions(), *again, *[position for where, position in self._entries if where is part]]
 
@@ -203,10 +203,10 @@ class Holding:
             f"{why} ({count})" for why, count in sorted(kinds.items(), key=lambda one: -one[1])[:3] if count
         )
 
-    # Offering what is held.
+    # Offering held items.
 
     def wait(self) -> float | None:
-        """Seconds until what is held is to be offered again, if nothing happens before; None: nothing ever is."""
+        """Seconds until held items are to be offered again, if nothing happens before; None: none waits for a time."""
         times = [part.held.next_time for part in self._holding() if part.held.later]
         first = min((time for time in times if time is not None), default=None)
         waits = [] if first is None else [first - self._seen.monotonic]
@@ -216,8 +216,8 @@ class Holding:
         return max(0.0, min(waits)) if waits else None
 
     def offered(self) -> Iterator[tuple[Partition, StreamBatch]]:
-        """Held items that may go now, whose payload is here, and are held no more. Whoever takes one pushes it, or
-        holds it, before the next one is chosen. Those whose payload is not here are read again."""
+        """Yields held items that may go now and whose payload is in memory; they are held no more. The caller pushes or
+        holds each batch before it asks for the next one. Items without their payload are read again."""
         credit = self._seen.credit
         for part in self._holding():
             part.held.ripen(self._seen.monotonic)
@@ -240,9 +240,9 @@ class Holding:
                     self._read_again(Rereading(part, missing, cell, credit))
 
     def expired(self) -> Iterator[tuple[Partition, StreamBatch, list[int]]]:
-        """Held items whose deadline passed: those whose payload is here, and the positions of those of which nobody
-        needs it. Whoever takes some ends them before the next ones are chosen, since those that wait behind them in
-        their lines may be over, too."""
+        """Yields held items whose deadline passed: those whose payload is in memory, and the positions of those whose
+        payload nobody needs. The caller ends each batch before it asks for the next one, since items that wait behind
+        these in their lines may have expired, too."""
         if not (self._expires and self._seen.active):
             return
         for part in list(self._partitions.values()):
@@ -254,19 +254,19 @@ class Holding:
                 yield part, batch, missing
 
     def _take_kept(self, part: Partition, positions: list[int]) -> tuple[StreamBatch, list[int]]:
-        """The items whose payload is still here, and the positions of the others."""
+        """Takes the items whose payload is still in memory, and the positions of the others."""
         batch, missing = part.take_kept(positions)
         self._kept_items -= len(batch.positions)
         self._kept_bytes -= sum(map(len, batch.payloads))
         return batch, missing
 
     def _room_to_expire(self, part: Partition) -> int:
-        """How many items there is memory for that expire, where they need some."""
+        """Number of expired items for which there is memory, where they need it."""
         return self._memory(part) if self._buries else FLIGHT_ITEMS
 
     def _memory(self, part: Partition) -> int:
-        """How many held items there is memory for: a hand-out of them at most, and as many as have the bytes that are
-        free, as large as items are on average. Kept ones use at most half of it, so something always moves."""
+        """Number of held items for which there is memory: at most one hand-out, and as many as fit into the free bytes
+        at the average size. Kept payloads use at most half of the window, so that something always moves."""
         if not self._rereads:
             return FLIGHT_ITEMS  # all of them are in memory
         window, again, mean = part.window, self.reading_again, self._mean_bytes
@@ -278,7 +278,7 @@ class Holding:
     # Reading again.
 
     def saw(self, items: int, size: int) -> None:
-        """So many items came with so many bytes: how large one is, on average, for what is read again."""
+        """Notes the size of items that came, for the average size of an item that is read again."""
         if items:
             self._mean_bytes += (size / items - self._mean_bytes) * (MEAN_SHARE if self._mean_bytes else 1.0)
 
@@ -287,9 +287,9 @@ class Holding:
         self.reading_again += len(again.positions)
 
     def to_reread(self) -> list[tuple[Partition, list[int]]]:
-        """Held items whose payload was released, of all cells in the order of their positions: neighbours are read
-        together, as many as have about REREAD_BYTES. Their credit is reserved, so that nothing overtakes them for
-        ever."""
+        """Takes the held items that are to be read again, of all cells, by partition in the order of their positions:
+        neighbours are read together, about REREAD_BYTES at once. Their credit is reserved, so that they are not
+        overtaken for ever."""
         again, self._again = self._again, []
         most = max(1, min(FLIGHT_ITEMS, int(REREAD_BYTES / self._mean_bytes))) if self._mean_bytes else FLIGHT_ITEMS
         missing: defaultdict[Partition, list[int]] = defaultdict(list)
@@ -304,7 +304,7 @@ class Holding:
         ]
 
     def reread(self, part: Partition, positions: list[int]) -> None:
-        """Takes items that are here again, or gone: their credit is given back, and is taken anew by those that are
+        """Notes that items were read again, or are gone: their credit is given back, and is taken anew when they are
         pushed."""
         for entry, count in Counter([self._entries.pop((part, position)) for position in positions]).items():
             if entry.credit is not None and entry.cell is not None:
@@ -313,5 +313,5 @@ class Holding:
 
 
 def _counts(ready: Mapping[Cell, Mapping[Partition, int]]) -> dict[Cell, int]:
-    """How many wait of each cell, in all partitions."""
+    """Number of items that wait, by cell, in all partitions."""
     return {cell: sum(parts.values()) for cell, parts in ready.items()}

@@ -1,6 +1,7 @@
-"""Items of a stream that are in memory: the columns of what was read of them, and of what their mapping made of it.
+"""Items of a stream that are in memory: columns of the records that were read, and columns that the mapping made of
+them.
 
-From the read to the end of an item it travels as such columns and an index in them; there is one way to choose a part.
+An item travels from its read to its end as such columns and an index in them; there is one way to choose a part.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from .partition import Partition
 class Items(msgspec.Struct, frozen=True):
     """Columns of items. Invariant: `batch`, `mapped` and, where there are any, `parts` are of the same length.
 
-    partition  of all of them; where they are of several, one of these
-    batch      what was read
-    mapped     what the mapping made of it
-    parts      the partition of each, where they are of several
+    partition  the partition of all items; where they are of several, one of these
+    batch      the records as they were read
+    mapped     the same as the mapping made it
+    parts      the partition of each item, where they are of several
     """
 
     partition: Partition
@@ -43,11 +44,11 @@ class Items(msgspec.Struct, frozen=True):
         return self.batch.positions[index]
 
     def key(self, index: int) -> ItemKey:
-        """Which item it is."""
+        """The identity of one item: its partition and position."""
         return self.part(index).name, self.batch.positions[index]
 
     def places(self) -> Iterable[tuple[int, int]]:
-        """The index of each, with its position."""
+        """The index and position of each item."""
         return enumerate(self.batch.positions)
 
     @property
@@ -56,25 +57,25 @@ class Items(msgspec.Struct, frozen=True):
         return sum(map(len, self.batch.payloads))
 
     def dues(self) -> Sequence[float]:
-        """When a few of them were due, wall clock seconds: a record's time, or what the delay service was told."""
+        """Due times of a few of the items, wall clock seconds: the time of the record, or the one set for the delay."""
         times, due = self.batch.times, self.mapped.due.get
         if not self.mapped.due:
             return evenly_spaced(times)
         return [due(index) or times[index] for index in evenly_spaced(range(len(times)))]
 
     def chosen(self, indexes: Sequence[int]) -> Items:
-        """Some of them, by rising index."""
+        """Some of the items, by rising index."""
         return self if len(indexes) == len(self.batch.positions) else self._copied(indexes)
 
     def narrowed(self) -> Items:
-        """The same; where all of several partitions' are of one, as items of that."""
+        """Returns these items, as items of one partition if `parts` are all the same."""
         parts = self.parts
         if parts is None or any(part is not parts[0] for part in parts):
             return self
         return Items(parts[0], self.batch, self.mapped)
 
     def one(self, index: int) -> Items:
-        """One of them, in columns of its own: what becomes of the others does not touch it."""
+        """One of the items, in columns of its own, which changes to the others do not touch."""
         return self._copied((index,))
 
     def _copied(self, indexes: Sequence[int]) -> Items:
@@ -82,7 +83,7 @@ class Items(msgspec.Struct, frozen=True):
         return Items(self.partition, chosen(self.batch, indexes), self.mapped.chosen(indexes), parts)
 
     def flight(self, number: int, fence: int, owned: Owned, wants_result: bool) -> Flight:
-        """All of them as one flight, under what they are owned."""
+        """The items as one flight, with the ownership under which they go out."""
         mapped = self.mapped
         return Flight(
             number=number,
@@ -98,7 +99,7 @@ class Items(msgspec.Struct, frozen=True):
         )
 
     def hand_out(self) -> None:
-        """All of them are handed out; those that were out before and were lost go before others."""
+        """Notes that the items are handed out; those that were out before and were lost go before others."""
         positions = self.batch.positions
         if self.parts is None:
             self._go_first(self.partition, enumerate(positions))

@@ -1,7 +1,8 @@
-"""Positions that a stream tailer passes without running them: none without somebody's word and a durable note.
+"""Positions that a stream tailer passes without running them: none without permission and a durable note.
 
-A source forgets positions before they were done; a position holds nothing (any more). Each is noted in the store of
-drops before the frontier may pass it, as is what an operator's gate drops (departures.py).
+A source may delete records before they were done, and a position may hold nothing (any more). Each such position is
+noted in the store of drops before the frontier may pass it, like the items that an operator's gate drops
+(departures.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .rules.position_ranges import ranges
 class Losses:
     """Records what one tailer passes without running it; `departures.py` records drops by a gate.
 
-    failing  why the store refuses; empty when it does not
+    failing  why the store refuses notes; empty when it takes them
     """
 
     def __init__(self, config: TailerConfig, drops: Drops, clock: Clock, counts: TailerCounts) -> None:
@@ -38,20 +39,20 @@ class Losses:
 
     @property
     def failing(self) -> str:
-        """Why the store refuses; empty when it does not."""
+        """The reason why the store refuses notes; empty when it takes them."""
         return self._why
 
     async def read(self, part: Partition, batch: StreamBatch) -> None:
-        """A batch as it was read, before its frontier takes note of it. Raises PositionsGone, which stops it, when
-        something was lost that its file does not allow to lose."""
+        """Records the losses in a batch as it was read, before its frontier takes note of it. Raises PositionsGone,
+        which stops the tailer, when a loss is not allowed by its file."""
         for first, last in batch.lost:
             await self._forgotten(part, part.frontier.unread(first, last), batch.lost_items)
             part.skip(last, items=batch.lost_items)
         await self._note(part, _ranges(batch.absent), Cause.ABSENT, "", "nothing is there")
 
     async def gone(self, part: Partition, positions: Iterable[int], batch: StreamBatch) -> None:
-        """Positions that were read before and are not in `batch`, in which they should be again: settled when
-        that is noted. Raises likewise."""
+        """Records the loss of positions that were read before, but are missing in `batch`, which read them again;
+        settles them once that is noted. Raises PositionsGone like `read`."""
         gone = set(positions)
         lost = {position for position in gone if any(first <= position <= last for first, last in batch.lost)}
         await self._forgotten(part, _ranges(lost))
@@ -67,7 +68,7 @@ class Losses:
             about = f" (about {items} items)" if items else ""
             raise PositionsGone(
                 f"positions {some} of partition {part.name}{about} are gone: the source's retention passed them before "
-                "they were done. Nothing is lost without your word: bring the records back, or add "
+                "they were done. Nothing is lost without your permission: bring the records back, or add "
                 f'"allow_loss: [retention]" to the file of "{self._name}" to go on behind them, and start it again'
             )
         await self._note(part, lost, Cause.RETENTION, "allow_loss", "the source's retention passed them", items)

@@ -1,5 +1,5 @@
-"""Membership of a process in the fleet: it tells in the control store which tailers run in it, and does what is asked
-of them there, so that any gateway sees and reaches all tailers, wherever they run."""
+"""Membership of a process in the fleet: the process reports its tailers to the control store, and carries out orders to
+them from there, so that any gateway sees and reaches all tailers, wherever they run."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from ..model.member import (
 from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from ..stores.control.control import MemberStore
-from .neighbours import OtherProcesses
+from .other_processes import OtherProcesses
 from .rules.fleet_placement import BetterPlace
 
-#: Seconds that something asked may take: it may have to wait for the lease of a former owner.
+#: Seconds that an order may take: it may have to wait for the lease of a former owner.
 LONGEST = 120.0
-#: Seconds that the store gets to hear that this process has ended.
+#: Seconds for telling the store that this process has ended.
 LAST_WORDS = 1.0
 
 _LOG = logging.getLogger("tailrace.tailers")
@@ -45,10 +45,10 @@ class TailersHere(Protocol):
     """The tailers of this process."""
 
     def movable(self) -> list[str]:
-        """Tailers that any process with the same file could run, if it had their source."""
+        """The tailers that any process with the same file could run, if it had their source."""
 
     def placed(self, elsewhere: Mapping[str, BetterPlace]) -> None:
-        """Hears which tailers belong to other members: their sources are left to them."""
+        """Hears which tailers belong to other processes, to which their sources are left."""
 
     def overviews(self) -> list[TailerOverview]: ...
 
@@ -60,7 +60,7 @@ class TailersHere(Protocol):
 
 
 class Membership:
-    """A Part. `id` is drawn anew for each process, `place` is for people."""
+    """A part. `id` is drawn anew for each process; `place` (host and process id) is for people."""
 
     def __init__(self, store: MemberStore, tailers: TailersHere, clock: Clock = SYSTEM_CLOCK) -> None:
         self.id = secrets.token_hex(8)
@@ -74,16 +74,16 @@ class Membership:
         self._busy: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
-        """Tells from now on."""
+        """Reports regularly from now on."""
         self.duties.begin(self._tell_on(), "telling of tailers")
 
     async def drain(self, timeout: float) -> None:
-        """Is done with what was asked."""
+        """Waits until the orders that were taken up are carried out, or until `timeout`."""
         if self._busy:
             await asyncio.wait(self._busy.values(), timeout=timeout)
 
     async def stop(self) -> None:
-        """Tells that it has ended, if the store hears it at once; else its time runs out."""
+        """Tells the store that this process has ended, if it answers at once; otherwise the last report runs out."""
         await self.duties.end()
         try:
             async with asyncio.timeout(LAST_WORDS):
@@ -104,7 +104,7 @@ class Membership:
             except TailraceError as error:
                 self._tailers.placed({})  # nobody knows who else there is: the leases alone decide
                 if not self._away:
-                    _LOG.warning("others do not hear of the tailers here: %s", error)
+                    _LOG.warning("the tailers here cannot be reported to the fleet, trying again: %s", error)
                 self._away = True
             else:
                 self._away = False
@@ -115,7 +115,7 @@ class Membership:
             answer = await self._answer(order)
             await self._store.answer_order(order.id, asked_text(answer))
         except TailraceError as error:
-            _LOG.warning("what came of an order is not told: %s", error)
+            _LOG.warning("the result of an order to the tailers here cannot be reported: %s", error)
         finally:
             del self._busy[order.id]
 
@@ -128,10 +128,10 @@ class Membership:
                     case AuditAsked() as asked:
                         return Answered(audits=await self._tailers.audits(asked.tailer, asked.partition, asked.span))
         except TimeoutError:
-            return Answered(refused=f"it took {self.place} more than {LONGEST:g} seconds", again=True)
+            return Answered(refused=f"the order took {self.place} more than {LONGEST:g} seconds", again=True)
         except TailraceError as error:
             return Answered(refused=str(error), again=not isinstance(error, UserError))
         except Exception as error:
-            _LOG.exception("something asked of the tailers here failed")
-            return Answered(refused=f"it failed at {self.place}: {error!r}; see the log there")
-        return Answered(refused=f"{self.place} has another version of tailrace, and does not know this")
+            _LOG.exception("an order to the tailers here failed")
+            return Answered(refused=f"the order failed at {self.place}: {error!r}; see the log there")
+        return Answered(refused=f"{self.place} has another version of tailrace, which does not know this order")

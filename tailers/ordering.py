@@ -1,7 +1,7 @@
-"""`order: key | partition` of one stream tailer: who must wait for whom before anything is pushed.
+"""`order: key | partition` of one stream tailer: which items must wait for which, before anything is pushed.
 
-`rules/order.py` is the rule, one per partition; here it meets the batches, the memory of what waits, and what a former
-owner handed out (inherited.py).
+`rules/order.py` is the rule, one object per partition; this file applies it to batches, to the memory of waiting items,
+and to items that a former owner handed out (inherited.py).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .rules.order import PATIENCE, Order, WaitingForKey
 from .rules.settlement import Family
 from .surroundings import Surroundings
 
-#: What is said of an item that found its key busy, where such are not to wait.
+#: The end of an item that found its key busy, where such items are not to wait.
 BUSY = Ended(Outcome.CANCELLED, "one of its key before it is not over")
 
 
 class Ordering:
-    """Order among the items of one tailer.
+    """Order among the items of one tailer. The head of a line is the item of its key that may run, or runs.
 
     Invariants: with `order: none` no partition has lines and every method does nothing. With `order: key` an item
     without a key is in no line: it waits for nobody, and fails like one of `order: none`.
@@ -60,8 +60,8 @@ class Ordering:
 
     @property
     def may_read(self) -> bool:
-        """Whether to read on: not while half a window of items waits behind heads that end any moment. What waits
-        behind a stuck head does not count, so that it never keeps other keys from being read."""
+        """Whether to read on: not while half a window of items waits behind heads that end any moment. Items behind a
+        stuck head do not count, so that they never keep other keys from being read."""
         if not self._on:
             return True
         now, moving = self._seen.monotonic, 0
@@ -95,8 +95,8 @@ class Ordering:
         return going
 
     def _lift(self, items: Items, going: list[int]) -> None:
-        """Heads run as early as their keys are urgent: those of a batch and those that are held. What is out stays as
-        it was handed out."""
+        """Gives heads, of a batch and held ones, the priority of their keys. Items that are out stay as they were
+        handed out."""
         part, mapped = items.partition, items.mapped
         order = self._order(part)
         for index in going:
@@ -109,7 +109,7 @@ class Ordering:
             self._holding.look()
 
     def _skips(self, items: Items, index: int) -> bool:
-        """Whether an item does not wait for those of its key. One that ran before had its turn, and does."""
+        """Whether an item is passed instead of waiting for others of its key. An item that ran before does wait."""
         overlap: FromHeader | str = self._overlap
         if isinstance(overlap, FromHeader):
             overlap = dict(items.batch.headers[index]).get(overlap.header, overlap.default)
@@ -123,22 +123,24 @@ class Ordering:
         return (extra.key or None) if extra is not None else None
 
     def handed_out(self, items: Items) -> None:
-        """Notes what was pushed."""
+        """Notes items that were pushed."""
         if (order := items.partition.order) is not None:
             order.handed_out(items.batch.positions, self._seen.monotonic)
 
     def family(self, part: Partition, position: int) -> Family:
-        """How an item settles: in order it is held and tried again from the source, else it is parked."""
+        """The way in which a failed item settles: in order it is held and tried again from the source, else it is
+        parked."""
         return Family.ORDERED if part.order is not None and part.order.is_head(position) else Family.STREAM
 
-    # What a former owner handed out, and still runs or may run: see inherited.py.
+    # Items that a former owner handed out, and that still run or may run: see inherited.py.
 
     def pieces(self, items: Items) -> Iterable[Items]:
-        """Items among which there may be such, so that each of them meets the others in its turn."""
+        """Splits items among which there may be adopted ones, so that each meets the others in its turn."""
         return [items.one(index) for index in range(len(items))] if self._on else [items]
 
     def shut(self, part: Partition, *, shut: bool) -> None:
-        """Whether some of it has not been read yet: until then nothing in order is handed out."""
+        """Shuts or opens a partition: while some adopted items of it have not been read yet, nothing in order is handed
+        out."""
         if not self._on or self._order(part).shut == shut:
             return
         self._order(part).shut = shut
@@ -146,8 +148,8 @@ class Ordering:
             self._free(part, self._order(part).open())
 
     def runs(self, item: Items) -> bool:
-        """One such item. True: nothing of its key comes before it. False: it waits in its line, to run again after
-        those; nothing of its key is handed out until it `stopped`."""
+        """Takes an adopted item. True: nothing of its key comes before it. False: it waits in its line, to run again
+        after the items before it; nothing of its key is handed out until it `stopped`."""
         key = self._key(item.mapped, 0) if self._on else None
         if key is None:
             return True
@@ -158,7 +160,7 @@ class Ordering:
         return True
 
     def stopped(self, part: Partition, position: int, not_before: float) -> None:
-        """One that waits in its line does not run any more, or not after that time."""
+        """Notes that an adopted item that waits in its line does not run any more, or not after `not_before`."""
         head = self._order(part).stopped(position)
         self._free(part, [] if head is None else [head], not_before)
 

@@ -1,4 +1,4 @@
-"""The state of one partition in a stream pump: its frontier, what is held, and what is known of troubled items."""
+"""The state of one partition in a stream pump: its frontier, its held items, and the history of troubled ones."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .rules.sparse_book import SparseBook
 from .rules.sparse_frontier import SparseFrontier
 from .rules.window import Window
 
-#: Positions that hold nothing are passed one by one up to so many at once; more take no memory.
+#: Up to so many empty positions are passed one by one; a larger hole is passed as a range, without memory.
 LARGE_HOLE = 4096
-#: So many positions settle one by one; of more it pays to look for runs.
+#: Up to so many positions are settled one by one; among more it pays to look for runs.
 FEW = 32
 
 
@@ -47,13 +47,13 @@ class Partition:
     or on its way into a store. `kept`, `troubles` and `hand_backs` name only such positions.
     `book` hears what `frontier` hears.
 
-    window  bounds what is read of it; partitions may share one
-    deadlines  of what is held and expires
-    rows    what the ledger says of items that are not settled, as it was last read or written
-    detached  the rows of those that are settled and still run, or are on their way from there into a store
-    holders  partitions of the tailer that hold something, this one too while it does (whoever looks tidies it)
-    handed_out  the end of what was ever handed out
-    again   how often the item of a position was lost in a row: it goes before others
+    window  bounds how much is read of it; partitions may share one
+    deadlines  of held items that expire
+    rows    the ledger's rows of items that are not settled, as last read or written
+    detached  the rows of settled items that still run, or are on their way into a store since they ran
+    holders  the tailer's partitions that hold something, this one too while it does (each look tidies it)
+    handed_out  the end of all positions that were ever handed out
+    again   how often in a row the item of a position was lost: it goes before others
     rowed   positions with a row that no checkpoint has passed yet
     """
 
@@ -102,13 +102,13 @@ class Partition:
         self.rowed: set[int] = set()
         self.handed_out = mark.handed_out
         self._changes = 1  # counted, so that a partition to which nothing happened costs a checkpoint nothing
-        self._saved = 0  # how many of them the last checkpoint has
+        self._saved = 0  # the number of changes in the last checkpoint
         self._marked: tuple[int, Mark | None] = (0, None)
         self._committed = mark
 
     def read(self, batch: StreamBatch, gap: Fate) -> list[int] | None:
-        """Takes note of what was just read; positions that did not come are `gap`. Returns the indexes that are to be
-        run, None for all."""
+        """Notes a batch that was just read; positions that it leaves out get the fate `gap`. Returns the indexes of the
+        records to run, None for all."""
         self._changes += 1
         if gap != Fate.LOST and batch.positions and self._hole(batch.positions[0]) > LARGE_HOLE:
             self.skip(batch.positions[0] - 1, gap)
@@ -119,25 +119,26 @@ class Partition:
         return run
 
     def _hole(self, position: int) -> int:
-        """How many positions that nobody reads come before this one; where they are far apart, none counts."""
+        """Number of empty positions between those read before and this one; 0 where positions are far apart."""
         return 0 if isinstance(self.book, SparseBook) else position - self.frontier.end
 
     def skip(self, last: int, fate: Fate = Fate.LOST, items: int = 0) -> None:
-        """What was never read up to `last`, and had not ended, ended so; `items`: how many that is, where positions do
-        not say."""
+        """Ends all positions up to `last` that were never read and had not ended, with a fate. `items`: their number,
+        where positions do not say it."""
         self._changes += 1
         if isinstance(self.book, SparseBook):
             self.frontier.skip(last)
             self.book.skip(last, fate, max(1, items))
             return
         known = min(last, self.frontier.known - 1)
-        for stop in (known, last):  # what is known of takes memory, what lies behind it none, however much it is
+        for stop in (known, last):  # known positions take memory; those behind them take none, however many
             self.advance()
             self.frontier.skip(stop)
             self.book.skip(stop, fate)
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
-        """Settles what is done or durably elsewhere: how, is `fate`. `positions` rise, as `ranges` asks."""
+        """Settles positions, whose items are done or durably elsewhere, with a fate. `positions` rise, as `ranges`
+        asks."""
         if not positions:
             return
         self._changes += 1
@@ -161,15 +162,15 @@ class Partition:
                 self.hold(head.kind, head.position, 0.0, head.expires_at)
 
     def is_troubled(self, positions: Sequence[int]) -> bool:
-        """Whether any of these has a history or a row. Few ever have, so most batches are only looked at."""
+        """Whether any of these positions has a history or a row. Few ever have, so this is quick for most batches."""
         return bool(self.troubles and _among(self.troubles, positions)) or self.has_rows(positions)
 
     def has_rows(self, positions: Sequence[int]) -> bool:
-        """Whether the ledger has a row of any of these, which rise."""
+        """Whether the ledger has a row of any of these positions, which rise."""
         return bool(self.rows and _among(self.rows, positions))
 
     def row(self, position: int) -> LedgerEntry | None:
-        """What the ledger says of an item, as it was last read or written."""
+        """The ledger's row of an item, as last read or written; None: it has none."""
         row = self.rows.get(position)
         return row if row is not None or not self.detached else self.detached.get(position)
 
@@ -179,22 +180,22 @@ class Partition:
         return row is not None and row.is_detached
 
     def hand_out(self, positions: Sequence[int]) -> None:
-        """Notes what is handed out."""
+        """Notes the positions that are handed out."""
         if positions[-1] >= self.handed_out:
             self.handed_out = positions[-1] + 1
             self._changes += 1
 
     def advance(self) -> None:
-        """Moves the frontier over what is settled, and counts it in the book."""
+        """Moves the frontier over settled positions, and counts them in the book."""
         if self.frontier.advance():
             self._changes += 1
         self.book.passed(self.frontier.position)
 
     def mark(self) -> Mark | None:
-        """What a checkpoint should say now; None when the last one says so already."""
+        """The mark for a checkpoint now; None when the last checkpoint has it already."""
         if self._changes == self._saved:
             return None
-        changes = self._changes  # what the frontier does now is looked at once more
+        changes = self._changes  # moves of the frontier from here on count as news for the next one
         self.advance()
         mark = Mark(self.frontier.position, self.frontier.encode(), self.handed_out, self.book.encode())
         if mark == self._committed:
@@ -205,7 +206,7 @@ class Partition:
         return mark
 
     def committed(self, mark: Mark) -> bool:
-        """A checkpoint with this mark is durable; whether it passed anything."""
+        """Notes that a checkpoint with this mark is durable. Returns whether its position moved."""
         changes, marked = self._marked
         passed = mark.position > self._committed.position
         if marked is mark:
@@ -220,32 +221,32 @@ class Partition:
         return self._committed.position
 
     def know(self, entries: Iterable[LedgerEntry]) -> None:
-        """Rows as the ledger has them."""
+        """Takes rows as the ledger has them."""
         committed, passed = self._committed.position, self.frontier.position
         by_position = {entry.position: entry for entry in entries}
         self.rowed.update([position for position in by_position if position >= committed])
         self.rows.update({position: row for position, row in by_position.items() if position >= passed})
 
     def swept(self, position: int) -> None:
-        """The ledger knows that the checkpoint has passed everything below."""
+        """Notes that the ledger was told how far the checkpoint is: it drops the rows below."""
         self.rowed = {rowed for rowed in self.rowed if rowed >= position}
 
     def returned(self, position: int, settlement: Settlement) -> None:
-        """An item that was out comes back and will be handed out again."""
+        """Takes back an item that was out and will be handed out again."""
         self.troubles[position] = History(settlement.failed + 1, settlement.crashes, settlement.throttles)
         if settlement.action is Action.AGAIN:
             self.lost(position)
 
     def lost(self, position: int) -> None:
-        """An item that was out was lost."""
+        """Notes that an item that was out was lost."""
         self.again[position] = self.again.get(position, 0) + 1
 
     def goes_first(self, position: int) -> bool:
-        """Whether an item goes before others: it had its turn, and lost it."""
+        """Whether an item goes before others, because it had its turn and was lost."""
         return 0 < self.again.get(position, 0) <= FIRST_AGAIN
 
     def hold(self, kind: Kind, position: int, not_before: float = 0.0, expires_at: float = 0.0) -> None:
-        """Keeps an item by its position; see rules/held.py."""
+        """Holds an item by its position; see rules/held.py."""
         self.holders[self] = None
         ranked = self.order is not None and self.order.ranks is not None
         if self.order is not None and ranked:
@@ -256,18 +257,18 @@ class Partition:
             self.deadlines.keep(position, expires_at)
 
     def take(self, cell: Cell, count: int, is_closed: Callable[[Kind], bool]) -> list[int]:
-        """Up to `count` held positions of a cell; see rules/held.py."""
+        """Takes up to `count` held positions of a cell; see rules/held.py."""
         taken = self.held.take(cell, count, is_closed)
         if len(self.deadlines):
             self.deadlines.forget(taken)
         return taken
 
     def expire(self, now: float, most: int) -> list[int]:
-        """Up to so many held positions that expired by now, wall clock; they are no longer held."""
+        """Takes up to `most` held positions that have expired at `now`, wall clock."""
         return self.held.withdraw(self.deadlines.over(now, most))
 
     def lift(self) -> bool:
-        """Held heads go as early as their keys have become urgent; whether there were any such keys."""
+        """Moves held heads of keys that have become more urgent. Returns whether there were any."""
         risen = [] if self.order is None else self.order.risen()
         for head in risen:
             self.held.move(head, partial(self._lifted, head))
@@ -278,27 +279,27 @@ class Partition:
 
     @property
     def waiting(self) -> int:
-        """How many items are held, and how many wait behind those of their key."""
+        """Number of items that are held, or wait behind others of their key."""
         held = len(self.held)
         return held if self.order is None else held + self.order.waiting
 
     def held_positions(self) -> list[int]:
-        """The positions of what is held, and of what waits behind others of its key."""
+        """The positions of items that are held, or wait behind others of their key."""
         return [*self.held.positions(), *(() if self.order is None else self.order.positions())]
 
     def stuck(self, positions: Sequence[int]) -> None:
-        """What waits behind these, if anything, waits long."""
+        """Notes that items at these positions may not run for a while, nor those that wait behind them."""
         if self.order is not None:
             self.order.stuck(positions)
 
     def rename(self, new_kind: Callable[[Kind], Kind]) -> None:
-        """Everything held has the kind that `new_kind` makes of its kind."""
+        """Gives each held item the kind that `new_kind` returns for its present one."""
         self.held.rename(new_kind)
         if self.order is not None:
             self.order.rename(new_kind)
 
     def why_waiting(self) -> str:
-        """What most of those wait for that wait behind others of their key; empty when nothing does."""
+        """The item behind which most items of a key wait, in words; empty when none waits."""
         most = None if self.order is None else self.order.longest()
         if most is None:
             return ""
@@ -309,7 +310,8 @@ class Partition:
         return f"behind the item at {head} {which}{tried}"
 
     def take_kept(self, positions: Iterable[int]) -> tuple[StreamBatch, list[int]]:
-        """The items among `positions` whose payload is still here, and the positions of the others; both rising."""
+        """Takes the items among `positions` whose payload is still in memory; and the positions of the others. Both
+        rise."""
         batch = StreamBatch(self.name, [], [], [], [], [])
         missing = []
         for position in sorted(positions):
@@ -326,8 +328,8 @@ class Partition:
 
 
 def _among(known: Mapping[int, object], positions: Sequence[int]) -> Collection[int]:
-    """Which of these positions, which rise, are among what is known. That is few, and mostly elsewhere: what fails lies
-    behind what is read."""
+    """The positions, of these rising ones, that are in `known`. `known` has few, mostly elsewhere: failed items lie
+    behind those that are read."""
     if not positions or len(positions) <= len(known):
         return [position for position in positions if position in known]
     first, last = positions[0], positions[-1]

@@ -1,4 +1,4 @@
-"""Status of a pump: one value for people, for the watchdog, and for whoever drains or moves its tailer."""
+"""Status of a pump: one value for people, for the watchdog, and for the code that drains or moves its tailer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WORST = ("disconnected", "clogged", "starting", "draining", "paused", "running")
 class PumpStatus(NamedTuple):
     """The state of a pump now.
 
-    state        as people see it, one of `WORST`
-    detail       why; empty where there is nothing to say
-    facts        what the watchdog looks at, also how many items are out and held
-    lag          how many items or positions it is behind its source; -1: not known yet
-    unaccounted  how many items the running audit misses or counts twice: 0 unless something is wrong
-    classes      the running audit: how many positions are in which class
-    since        since when one of its functions is broken off (clogged), wall clock; 0: none is
+    state        the state for people, one of `WORST`
+    detail       the reason; empty where there is nothing to say
+    facts        input of the watchdog, with the numbers of items that are out and held
+    lag          items or positions by which it is behind its source; -1: not known yet
+    unaccounted  items that the running audit misses or counts twice; 0 unless something is wrong
+    classes      the running audit: number of positions in each class
+    since        since when one of its functions is clogged (its circuit breaker is open), wall clock; 0: none is
     """
 
     state: str
@@ -35,14 +35,14 @@ class PumpStatus(NamedTuple):
 
 
 def state_of(states: Iterable[tuple[str, str | bool]], otherwise: str) -> tuple[str, str]:
-    """The first state that holds, with its reason; else it runs, and `otherwise` is what there is to say."""
+    """The first state that holds, with its reason; if none does, "running" with `otherwise` as the reason."""
     name, why = next(((name, why) for name, why in states if why), ("running", otherwise))
     return name, why if isinstance(why, str) else ""
 
 
 def worst_of(partitions: Mapping[str, PumpStatus], completions: int, paused: bool, source: str) -> PumpStatus:
-    """All partitions of a shared source, by the worst of them. `completions` is of all that there ever were, `source`
-    why the source cannot be reached."""
+    """The status of a shared source: the worst of its partitions, and their sums. `completions` counts all partitions
+    that there ever were; `source`: why the source cannot be reached."""
     parts = [partitions[name] for name in sorted(partitions)]
     facts = [part.facts for part in parts]
 

@@ -1,4 +1,4 @@
-"""Bounds on how far a stream pump reads ahead: its window, the positions it may span, and what may be run at all."""
+"""Bounds on how far a stream pump reads ahead: its window, the positions it may span, and the credit of its cells."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .surroundings import Surroundings
 
 
 class Reading:
-    """Room for the next read of one pump. `partitions` is the core's own, and grows. A tailer all of whose items are of
-    one cell reads nothing that this cell could not take."""
+    """Room for the next read of one pump. `partitions` is the core's own, and grows. A tailer whose items are all of
+    one cell reads no more than that cell could take."""
 
     def __init__(self, target: Target, seen: Surroundings, window: Window, partitions: Mapping[str, Partition]) -> None:
         self._target = target
@@ -24,7 +24,7 @@ class Reading:
         self._partitions = partitions
 
     def room(self, held: int) -> ReadRoom:
-        """How much may be read now, with so many items held."""
+        """The room for the next read, while `held` items are held."""
         credit = self._seen.credit
         room = self._window.room(self.span())
         most = credit.total_room
@@ -38,15 +38,15 @@ class Reading:
 
     @property
     def most(self) -> int:
-        """How many items may be read now, all partitions together, where each has a window of its own."""
+        """Number of items that may be read now of all partitions together, where each has a window of its own."""
         return min(self._seen.credit.total_room, FLIGHT_ITEMS)
 
     def room_of(self, part: Partition) -> ReadRoom:
-        """How much memory there is for a partition that has a window of its own."""
+        """The room of a partition that has a window of its own."""
         return part.window.room(_span(part))
 
     def span(self) -> int:
-        """How many positions lie between the frontiers and what was read."""
+        """Number of positions from the frontiers to the ends of what was read."""
         return sum(map(_span, self._partitions.values()))
 
 

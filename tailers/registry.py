@@ -26,7 +26,7 @@ from ..stores.segments.segments import Segments
 
 GROUP = "tailrace.sources"
 
-#: The kinds that come with tailrace, and where each is.
+#: The kinds that come with tailrace, each with its place.
 BUILT_IN = {
     kind: f"tailrace.tailers.sources.{kind}:KIND"
     for kind in ("directory", "due", "kafka", "log", "objects", "outbox", "queue", "redis_stream", "schedule")
@@ -39,9 +39,9 @@ EXTRAS = {"redis_stream": "redis"}
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The stores that this process has, embedded or remote. `delay_log` holds the delay service's streams (None: they
-    are in `log`); `schedules` and `heights` may be none, and so may `control`, which has the registry of functions;
-    `tailer` is the name of the tailer being built."""
+    """The stores of this process, embedded or remote. `delay_log` holds the delay service's streams (None: they are in
+    `log`); `schedules`, `heights` and `control`, which has the registry of functions, may be None; `tailer` is the name
+    of the tailer that is being built."""
 
     queue: Queue
     log: Log
@@ -62,13 +62,13 @@ class Environment:
 
     @property
     def due_log(self) -> Log:
-        """Where the due streams are."""
+        """The log that holds the due streams."""
         return self.log if self.delay_log is None else self.delay_log
 
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    """The kinds that other packages bring. Looked for once: it reads the metadata of every installed package."""
+    """The kinds that other packages bring. The metadata of every installed package is read for them, once."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
@@ -78,8 +78,8 @@ def kinds() -> list[str]:
 
 
 def kind_of(name: str) -> SourceKind:
-    """The kind of a name. Raises ConfigError for an unknown one (with the nearest known), for one whose extra is not
-    installed, and for one that cannot be loaded."""
+    """The kind of this name. Raises ConfigError for an unknown kind (with the nearest known one), for a kind whose
+    extra is not installed, and for one that cannot be loaded."""
     points = dict(_installed())
     if name in BUILT_IN:
         points[name] = EntryPoint(name, BUILT_IN[name], GROUP)

@@ -1,5 +1,4 @@
-"""Resources that all tailers of a process work with, among them the port to the delay service; and the setup of each
-pump."""
+"""Resources that all tailers of a process share, such as the port to the delay service; and the setup of each pump."""
 
 from __future__ import annotations
 
@@ -18,18 +17,23 @@ from .registry import Environment
 
 
 class Parking(Protocol):
-    """A place where stream items that failed for now wait until they are due."""
+    """A place where failed stream items wait until their next attempt is due: the delay service."""
 
     async def park(self, items: Sequence[Parked]) -> None:
-        """Durable when it returns; safe to repeat. Raises Unavailable."""
+        """Stores the items durably before it returns; safe to repeat. Raises Unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Resources shared by the tailers of a process. `scheduler`: where it listens; `parking` takes what fails; `origin`
-    finds the configuration of the tailer that a parked item first came from; `row_cache` has rows of what was parked
-    here; `duties` hear of what fails beyond a tailer's own handling; `elsewhere` are the tailers that belong to another
-    process of the fleet, and where that is."""
+    """Resources shared by the tailers of a process.
+
+    scheduler   the address at which the scheduler listens
+    parking     takes items that failed for now
+    origin      finds the configuration of the tailer from which a parked item first came
+    row_cache   ledger rows of items that were parked here
+    duties      hear of errors that a tailer cannot handle itself
+    elsewhere   the tailers that belong to another process of the fleet, each with that process's place
+    """
 
     environment: Environment
     scheduler: str
@@ -42,14 +46,14 @@ class Resources:
 
     @property
     def clock(self) -> Clock:
-        """The clock of everything in a tailer."""
+        """The clock that everything in a tailer uses."""
         return self.environment.clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup(Resources):
-    """The resources of one pump, with its tailer's configuration. `row` is the part of the source that it owns; empty:
-    all of it."""
+    """The resources of one pump, with its tailer's configuration. `row` names the part of the source that it owns;
+    empty: all of it."""
 
     config: TailerConfig
     kind: SourceKind

@@ -8,12 +8,12 @@ from typing import Any
 from .config import TailerConfig
 from .registry import BUILT_IN, INTERNAL, kind_of
 
-#: The schema as it comes with the package: made from all built-in kinds, whichever extras are installed here.
+#: The schema that comes with the package: made from all built-in kinds, whichever extras are installed here.
 PACKAGED = Path(__file__).resolve().parents[1] / "configs" / "schema" / "tailer.json"
 
 
 def tailer_schema() -> dict[str, Any]:
-    """The schema as plain data. Durations and sizes may also be text ("30s", "16MiB")."""
+    """The schema as plain data; durations and sizes may also be text ("30s", "16MiB")."""
     schema = TailerConfig.model_json_schema()
     choices = []
     for name in sorted(BUILT_IN.keys() - INTERNAL):

@@ -1,8 +1,8 @@
 """A tailer's end of its session with a scheduler: pushes and lease grants out, outcomes, credit and lease requests in.
 
-It keeps the promises of the lease chain towards the scheduler (L1, L4, L5): a push names the scheduler's last
-lease request, a grant answers one, and neither exceeds what the tailer still holds of its source. What it granted last
-it remembers, because items of a lost session are handed out again only when that is over.
+The session keeps the promises of the lease chain towards the scheduler (L1, L4, L5): a push names the scheduler's last
+lease request, a grant answers one, and neither is longer than the tailer still holds its source. The session remembers
+its last grant, because items of a lost session are handed out again only when that grant is over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..wire.convert import KindWriter, function_from_wire, owned_to_wire, read_o
 from ..wire.scheduler import SchedulerSessions
 from ..wire.session import Dialer
 from ..wire.v1 import scheduler_pb2 as pb
-from .greeting import Greeting
+from .height_check import HeightCheck
 from .rules.credit import Credit
 
 #: Payload bytes after which a frame takes no further flight: a fraction of the largest gRPC message.
@@ -30,7 +30,7 @@ FRAME_BYTES = 1 << 20
 
 
 class Inheritance(NamedTuple):
-    """A flight of a former owner that was adopted: its number in this session, its fence, and what is left of it:
+    """A former owner's flight that was adopted: its number in this session, its fence, and its remaining items, as
     positions in a part of the source, by index."""
 
     flight: int
@@ -40,7 +40,7 @@ class Inheritance(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """The answer of a scheduler that was asked to adopt. `refused` says why not; empty: it did."""
+    """The answer of a scheduler to a request to adopt. `refused`: why it refused; empty: it agreed."""
 
     refused: str
     flights: Sequence[Inheritance] = ()
@@ -56,13 +56,13 @@ class Renewal(NamedTuple):
 class SessionPump(Protocol):
     """The pump behind a session. Nothing here may block.
 
-    held_for         seconds that it still holds the source of this flight
-    renewal          the same of everything that is out and not settled
-    outcomes_came    a batch of ends; credit has not been returned yet
-    session_opened   a connection is up, `scheduler` says to whom; or that one wants to see the row as it stands now
+    held_for         the seconds for which the pump still holds the source of this flight
+    renewal          the grant for everything that is out and not settled
+    outcomes_came    a batch of ends came; credit has not been returned yet
+    session_opened   a connection to `scheduler` is up, or that scheduler wants to see the row as it stands now
     credit_changed   limits, gates or functions are new
-    session_lost     these flights were pushed in a session that is gone for good; they may be handed out again
-                     after `wait` seconds, those in `unsent` at once
+    session_lost     the session is gone for good; its flights may be handed out again after `wait` seconds, those in
+                     `unsent` at once
     """
 
     def held_for(self, flight: int) -> float: ...
@@ -79,8 +79,8 @@ class SessionPump(Protocol):
 
 
 class SchedulerSession:
-    """One tailer's session. `unreachable` says why the scheduler cannot be reached; empty while it can. `greeting` says
-    when a new connection may be pushed to; None: at once."""
+    """One tailer's session. `unreachable`: why the scheduler cannot be reached; empty while it can. `height_check`
+    decides when pushes may begin on a new connection; None: at once."""
 
     def __init__(
         self,
@@ -91,19 +91,19 @@ class SchedulerSession:
         clock: Clock,
         *,
         through_outages: bool = False,
-        greeting: Greeting | None = None,
+        height_check: HeightCheck | None = None,
     ) -> None:
         self.credit = Credit()
         self.functions: dict[str, FunctionSpec] = {}
-        self.estimating: set[str] = set()  # those that say what their items are estimated to use
+        self.estimating: set[str] = set()  # functions with estimates of what their items use
         self.unreachable = ""
         self._name = name
         self._through_outages = through_outages
         self._owner = owner
         self._sizes = sizes
         self._clock = clock
-        self._greeting = greeting
-        self._store = ""  # its height is to be asked for
+        self._height_check = height_check
+        self._store = ""  # the store whose height is to be asked for; empty: none
         self._held_back = False  # nothing may be pushed yet
         self._kinds = KindWriter()
         self._unsent: deque[Flight] = deque()
@@ -138,7 +138,7 @@ class SchedulerSession:
         await self._sessions.close()
 
     async def wait(self) -> None:
-        """Waits for an error of the session, which is raised."""
+        """Waits until the session fails, and raises its error."""
         await self._dialer.wait()
 
     @property
@@ -157,20 +157,21 @@ class SchedulerSession:
         self._dialer.notify()
 
     def withdraw(self, number: int) -> None:
-        """Takes back the flight pushed last, which has not been sent."""
-        assert self._unsent[-1].number == number, "only what was pushed in this very step can be withdrawn"
+        """Takes back the flight that was pushed last and has not been sent."""
+        assert self._unsent[-1].number == number, "only a flight that was pushed in this very step can be withdrawn"
         self._unsent.pop()
 
     def show(self, source: str, partition: str, epoch: int, version: int) -> None:
-        """Shows the row as it was written last, before anything that is pushed from now on. It names this scheduler,
-        and every other one at which something that was adopted may be running."""
+        """Shows the ownership row, as it was written last, before anything that is pushed from now on. The row names
+        this scheduler, and every other one at which adopted items may be running."""
         self._rows.append(pb.Listed(source=source, partition=partition, epoch=epoch, version=version))
         self._dialer.notify()
 
     async def adopt(self, source: str, partition: str, epoch: int, version: int) -> Adopted:
-        """Asks to adopt what the owner of a row has running, as the row was read. Once confirmed, the row may be taken
-        with that version, if all schedulers that it lists (at least one) confirmed; flights are this session's when
-        the new row is shown, and must be named in its renewals from then on. Waits for as long as nobody answers."""
+        """Asks the scheduler to hand over the running items of a row's owner, as the row was read. The row may be taken
+        with that version once all schedulers that it lists (at least one) have confirmed. The flights are this
+        session's when the new row is shown, and must be named in its renewals from then on. Waits until there is an
+        answer, however long."""
         key = (source, partition, version)
         future = self._asked.get(key)
         if future is None:
@@ -180,28 +181,28 @@ class SchedulerSession:
         return await asyncio.shield(future)
 
     def cancel(self, refs: Iterable[int]) -> None:
-        """Asks that items be cancelled by the process that has them."""
+        """Asks the scheduler to have items cancelled in the process that has them."""
         self._cancel.extend(refs)
         self._dialer.notify()
 
     def drain(self) -> None:
-        """Nothing more will be pushed."""
+        """Tells the scheduler that nothing more will be pushed."""
         self._draining = self._say_draining = True
         self._dialer.notify()
 
     def wait_before_again(self) -> float:
-        """Seconds until nothing that was granted so far can still be running."""
+        """Seconds until nothing can be running under a grant made so far."""
         return max(0.0, self._granted_until - self._clock.monotonic())
 
-    # What the greeting asks.
+    # For the height check.
 
     def ask_height(self, name: str) -> None:
-        """Asks how high the scheduler saw this store."""
+        """Asks the scheduler for the highest number that it saw this store give."""
         self._store = name
         self._dialer.notify()
 
     def may_push(self) -> None:
-        """The store is as high as this scheduler saw it."""
+        """Lets pushes begin: the store is as high as this scheduler saw it."""
         self._held_back = False
         self._dialer.notify()
 
@@ -209,8 +210,8 @@ class SchedulerSession:
 
     def opened(self, resumed: bool) -> None:
         self.unreachable = self._store = ""
-        greeting = self._greeting
-        self._held_back = greeting is not None and greeting.opened(self)
+        check = self._height_check
+        self._held_back = check is not None and check.opened(self)
         if not resumed:
             self._kinds = KindWriter()
             self._request = 0
@@ -255,12 +256,12 @@ class SchedulerSession:
             self._request = frame.lease_request.number
             self._owed = True
             self._dialer.notify()
-        if frame.HasField("credit"):  # first: a failure that clogs its function is settled as one of a clogged function
+        if frame.HasField("credit"):  # first: a failure that clogs its function settles as one of a clogged function
             self._take_credit(frame.credit)
         for answer in frame.adoptions:
             self._adopted(answer)
-        if frame.HasField("height") and self._greeting is not None:
-            self._greeting.told(Height(frame.height.store, frame.height.highest))
+        if frame.HasField("height") and self._height_check is not None:
+            self._height_check.told(Height(frame.height.store, frame.height.highest))
         if frame.barred:
             self._owner.session_opened()
         if frame.HasField("outcomes"):
@@ -280,7 +281,7 @@ class SchedulerSession:
             future.set_result(Adopted("the session with the scheduler was lost"))
         self._asked.clear()
         self._owed = False
-        self.credit = Credit()  # what was reserved in the old one is given back there
+        self.credit = Credit()  # credit that was reserved in the old one is given back there
         wait, self._granted_until = self.wait_before_again(), 0.0
         self._owner.session_lost(wait, unsent)
 
@@ -300,7 +301,8 @@ class SchedulerSession:
         self._owed = False
 
     def _adopted(self, answer: pb.Adoption) -> None:
-        """What was adopted runs on under its former owner's grants, which this tailer waits out like its own."""
+        """Takes an answer to `adopt`. Adopted items run on under their former owner's grants, which this tailer waits
+        out like its own."""
         flights = [
             Inheritance(
                 flight.flight, flight.fence, flight.part, dict(zip(flight.index, flight.positions, strict=True))
@@ -314,7 +316,7 @@ class SchedulerSession:
             future.set_result(Adopted(answer.reason if not answer.confirmed else "", flights))
 
     def _granting(self, held: float) -> float:
-        """A lease to grant now, remembered: the scheduler's clock for it started before this moment."""
+        """The lease to grant now, which is remembered: the scheduler's clock for it started before this moment."""
         lease = grant_to_scheduler(self._sizes, held)
         until = self._clock.monotonic() + wait_for_scheduler(self._sizes, lease)
         self._granted_until = max(self._granted_until, until)

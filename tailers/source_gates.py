@@ -1,6 +1,6 @@
-"""The gates of sources: which tailers an operator paused, as the control store has it, wherever the tailers run (FL17).
+"""The gates of sources: the tailers that an operator paused, by the control store, wherever the tailers run (FL17).
 
-They are followed, never judged by a scheduler: a tailer that nobody schedules for is paused all the same.
+Tailers follow these gates themselves, without a scheduler: a tailer for which nobody schedules is paused all the same.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ..stores.control.rules.valid_snapshot import is_valid
 
 log = Logger("tailrace.tailers")
 
-#: Seconds of one wait for a change, and before a store that failed is asked again.
+#: Seconds of one wait for a change; seconds before a store that failed is asked again.
 WAIT, PAUSE = 30.0, 0.5
 
 
 class SourceGates:
-    """The sources that gates pause. `changed` is called when there are others. Until they are known nothing may be
-    read; without a control store nothing is paused."""
+    """The sources that gates pause. `changed` is called when others are paused than before. Until the gates are known
+    nothing may be read; without a control store nothing is paused."""
 
     def __init__(self, control: Control | None, changed: Callable[[], None]) -> None:
         self._control = control
@@ -35,13 +35,13 @@ class SourceGates:
         return source in self._paused or (self._control is not None and self._known.version < 0)
 
     async def look(self) -> None:
-        """Reads them now. Raises what the store raises."""
+        """Reads the gates now. Raises the errors of the store."""
         if self._control is not None:
             before = self._known.version
             self._take(await self._control.snapshot(), before)
 
     async def follow(self) -> None:
-        """Hears of every change, until cancelled."""
+        """Follows every change of the gates, until cancelled."""
         while self._control is not None:
             before = self._known.version
             try:
@@ -54,8 +54,8 @@ class SourceGates:
                 self._take(snapshot, before)
 
     def _take(self, snapshot: Snapshot, known_before: int) -> None:
-        """`known_before`: the version that was known when it began to read. Whoever waits may bring what a look has
-        overtaken."""
+        """Takes a snapshot of the gates, unless a newer one is known. `known_before`: the version that was known when
+        the reading began; a wait may end with a snapshot that a look has overtaken."""
         if not is_valid(snapshot, known_before, self._known):
             return
         before, first = self._paused, self._known.version < 0

@@ -2,9 +2,9 @@
 time, the credit, and whether anything may be pushed.
 
 An item is always in one place: in flight, held, being read again, on its way into a store (delay service, dead
-letters, results), or settled. The way of an item: `read` (what of a batch is to be run) → `offer` (what has credit is
-pushed, the rest held by position) → `succeeded` or `ended` (settled, held again, or a departure) → `arrived`.
-`pumps/stream_pump.py` is the shell: it tells the events, and carries out what was decided.
+letters, results), or settled. The way of an item: `read` (chooses the records of a batch that are to be run) → `offer`
+(pushes items with credit, holds the others by position) → `succeeded` or `ended` (settled, held again, or a departure)
+→ `arrived`. `pumps/stream_pump.py` is the shell: it tells the events, and carries out the decisions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from ..model.ledger import LedgerEntry
 from ..model.workload import Ended
 from ..sdk.source import Capabilities, StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
-from .accounts import Accounts
 from .copy_starts import CopyStarts, StartStep
 from .counts import TailerCounts
 from .departures.departure import Departure, ended_item, ended_of
@@ -36,6 +35,7 @@ from .ledger.suspicion import add_counts, set_not_before
 from .mapping.target import Target
 from .ordering import Ordering
 from .partition import Partition
+from .position_audit import PositionAudit
 from .reading import Reading
 from .resources import Setup
 from .rules.departure_steps import Way
@@ -48,12 +48,12 @@ from .takeover.orphans import Orphans
 
 
 class StreamCore:
-    """The state of one stream tailer. `flights` are out; `settlement` says what becomes of an item that ended
-    (Pump.settlement). `adopted` hears of an adopted item that did, `lost` of one whose session is gone, and before
-    which time it must not start.
+    """The state of one stream tailer. `flights` are out; `settlement` decides on an item that ended (Pump.settlement).
+    `adopted` is called with an adopted item that ended, `lost` with one whose session is gone and with the time before
+    which it must not start.
 
-    batches  how many were read
-    copies   those that are not handed out yet, of one that reads copies; None: it reads none
+    batches  number of batches read
+    copies   the copies that are not handed out yet; None: this tailer reads no copies
 
     Invariant: `window` counts the payloads in memory: in flight, kept although held, on their way into a store.
     """
@@ -114,17 +114,17 @@ class StreamCore:
             expiring=self.expiring,
             detaching=self.detaching,
         )
-        self.accounts = Accounts(config.name, self.partitions, self.holding, self.inherited)
+        self.position_audit = PositionAudit(config.name, self.partitions, self.holding, self.inherited)
 
     # Partitions.
 
     def partition(self, name: str, mark: Mark) -> Partition:
-        """One that came into being, or that the checkpoint knows; of this tailer once it is `given`."""
+        """A partition that is new, or that the checkpoint knows; this tailer owns it once it is `given`."""
         window = self._window if self.copies is None else self._config.window.rule()
         return Partition(name, mark, window, self._sparse)
 
     def given(self, part: Partition) -> None:
-        """Takes a partition, which is this tailer's from now on."""
+        """Takes a partition, which this tailer owns from now on."""
         self.partitions[part.name] = part
         self.holding.watch(part)
 
@@ -132,13 +132,14 @@ class StreamCore:
 
     @property
     def room(self) -> ReadRoom:
-        """How much may be read now."""
+        """The room for the next read."""
         if self._waits_to_jump or not self.seen.active or not self.ordering.may_read:
             return FULL
         return self.holding.within_look_ahead(self.reading.room(len(self.holding)))
 
     def cannot_read(self) -> None:
-        """There is no room: what was adopted and cannot be read before something is handed out runs again."""
+        """Hears that there is no room to read. An adopted item that cannot be read before something is handed out is
+        given up, and runs again."""
         if self._waits_to_jump:
             self.decided.commit = True  # which advances the frontiers
         if self.seen.active and (self.seen.credit.clogs or not self._window.room(self.reading.span()).items):
@@ -157,7 +158,8 @@ class StreamCore:
         return Items(part, batch, self.target.mapping.map(batch))
 
     def read(self, part: Partition, batch: StreamBatch) -> None:
-        """Items read for the first time in this epoch. Those whose row says that they are elsewhere are not run."""
+        """Takes items that are read for the first time in this epoch. Items that are elsewhere, by their row, are not
+        run."""
         self.batches += 1
         run = part.read(batch, self._gap)
         if run is not None or batch.absent or batch.lost or not batch.positions:
@@ -178,7 +180,7 @@ class StreamCore:
         self.decided.wake = True  # what had ended before it was read may be held by now, and nothing else may offer it
 
     def _first(self, items: Items) -> None:
-        """Items that this epoch may hand out."""
+        """Takes items that this epoch may hand out, once the ledger does not say otherwise."""
         part, positions = items.partition, items.batch.positions
         if positions and part.rows and part.is_troubled(positions):
             items = self.departures.to_run(items)
@@ -192,7 +194,8 @@ class StreamCore:
     # Push.
 
     def push_or_hold(self, items: Items, *, new: bool = False) -> None:
-        """Items in memory; those with credit are pushed, others held. `new` ones pass none that waits as urgently."""
+        """Pushes items that have credit, and holds the others; all are in memory. `new` items pass no item that waits
+        and is as urgent."""
         if items.batch.refused:
             items = self.departures.bury_refused(items)
         items = self.ordering.ready(items)
@@ -212,7 +215,7 @@ class StreamCore:
             self._push(going, counts if going is items else Counter(going.mapped.cells))
 
     def push_together(self) -> None:
-        """Copies that were read of many functions: those with credit are pushed, others held."""
+        """Pushes the copies that were read, of all functions, if they have credit, and holds the others."""
         items = None if self.copies is None else self.copies.gather()
         if items is None:
             return
@@ -246,7 +249,7 @@ class StreamCore:
         self._hand_out(Push(items, counts))
 
     def started(self, steps: Sequence[StartStep]) -> None:
-        """The first copies that were to start took these steps."""
+        """Hears which steps the first batches of copies took on their start."""
         assert self.copies is not None
         for push in self.copies.started(steps):
             self._hand_out(push)
@@ -257,7 +260,7 @@ class StreamCore:
         self.decided.pushes.append(push)
 
     def offer(self) -> None:
-        """Offers what is held when credit, a gate or its time allows it."""
+        """Pushes held items as far as credit, gates and their times allow it."""
         for part, batch, unread in self.holding.expired():
             if batch.positions:
                 self.push_or_hold(self.items(part, batch))  # which finds that they are over
@@ -267,7 +270,8 @@ class StreamCore:
             self.push_or_hold(self.items(part, batch))
 
     def reread(self, part: Partition, positions: list[int], batch: StreamBatch) -> None:
-        """Held items whose payload had been let go of, those of them that the source still has."""
+        """Takes held items that were read again, since their payload had been released. `batch` has those that the
+        source still has."""
         self.holding.reread(part, positions)
         if batch.positions:
             part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
@@ -276,7 +280,8 @@ class StreamCore:
     # Settle.
 
     def succeeded(self, out: HandOut, indexes: list[int]) -> None:
-        """Passed by the frontier; nothing is written, but of what it passed before, and of copies."""
+        """Settles items that plainly succeeded, so that the frontier passes them. Nothing is written, except for copies
+        and for items that it had passed while they ran."""
         if self.copies is not None:
             self.copies.succeeded(out, indexes)
             return
@@ -292,21 +297,21 @@ class StreamCore:
         self._counts.settled += len(indexes)
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
-        """Items that did not plainly succeed."""
+        """Decides on items that did not plainly succeed."""
         if self.copies is not None:
             self.copies.ended(out, ends)
         for index, ended in ends.items():
             self._settlements.ended(ended_of(out, index, ended))
 
     def adopted_ended(self, record: InheritedItem, ended: Ended) -> None:
-        """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
+        """Settles an adopted item that ended like one that this epoch handed out, except for its fence."""
         if self.copies is None:
             self._adopted_ended(record, ended)
         else:
             self.copies.adopted_ended(record, ended)
 
     def adopted_row(self, home: RowHome | None, row: LedgerEntry | None) -> None:
-        """The row of the first adopted copy that has ended, as it was read; where it is."""
+        """Settles the first adopted copy that has ended, by its row as it was read; `home`: the place of that row."""
         assert self.copies is not None
         record, ended, settles = self.copies.settles(home, row)
         if settles:
@@ -318,11 +323,12 @@ class StreamCore:
         self._settlements.ended(ended_item(record.items, 0, self.seen.wall, record.fence, ended))
 
     def adopted_lost(self, record: InheritedItem, not_before: float) -> None:
-        """An adopted item is to run again, not before that time (monotonic)."""
+        """Has an adopted item run again, not before a time (monotonic)."""
         self._lost(record.items, 0, self.seen.wall, record.fence, not_before)
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
-        """What was out is handed out again when nothing of it can be running any more."""
+        """Hands out again everything that was out, once none of it can be running any more: items of `unsent` flights
+        at once, the others after `wait` seconds."""
         flights = dict(self._flights)
         self._flights.clear()
         for number, out in flights.items():
@@ -333,57 +339,57 @@ class StreamCore:
     def _lost(
         self, items: Items, index: int, pushed_at: float, fence: int, not_before: float, *, lost: bool = False
     ) -> None:
-        """An item comes back whose session is gone; it may run until that time."""
+        """Takes back an item whose session is gone; its former run may go on until `not_before`."""
         if self.detaching.knows(items.part(index), items.position(index)):
             self.detaching.lost(ended_item(items, index, pushed_at, fence, NOT_RUN), not_before)
         else:
             self.holding.hold(items, index, not_before, lost=lost)
 
     def _stayed(self, way: Way, those: list[Departure]) -> None:
-        """Rows are durable of what has not left."""
+        """Hears that the rows of items that stay here are durable."""
         match way:
             case Way.DETACH:
                 for item in self.detaching.durable(those):
                     self._settlements.ended(item)
             case Way.FREE:
                 self._freed(those)
-            case _:  # what it has behind it: it may run again
+            case _:  # the attempts that it has behind it are noted: it may run again
                 for each in those:
                     if each.item is not None:
                         self.holding.hold(each.item.items, each.item.index, each.not_before)
 
     def _freed(self, those: list[Departure]) -> None:
-        """Rows say that their guards may start."""
+        """Forgets the rows of items whose guards may start, by their durable rows."""
         for each in those:
             part, position = each.partition, each.position
             if position < part.frontier.end and not self.detaching.knows(part, position):
                 part.rows.pop(position, None)  # it is settled
 
     def tick(self) -> None:
-        """Detaches what is out for long, and what was lost comes back when its time is over."""
+        """Detaches items that have been out for long, and takes back lost items when their time is over."""
         for item in self.detaching.tick():
             self._settlements.ended(item)
 
     def functions_changed(self, functions: Mapping[str, FunctionSpec]) -> None:
-        """A function's own priority may give its items another cell."""
+        """Moves held items to other cells where the priority of their function changed."""
         if self.target.functions_changed(functions):
             for part in self.partitions.values():
                 part.rename(self.target.mapping.kind)
 
-    # What people see.
+    # For people.
 
     def leaving(self, departing: Iterator[Departure]) -> Iterator[PartitionPosition]:
-        """What is on its way to a worker or into a store, and nowhere else."""
+        """The positions of items that are on their way to a worker or into a store, and nowhere else."""
         gone = [(each.partition, each.position) for each in departing if not each.runs]
         return chain(gone, self.detaching, self.copies or ())
 
     @property
     def going(self) -> int:
-        """How many that are."""
+        """Number of items on their way to a worker or into a store, and nowhere else."""
         return len(self.departures) + len(self.detaching) + len(self.copies or ())
 
     def audits(
         self, leaving: Iterator[PartitionPosition], partition: str | None = None, span: tuple[int, int] | None = None
     ) -> list[Audit]:
-        """What became of every position; `leaving` are on their way to a worker or into a store."""
-        return self.accounts.audits(self._flights, leaving, partition, span)
+        """The audit of every position; items `leaving` are on their way to a worker or into a store."""
+        return self.position_audit.audits(self._flights, leaving, partition, span)

@@ -1,4 +1,4 @@
-"""Policies of stream tailers: in which few things one that reads what is due, or a replay, differs from the others."""
+"""Policies of stream tailers: the few ways in which the due tailer, or a replay, differs from other stream tailers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import NamedTuple
 from ..model.audit import Fate
 from ..model.linger import Linger
 
-#: From the beginning of a checkpoint write to that of the next one.
+#: The time from the beginning of a checkpoint write to the beginning of the next one.
 COMMIT_EVERY = Linger(0.02)
 
 
 class StreamPolicy(NamedTuple):
     """The policy of one stream tailer.
 
-    gap       what positions are that do not come; None: as its source says
-    copies    it reads copies of many functions (copy_starts.py): each function has a window of its own and no rows, and
-              what is pushed starts by its row, which is its source's
-    jump      how far what comes next lies behind what was read, by the ends of the partitions: further than the window
-              is wide, it is read when all before it is settled, and takes no memory; None: it never is
-    detaches  what runs long is passed while it runs, where the configuration says after how long
+    gap       the fate of positions that the source does not deliver; None: as the source says
+    copies    the tailer reads copies of many functions (copy_starts.py): each function has a window of its own and no
+              rows; an item that is pushed starts by its row in the ledger of the tailer that it first came from
+    jump      the gap between the ends of the partitions, as read, and the next position. The next read waits, where the
+              gap is wider than the window, until all items before it are settled, so that it takes no memory; None:
+              there are no such gaps
+    detaches  an item that runs long is passed while it runs, where the configuration says after how long
     commit_every  the linger between two checkpoints, and `commit_of_each` seconds for each partition of the last one,
                   where that is longer
     """

@@ -1,4 +1,4 @@
-"""All tailers of one process: those that are configured, one for what is due, one for schedules, those of replays."""
+"""All tailers of one process: those of tailer files, one for due retries, one for schedules, those of replays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..stores.replays.replays import Replays
 from ..stores.schedules.schedules import Schedules
 from .config import TailerConfig
 from .registry import Environment
-from .replay.replaying import Replaying
+from .replay.supervisor import ReplaySupervisor
 from .resources import Parking, Resources
 from .rules.audit_crosscheck import PartitionFacts, after_delay, cross_check
 from .rules.audit_sum import tell_apart
@@ -32,7 +32,7 @@ from .tailer import Tailer
 
 log = Logger("tailrace.tailers")
 
-#: The tailer of what is due, and the one of schedules: each run says itself what it is.
+#: The name of the tailer of due retries; and the configuration of the tailer of schedules, whose records say all else.
 DUE = "due"
 SCHEDULES = {
     "name": "schedules",
@@ -49,17 +49,18 @@ SCHEDULES = {
 LOOK_EVERY = 2.0
 #: Seconds between looks at whether each tailer gets on.
 WATCH_EVERY = 1.0
-#: Seconds in which a tailer whose file changed finishes what is out; what is left runs on, and is adopted.
+#: Seconds in which a tailer whose file changed finishes the items that are out; the rest runs on, and is adopted.
 DRAIN = 10.0
 
-#: Told when one tailer (its name), or all of them (an empty name), became healthy or ceased to be.
+#: Called when one tailer (its name), or all of them (an empty name), became healthy or ceased to be.
 OnHealth = Callable[[str, bool], Awaitable[None]]
 
 
 class Tailers:
-    """A part. With `due`, once something is due or this process parks something, a tailer named `due` reads what comes
-    due, each function in a window of its own: a clogged function never holds up another's retries. Likewise one named
-    `schedules` once there is a schedule, unless a tailer's file reads them.
+    """A part: the tailers of one process. With `due`, a tailer named `due` reads due items, once there are any or this
+    process parks some; each function has a window of its own, so that a clogged function (open circuit breaker) never
+    holds up another's retries. A tailer named `schedules` reads the runs of schedules once there is a schedule, unless
+    a tailer file reads them.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Tailers:
         self._resources = Resources(environment, scheduler, self, sizes, self._origin, duties=self.duties)
         self._open = False
         self._tailers: dict[str, Tailer] = {}
-        self._replaying = None if replays is None else Replaying(replays, self._configs, self._resources)
+        self._replays = None if replays is None else ReplaySupervisor(replays, self._configs, self._resources)
         self._on_health = on_health
         self._health: dict[str, bool] = {}
         self._look: asyncio.Task[None] | None = None
@@ -91,17 +92,18 @@ class Tailers:
         self._moving: asyncio.Task[None] | None = None
 
     def _checked(self, configs: Sequence[TailerConfig]) -> Schedules | None:
-        """The store of schedules, if a tailer of its own is to read it. Raises ConfigError for names that clash."""
+        """The store of schedules, if the tailer named `schedules` is to read it. Raises ConfigError for names that
+        clash."""
         names = [config.name for config in configs]
         if len(set(names)) != len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise ConfigError(f"two tailers are named {twice[0]!r}: names must differ, since checkpoints bear them")
+            raise ConfigError(f"two tailers are named {twice[0]!r}: rename one, since names tell checkpoints apart")
         if self._due and DUE in names:
-            raise ConfigError(f"the tailer name {DUE!r} is taken: it reads what the delay service says is due")
+            raise ConfigError(f"the tailer name {DUE!r} is taken by the tailer of due retries: choose another one")
         if not self._due or any(config.source["kind"] == "schedule" for config in configs):
             return None
         if self._environment.schedules is not None and SCHEDULES["name"] in names:
-            raise ConfigError("the tailer name 'schedules' is taken: it reads the runs of `tailrace schedule`")
+            raise ConfigError("the tailer name 'schedules' is taken by the tailer of schedules: choose another one")
         return self._environment.schedules
 
     def check_names(self, configs: Sequence[TailerConfig]) -> None:
@@ -109,14 +111,14 @@ class Tailers:
         self._checked(configs)
 
     async def reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
-        """Makes the tailers those of these files: others than before are drained and begin anew from their
-        checkpoints, those that are gone are drained and end. Answers, for each that changed, why it is not as its file
-        says (then the former one goes on); empty: it is. Raises ConfigError, with nothing changed."""
+        """Makes the tailers those of `configs`: a tailer whose file changed is drained and begins anew from its
+        checkpoint, and one whose file is gone is drained and ends. Returns, for each tailer that changed, why it is not
+        as its file says (then the former one goes on); empty: it is. Raises ConfigError, with nothing changed."""
         self._checked(configs)
         wanted = {config.name: config for config in configs}
         before = {name: config for name, config in self._configs.items() if wanted.get(name) != config}
         told = dict.fromkeys([*before, *(name for name in wanted if name not in self._configs)], "")
-        self._configs.clear()  # in place, since replays look into it; who opens this part again meanwhile starts these
+        self._configs.clear()  # in place, since replays share it; a reopening of this part meanwhile starts these
         self._configs.update(wanted)
         await asyncio.gather(*(self._end(name) for name in before))
         for name in told:
@@ -126,7 +128,8 @@ class Tailers:
         return told
 
     async def _begun(self, config: TailerConfig, told: dict[str, str]) -> bool:
-        """Whether a tailer began as its file says; `told` says why not. It begins later where this part is closed."""
+        """Whether a tailer began as its file says; `told` gets the reason if not. It begins later while this part is
+        closed."""
         name = config.name
         self._configs[name] = config
         try:
@@ -149,7 +152,7 @@ class Tailers:
                 await tailer.stop()
 
     async def start(self) -> None:
-        """Starts every tailer; raises the first one's error with none left running. None reads anything before the
+        """Starts every tailer. Raises the first error, with no tailer left running. No tailer reads anything before the
         gates are known."""
         self._open = True
         if self._environment.control is not None:
@@ -166,28 +169,28 @@ class Tailers:
             self.duties.begin(self._gates.follow(), "tailers-gates")
         if self._due:
             self._look = self.duties.begin(self._find_due(), "due-tailers")
-        if self._replaying is not None:
-            await self._replaying.start()
+        if self._replays is not None:
+            await self._replays.start()
 
     async def drain(self, timeout: float) -> None:
-        """Drains all of them at once."""
+        """Drains all tailers at once."""
         await self._stop_looking()
-        replays = [] if self._replaying is None else [self._replaying.drain(timeout)]
+        replays = [] if self._replays is None else [self._replays.drain(timeout)]
         await asyncio.gather(*replays, *(tailer.drain(timeout) for tailer in self._tailers.values()))
 
     async def stop(self) -> None:
-        """Ends all of them at once: one whose source is away would take the time in which the others write what is
-        settled."""
+        """Ends all tailers at once: otherwise one whose source is away would use up the time in which the others write
+        their checkpoints."""
         self._open = False
         self._look = None
         tailers, self._tailers = self._tailers, {}
-        replays = [] if self._replaying is None else [self._replaying.stop]
+        replays = [] if self._replays is None else [self._replays.stop]
         stops = [*replays, *(tailer.stop for tailer in tailers.values())]
         await each_of([partial(all_of, stops), self.duties.end])
         self._health = {}
 
     async def park(self, items: Sequence[Parked]) -> None:
-        """Parks, and sees to it that somebody reads the items when they are due."""
+        """Parks items in the delay service, and makes sure that a tailer reads them when they are due."""
         await self._parking.park(items)
         await self.expect(*{item.kind.function for item in items})
 
@@ -199,42 +202,41 @@ class Tailers:
             await self._tailers[DUE].expect(*functions)
 
     def tailer(self, name: str) -> Tailer | None:
-        """One of them, for pausing and resuming."""
+        """The tailer of this name, for pausing and resuming; None: none is here."""
         return self._tailers.get(name)
 
     def _origin(self, name: str) -> TailerConfig | None:
         """The configuration of the tailer, or the replay, that a parked item first came from."""
         known = self._configs.get(name)
-        return known if known is not None or self._replaying is None else self._replaying.config(name)
+        return known if known is not None or self._replays is None else self._replays.config(name)
 
     @property
-    def replays(self) -> Replaying:
-        """Runs over what was settled, as far as this process has a part in them. Raises InvalidRequest where it was
-        given no store of replays."""
-        if self._replaying is None:
-            raise InvalidRequest("the tailers here run no replays: they have no store of them")
-        return self._replaying
+    def replays(self) -> ReplaySupervisor:
+        """The replays in which this process has a part. Raises InvalidRequest where it has no store of replays."""
+        if self._replays is None:
+            raise InvalidRequest("the tailers here run no replays: this process has no store of replays")
+        return self._replays
 
     def _named(self, name: str) -> Tailer:
         tailer = self._tailers.get(name)
-        if tailer is None and self._replaying is not None:
-            tailer = self._replaying.tailer(name)
+        if tailer is None and self._replays is not None:
+            tailer = self._replays.tailer(name)
         if tailer is None:
             raise InvalidRequest(f"no tailer {name!r} runs here; there are: {', '.join(sorted(self._tailers))}")
         return tailer
 
     def _configured(self, name: str) -> Tailer:
-        """A replay has commands of its own."""
+        """The tailer of this name. Raises InvalidRequest for an unknown one, and for a replay."""
         self.check(name)
         return self._named(name)
 
     def movable(self) -> list[str]:
-        """Tailers of files that any process with the same file could run, if it had their source."""
+        """The tailers of files that any process with the same file could run, if it had their source."""
         return [name for name in self._configs if name in self._tailers and self._tailers[name].movable]
 
     def placed(self, elsewhere: Mapping[str, BetterPlace]) -> None:
-        """Hears which tailers belong to other members of the fleet. Sources that are free are left to them; of those
-        that run here one at a time is drained and handed over."""
+        """Hears which tailers belong to other processes of the fleet. Free sources are left to those; tailers that run
+        here are drained and handed over, one at a time."""
         self._resources.elsewhere.clear()
         self._resources.elsewhere.update({name: each.place for name, each in elsewhere.items()})
         if not self._open or (self._moving is not None and not self._moving.done()):
@@ -256,24 +258,24 @@ class Tailers:
                 await self._add(config)
 
     def known(self) -> list[str]:
-        """The tailers here, without replays."""
+        """The names of the tailers here, without replays, sorted."""
         return sorted(self._tailers)
 
     def check(self, name: str) -> None:
-        """Raises InvalidRequest for a replay, which no gate of its source pauses."""
-        if self._replaying is not None and self._replaying.tailer(name) is not None:
+        """Raises InvalidRequest for the name of a replay, which no gate of its source pauses."""
+        if self._replays is not None and self._replays.tailer(name) is not None:
             raise InvalidRequest(f"{name!r} is a replay: pause, resume or cancel it with `tailrace replay`")
 
     async def heed(self, name: str) -> None:
-        """The gate of a tailer changed: it is in force when this returns. One that is not paused starts again what had
-        failed for good. Raises InvalidRequest for an unknown one, and what the store raises."""
+        """Puts the gate of a tailer in force, which changed. A tailer that is not paused starts again if it had failed
+        for good. Raises InvalidRequest for an unknown tailer, and the errors of the store."""
         tailer = self._configured(name)
         await self._gates.look()
         if not self._gates.paused(name):
             tailer.resume()
 
     def _gated(self) -> None:
-        """Other sources are paused."""
+        """Pauses and resumes tailers as the gates say now."""
         for name, tailer in self._tailers.items():
             if (paused := self._gates.paused(name)) is not tailer.paused:
                 (tailer.pause if paused else tailer.resume)()
@@ -283,15 +285,15 @@ class Tailers:
         return await self._configured(seek.tailer).seek(seek)
 
     async def audits(self, name: str, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """What became of everything that a tailer's source had. Raises InvalidRequest for an unknown tailer, partition
-        or range, and what the stores raise."""
+        """The audits of a tailer: how everything that its source had ended, or where it is. Raises InvalidRequest for
+        an unknown tailer, partition or range, and the errors of the stores."""
         tailer = self._named(name)
         if tailer.config.source["kind"] == "queue":
             if partition is not None or span is not None:
                 raise InvalidRequest(f"the tailer {name!r} reads a queue, which has no positions: audit it as a whole")
             tally = await self._environment.queue.tally()
             return [queue_audit(name, tally.taken, tally.states, tally.forgotten)]
-        # What a due tailer parks and buries is its origin's; a part of a stream has no counts of its own.
+        # Items that a due tailer parks and buries count for their origin; a part of a stream has no counts of its own.
         whole = span is None and tailer.config.source["kind"] != "due"
         before = await self._facts(name) if whole else {}
         found = tailer.audits(partition, span)
@@ -311,14 +313,14 @@ class Tailers:
         return found
 
     async def _tell_apart(self, name: str, audit: Audit) -> None:
-        """Of a range: how what is below the frontier ended, by what the stores keep of it."""
+        """Completes the audit of a range: how the positions below the frontier ended, by the records in the stores."""
         stores, where = self._environment, (name, audit.partition, audit.first, audit.end)
         tell_apart(audit, await stores.checkpoints.endings(*where))
         if audit.counts.get(Fate.DELAYED.label):
             after_delay(audit, await stores.ledger.waiting(*where), await stores.dead_letters.died(*where))
 
     async def _facts(self, name: str) -> dict[str, PartitionFacts]:
-        """What the stores say of each partition. A letter is there before its row in the ledger says so."""
+        """The facts in the stores about each partition. A dead letter is there before its row in the ledger says so."""
         parked = await self._environment.ledger.delayed(name)
         letters = await self._environment.dead_letters.positions(name)
         return {
@@ -327,8 +329,8 @@ class Tailers:
         }
 
     def overviews(self) -> list[TailerOverview]:
-        """How each of them is, sorted by name; those of replays too."""
-        replays = [] if self._replaying is None else self._replaying.overviews()
+        """The overviews of all tailers here, also of replays, sorted by name."""
+        replays = [] if self._replays is None else self._replays.overviews()
         found = [*(tailer.overview() for tailer in self._tailers.values()), *replays]
         return sorted(found, key=lambda overview: overview.name)
 
@@ -340,7 +342,7 @@ class Tailers:
         await tailer.start()
 
     async def watch(self) -> None:
-        """Looks at every tailer once, and tells what changed."""
+        """Looks at the health of every tailer once; logs and reports changes."""
         health = {name: tailer.look() for name, tailer in self._tailers.items()}
         health[""] = all(health.values())
         before, self._health = self._health, health

@@ -1,4 +1,5 @@
-"""Surroundings of a stream tailer's core: what its shell tells it before each event, and what the core decided then."""
+"""The input and output of a stream tailer's core: the state that its shell sets before each event (`Surroundings`), and
+the core's decisions (`Decisions`)."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from .rules.credit import Credit
 
 @dataclass(slots=True)
 class Surroundings:
-    """The state of the world at an event. The core has no clock and no session: it knows these.
+    """The state of the world at an event, for a core without clock and session.
 
     monotonic, wall  the time, seconds
-    credit  of the session that is up, or was last
-    idle    nothing is pushed: paused, draining, or the row does not name the scheduler yet
+    credit  the credit of the session that is up, or was up last
+    idle    nothing is pushed: the tailer is paused or draining, or its row does not name the scheduler yet
     active  items are read and offered, as far as there is credit
     may_push  the row names the scheduler of the session
     """
@@ -32,8 +33,7 @@ class Surroundings:
 
 
 class Push(NamedTuple):
-    """Items to be pushed, under this fence (0: the epoch's next one), and how many there are of each cell. Their credit
-    is taken."""
+    """Items to be pushed, with their number by cell, under a fence (0: the epoch's next one). Their credit is taken."""
 
     items: Items
     counts: Counter[Cell]
@@ -44,12 +44,12 @@ class Push(NamedTuple):
 class Decisions:
     """Decisions of a core since its shell last carried them out.
 
-    pushes      as the core chose them, in this order
-    departures  on their way out, each with the seconds until it is due again (None: it never is)
+    pushes      items to push, in this order
+    departures  items on their way out, each with the seconds until it is due again (None: never)
     commit      a frontier may have moved
     start       copies wait for their rows
-    look        what is held may be offered before the time that was waited for
-    tick        likewise, something waits for a time
+    look        held items may be offered before the time for which the shell waits
+    tick        something waits for a time, which may be earlier than that
     wake        anything may go on
     """
 

@@ -1,4 +1,4 @@
-"""One tailer: keeps a pump running over its source, pauses and drains it, and says how it is."""
+"""One tailer: keeps a pump running over its source, pauses and drains it, and tells its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from ..model.overview import TailerOverview
 from ..model.seek import Move, Seek
 from .config import TailerConfig
 from .counts import TailerCounts
-from .hurry import Hurry
 from .pump_status import PumpStatus
 from .pumps.due_pump import DuePump
 from .pumps.queue_pump import QueuePump
@@ -26,25 +25,26 @@ from .pumps.stream_pump import StreamPump
 from .pumps.tailer_pump import TailerPump
 from .registry import kind_of
 from .resources import Resources, Setup
+from .retry_pause import RetryPause
 from .rules.pump_restarts import AfterEnd, PumpRestarts
 from .rules.watchdog import Watchdog, WatchdogFacts, WatchdogVerdict
 from .seek.seeking import Seeking
 
 log = Logger("tailrace.tailer")
 
-#: By the family of the source, where nobody else has a part of it.
+#: The pump of a source that is not shared, by the family of the source.
 _PUMPS: Mapping[str, Callable[[Setup, TailerCounts, Any], TailerPump]] = {
     "queue": QueuePump,
     "stream": StreamPump,
     "relay": RelayPump,
 }
-#: Of a tailer that was not begun.
+#: The status of a tailer that was not begun.
 _NO_PUMP = PumpStatus("failed", "", WatchdogFacts(0))
 
 
 class Tailer:
     """A part: `start` returns once the configuration is known to be good; the source is reached in the background, and
-    `overview()` says how that goes."""
+    `overview()` tells how far that is."""
 
     def __init__(self, config: TailerConfig, resources: Resources) -> None:
         self.config = config
@@ -68,13 +68,13 @@ class Tailer:
         self._paused = False
         self._failure = ""
         self._restarts = PumpRestarts()
-        self._hurry = Hurry()
+        self._retry_pause = RetryPause()
         self._seeking = self._draining = self._over = False
         self._watchdog = Watchdog(config.stalled_after)
         self.verdict = WatchdogVerdict()
 
     async def start(self) -> None:
-        """Begins. Raises ConfigError, or what the kind's `build` raises, for a source that cannot be."""
+        """Begins. Raises ConfigError, or the error of the kind's `build`, for a source that cannot be built."""
         self._pump = self._build()
         self._begin()
 
@@ -82,10 +82,10 @@ class Tailer:
         self._task = self._setup.duties.begin(self._run(), f"tailer-{self.config.name}")
 
     async def drain(self, timeout: float) -> None:
-        """Reads nothing more; returns when nothing is out any more, when what is out is another owner's by now or will
-        not be heard of for another reason, or after `timeout` seconds."""
+        """Reads nothing more; returns when nothing is out any more, when the items that are out belong to another owner
+        or will not be heard of for another reason, or after `timeout` seconds."""
         self._draining = True
-        self._hurry.say()
+        self._retry_pause.cut_short()
         pump, task = self._pump, self._task
         if pump is None or task is None or task.done():
             return
@@ -98,7 +98,7 @@ class Tailer:
             await cancel(drained)
 
     async def stop(self) -> None:
-        """Ends now. What is out comes back when its lease is over; nothing is lost."""
+        """Ends now. Items that are out come back when their lease is over; nothing is lost."""
         self._over = True
         await self._end()
 
@@ -109,30 +109,33 @@ class Tailer:
 
     @property
     def movable(self) -> bool:
-        """Whether another process could have its source: it has one owner, and nobody else says which."""
+        """Whether another process could have its source: a stream with one owner, which nobody but the tailers
+        chooses."""
         return self._kind.family == "stream" and not self._kind.shared and self._kind.name != "due"
 
     @property
     def paused(self) -> bool:
-        """Whether it reads nothing, by an operator's word."""
+        """Whether an operator paused it, so that it reads nothing."""
         return self._paused
 
     def pause(self) -> None:
-        """Reads nothing more until `resume`; what is out goes on."""
+        """Reads nothing more until `resume`; items that are out go on."""
         self._set_paused(True)
 
     def resume(self) -> None:
-        """The opposite of `pause`; also starts again what had failed for good, or at once what would be later."""
+        """Ends a pause. A pump that had failed for good starts again, and one that waits for its next try starts at
+        once."""
         self._set_paused(False)
         if self._failure or self._mend:
-            self._hurry.say()
+            self._retry_pause.cut_short()
         if self._failure and (self._task is None or self._task.done()):
             self._pump = self._build()
             self._begin()
 
     async def seek(self, seek: Seek) -> list[Move]:
-        """Moves the checkpoint of a stream by hand, while it is paused or has stopped; then it goes on from there,
-        paused as it was. Raises InvalidRequest, with nothing changed, and what the source and the stores raise."""
+        """Moves the checkpoint of a stream by hand, while the tailer is paused or has stopped; then it goes on from
+        there, paused as it was. Raises InvalidRequest, with nothing changed, and the errors of the source and the
+        stores."""
         pump, name = self._pump, self.config.name
         if pump is not None:
             pump.may_seek()
@@ -143,7 +146,7 @@ class Tailer:
         if not stopped and pump is not None and pump.busy:
             out = pump.status().facts.in_flight
             raise InvalidRequest(
-                f"{out} items of the tailer {name!r} are still out: wait until they ended, then seek again"
+                f"{out} items of the tailer {name!r} are still out: wait until they have ended, then seek again"
             )
         source = self._kind.build(self._options, self._setup.environment)
         move = Seeking(self._setup, self._counts, source).move
@@ -162,14 +165,14 @@ class Tailer:
         return moves
 
     async def expect(self, *functions: str) -> None:
-        """Expects due items of these functions from now on; for the tailer of what is due. What cannot be looked at now
-        is found later."""
+        """Expects due items of these functions from now on; for the tailer of due retries. A function that cannot be
+        looked at now is found later."""
         if self._pump is not None:
             with contextlib.suppress(TailraceError):
                 await self._pump.expect(*functions)
 
     def look(self) -> bool:
-        """Whether it is healthy; to be asked about once a second. See rules/watchdog.py."""
+        """Looks at its progress, about once a second; returns whether it is healthy. See rules/watchdog.py."""
         pump = self._pump
         if pump is not None and not pump.draining:
             over = self._task is None or self._task.done()
@@ -179,7 +182,7 @@ class Tailer:
         return self.verdict.healthy
 
     def overview(self) -> TailerOverview:
-        """How it is, for people."""
+        """The state of the tailer, for people."""
         counts, verdict = self._counts, self.verdict
         status = _NO_PUMP if self._pump is None else self._pump.status()
         state, detail = status.state, status.detail
@@ -216,8 +219,8 @@ class Tailer:
         )
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """What became of every position of each partition, or of a range of one. Raises InvalidRequest for a range that
-        is none or a source that has no positions, NotConnected while there is nothing to say."""
+        """The audit of each partition, or of a range of one. Raises InvalidRequest for a range that is none or a source
+        without positions, NotConnected while the tailer does not run."""
         pump = self._pump
         if pump is None:
             raise NotConnected(f"the tailer {self.config.name!r} does not run: {self._failure or 'it is stopped'}")
@@ -225,7 +228,8 @@ class Tailer:
 
     @property
     def _mend(self) -> str:
-        """What somebody must mend before it goes on, which it finds by itself; empty when it is well or has stopped."""
+        """The fault that a person must mend, while the tailer tries again by itself; empty: it is well, or has
+        stopped."""
         now, pump = self._setup.clock.monotonic(), self._pump
         return self._restarts.why(now) or ("" if pump is None else pump.needs_a_hand)
 
@@ -241,7 +245,7 @@ class Tailer:
         return pump
 
     def pump_over(self, setup: Setup) -> TailerPump:
-        """A pump for the kind of its source."""
+        """A new pump for its kind of source."""
         kind = self._kind
         source = kind.build(self._options, setup.environment)
         if kind.shared:
@@ -251,18 +255,18 @@ class Tailer:
         return _PUMPS[kind.family](setup, self._counts, source)
 
     async def _run(self) -> None:
-        """One pump after another, until one ends for a reason that must not be passed."""
+        """Runs one pump after another, until one ends for a reason after which none may be begun."""
         clock = self._setup.clock
         while True:
             self._restarts.began(clock.monotonic())
-            hurry = self._hurry.said
+            noted = self._retry_pause.cuts
             try:
                 if self._failure:
                     self._pump = self._build()
                 assert self._pump is not None
                 await self._pump.run()
             except Exception as raised:
-                if self._task is not asyncio.current_task():  # it was to end, and this is what failed as it did
+                if self._task is not asyncio.current_task():  # it was to end, and failed as it ended
                     raise asyncio.CancelledError from raised
                 error = raised
             else:
@@ -273,7 +277,7 @@ class Tailer:
                 self._say(error, ended)
                 if ended.pause is None:
                     return
-                await self._hurry.rest(ended.pause, hurry)
+                await self._retry_pause.wait(ended.pause, noted)
             if self._draining:
                 log.info("ended as it drained", tailer=self.config.name, reason=self._failure)
                 return
@@ -287,4 +291,4 @@ class Tailer:
         elif not ended.by_hand:
             log.error("tailer failed, starting again", tailer=name, reason=reason, exc_info=error)
         elif ended.news:
-            log.error("tailer failed, trying again until somebody mended it", tailer=name, reason=reason)
+            log.error("tailer failed, trying again until its cause is mended", tailer=name, reason=reason)

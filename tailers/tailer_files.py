@@ -1,4 +1,4 @@
-"""Files of tailers as they are named: a file itself, or a folder with one for each tailer, listed anew at each look."""
+"""Tailer files: a path names one file, or a folder with a file for each tailer, which is listed anew each time."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from pathlib import Path
 
 from ..model.errors import ConfigError
 
-#: The names of such files in a folder. Hidden ones are what editors and the kubelet keep beside them.
+#: The names of tailer files in a folder. Hidden files are left out: editors and the kubelet keep theirs there.
 PATTERN = "*.y*ml"
 
 
-def is_one(path: Path) -> bool:
-    """Whether an entry of a folder is the file of a tailer, by its name."""
+def is_tailer_file(path: Path) -> bool:
+    """Whether an entry of a folder is a tailer file, by its name."""
     return path.match(PATTERN) and not path.name.startswith(".")
 
 
 def listed(folder: Path) -> list[Path]:
-    """The files in a folder, sorted by name. Raises ConfigError where they cannot be known."""
+    """The tailer files in a folder, sorted by name. Raises ConfigError when the folder cannot be listed."""
     try:  # a glob would find none in a folder that may not be listed
-        return sorted(path for path in folder.iterdir() if is_one(path))
+        return sorted(path for path in folder.iterdir() if is_tailer_file(path))
     except OSError as error:
         raise unreadable(folder, error) from None
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The files that these are, and those in the folders among them. Raises ConfigError for what is not there."""
+    """The files among these paths, and the tailer files in the folders among them. Raises ConfigError for a path that
+    does not exist or cannot be read."""
     found: list[Path] = []
     for path in paths:
         try:
@@ -41,5 +42,5 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def unreadable(path: Path, error: OSError) -> ConfigError:
-    """What to raise for a folder that may not be listed, or in which nothing may be looked at."""
+    """The error for a file or folder that this user may not read or list."""
     return ConfigError(f"{path}: cannot be read: {error.strerror}; let this user list it, and read the files in it")

@@ -1,6 +1,7 @@
-"""Spans of what a tailer hands out: sampled items only, found by what few items of a flight carry, made in batches.
+"""Trace spans of the items that a tailer hands out: of sampled items only, made in batches.
 
-What nobody has decided about is sampled by the item's id; the decision goes on with the item, in its headers.
+Where nobody has decided yet whether an item is sampled, its id decides; the decision goes on with the item, in its
+headers.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .items import Items
 
 
 class TailerTracing:
-    """The spans of one tailer. `ratio` is the share of items that it samples where nobody else decided."""
+    """The spans of one tailer. `ratio` is the share of items that it samples where nobody decided before."""
 
     def __init__(self, place: Spans, tailer: str, ratio: float | None) -> None:
         self._place = place
@@ -37,8 +38,8 @@ class TailerTracing:
         self._ratio = place.ratio if ratio is None else ratio
 
     def pushed(self, flight: Flight, place: Any, now: float) -> dict[int, TraceContext]:
-        """The sampled items of a flight that is handed out, by index; those that are sampled here carry it from now on.
-        `place` is where they are in their source, `now` wall clock seconds."""
+        """The trace contexts of the sampled items of a flight that is handed out, by index. Items that are sampled here
+        carry theirs in a header from now on. `place` is where they are in their source, `now` wall clock seconds."""
         items = place if isinstance(place, Items) else None
         fresh = self._decide(flight, items)
         found = fresh
@@ -68,7 +69,7 @@ class TailerTracing:
         return found
 
     def _decide(self, flight: Flight, items: Items | None) -> dict[int, TraceContext]:
-        """Items that are sampled here: of which nobody else has said anything."""
+        """The items that are sampled here, by index: those about which nobody decided before."""
         fresh = {}
         for index in sampled_by_id(flight.ids, self._ratio):
             extra = flight.extras.get(index)
@@ -92,8 +93,8 @@ class TailerTracing:
         return Span(name, spans.CONSUMER, context.trace_id, context.span_id, 0, start, now, attributes)
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended], now: float) -> None:
-        """Tells of the sampled items of a flight that have ended by now. What was handed back unstarted made no
-        attempt: of that the scheduler tells."""
+        """Makes spans for the sampled items of a flight that have ended by now. An item that was handed back unstarted
+        gets none: it made no attempt, and the scheduler makes a span for it."""
         made = []
         for index in [index for index in out.traced if not out.open[index]]:
             context, ended = out.traced.pop(index), ends.get(index)
@@ -127,7 +128,7 @@ class TailerTracing:
         )
 
     def parked(self, items: Sequence[Parked], since: float, now: float) -> None:
-        """Tells of the sampled ones of items that are durable in the delay service; they left at `since`."""
+        """Makes spans for the sampled items among those that are durable in the delay service; they left at `since`."""
         made = []
         for item in items:
             context = context_in(item.headers) if item.headers else None
@@ -143,6 +144,6 @@ class TailerTracing:
 
 
 def tracing_of(tailer: str, ratio: float | None) -> TailerTracing | None:
-    """The tracing of a tailer that is made now; None: it is off."""
+    """The tracing of a new tailer; None where tracing is off."""
     place = installed()
     return None if place is None else TailerTracing(place, tailer, ratio)

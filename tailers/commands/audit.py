@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def audit(
-    tailer: Annotated[str, typer.Argument(metavar="TAILER", help="Its name.")],
+    tailer: Annotated[str, typer.Argument(metavar="TAILER", help="The tailer's name.")],
     partition: Annotated[str | None, typer.Option("--partition", help="Only this partition.")] = None,
     span: Annotated[
         str | None, typer.Option("--range", metavar="A:B", help="Only the positions from A to before B.")
@@ -25,7 +25,7 @@ def audit(
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """What became of everything that a tailer's source had. Exit code 1 when it does not add up."""
+    """Show how each position of a tailer's source ended, or where its item is. Exit code 1 when the sum is wrong."""
 
     positions = None if span is None else range_of(span)
 

@@ -13,18 +13,20 @@ from ...sdk import found_gateway
 if TYPE_CHECKING:
     pass
 
-Name = Annotated[str, typer.Argument(metavar="TAILER", help="Its name.")]
+Name = Annotated[str, typer.Argument(metavar="TAILER", help="The tailer's name.")]
 
 
 def pause(
     tailer: Name,
     why: Annotated[str, typer.Option("--why", help="The reason, shown by `gate list`.")] = "",
-    lasting: Annotated[str, typer.Option("--for", help="For so long, such as 2h.")] = "",
-    until: Annotated[str, typer.Option("--until", help='Until then, such as "18:00" or "2026-05-01T12:00".')] = "",
+    lasting: Annotated[str, typer.Option("--for", help="How long, such as 2h.")] = "",
+    until: Annotated[
+        str, typer.Option("--until", help='The end of the pause, such as "18:00" or "2026-05-01T12:00".')
+    ] = "",
     gateway: GatewayAddress = None,
 ) -> None:
-    """Let a tailer read nothing more, wherever it runs; what waits goes back. A gate of its source: until `resume`, or
-    until its end."""
+    """Pause a tailer, wherever it runs: it reads nothing more, and items that wait go back. The pause is a gate of its
+    source, until `resume` or until the end of the gate."""
     from ...foundation.clock import SYSTEM_CLOCK
     from ...model.gate_end import gate_end
 
@@ -34,7 +36,8 @@ def pause(
 
 
 def resume(tailer: Name, why: Why = "", gateway: GatewayAddress = None) -> None:
-    """The opposite of `pause`; also starts again what had failed for good, or at once what would be later."""
+    """End a pause. A tailer that had failed for good starts again, and one that waits for its next try starts at
+    once."""
     _gate(tailer, "resume", gateway, why)
     terminal.say(f"{tailer}: goes on")
 
@@ -52,12 +55,12 @@ def seek(
     tailer: Name,
     to: Annotated[str, typer.Argument(metavar="TO", help='A position, "start", "end", "90m", or "2026-05-01T12:00".')],
     partition: Annotated[str | None, typer.Option("--partition", help="Only this partition.")] = None,
-    why: Annotated[str, typer.Option("--why", help="Noted with what is dropped.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be dropped.")] = False,
+    why: Annotated[str, typer.Option("--why", help="The reason, noted with the dropped items.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show how many items would be dropped.")] = False,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Move the checkpoint of a paused or stopped stream tailer forward. What nobody ran is dropped, and noted."""
+    """Move the checkpoint of a paused or stopped stream tailer forward. Items that never ran are dropped, and noted."""
     from ...foundation.clock import SYSTEM_CLOCK
     from ...model.seek import Seek, where
 

@@ -1,4 +1,4 @@
-"""The command `tailrace tailer drops`: what was passed without being run, by whose word."""
+"""The command `tailrace tailer drops`: the positions that were passed without being run, and by whose order."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ...sdk import found_gateway
 
 
 def tailer_drops(
-    tailer: Annotated[str, typer.Argument(metavar="TAILER", help="Its name; default: all.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many ranges.")] = 100,
-    skip: Annotated[int, typer.Option("--skip", min=0, help="Leave out so many.")] = 0,
+    tailer: Annotated[str, typer.Argument(metavar="TAILER", help="The tailer's name; default: all tailers.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="The most ranges to show.")] = 100,
+    skip: Annotated[int, typer.Option("--skip", min=0, help="Ranges to leave out at the beginning.")] = 0,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """The positions that were passed without being run: dropped by a gate or a seek, lost to retention, absent."""
+    """Show the positions that were passed without being run: dropped by a gate or a seek, lost to retention, absent."""
 
     rows = [
         {

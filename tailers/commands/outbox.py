@@ -1,4 +1,4 @@
-"""Commands about outboxes: make the table, see what was set aside, have it taken again."""
+"""Commands about outboxes: make the table, show the rows that were set aside, have them taken again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def create(
     table: Table = DEFAULT_TABLE,
     only_print: Annotated[bool, typer.Option("--print", help="Print the SQL and connect to nothing.")] = False,
 ) -> None:
-    """Make the table where it is missing. Whoever enqueues needs the right to insert into it, the relay all rights."""
+    """Make the table where it is missing. Users that enqueue need the right to insert into it, the relay all rights."""
     if only_print:
         from ...stores.outbox import postgres_table, sqlite_table
 
@@ -51,7 +51,7 @@ def create(
 
 @outbox.command("list")
 def outbox_list(database: Database, table: Table = DEFAULT_TABLE, as_json: Json = False) -> None:
-    """How many rows wait to be carried to the queue, and which were set aside, with the reason."""
+    """Show how many rows wait for the relay to the queue, and which were set aside, with the reason."""
     opened = _outbox(database, table)
 
     async def ask() -> tuple[Any, list[tuple[int, str, str]]]:
@@ -69,7 +69,7 @@ def outbox_list(database: Database, table: Table = DEFAULT_TABLE, as_json: Json 
 
 @outbox.command()
 def retry(database: Database, table: Table = DEFAULT_TABLE) -> None:
-    """Have the rows taken again that were set aside: once their cause is mended."""
+    """Have the relay take the rows again that were set aside, once their cause is mended."""
     opened = _outbox(database, table)
     count = terminal.call(_with(opened, opened.take_up))
     terminal.say(f"{opened.name}: {count} rows are taken again")

@@ -1,4 +1,4 @@
-"""The commands `tailrace replay …`: run a part of a stream's past again, and what to do with such runs."""
+"""The commands `tailrace replay …`: run a part of a stream's past again; show, pause, resume and cancel such runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Seconds between looks while a command waits for its replay.
 LOOK_EVERY = 0.3
-#: Looks without progress after which it says why.
+#: Looks without progress after which the command shows the reason.
 STUCK = 20
 COLUMNS = ["number", "tailer", "state", "progress", "items", "only", "priority", "who", "why", "created", "detail"]
 
@@ -39,30 +39,36 @@ replay = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Its number, as `replay list` shows it.")]
+Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The replay's number, as `replay list` shows it.")]
 
 
 @replay.command()
 def start(
-    tailer: Annotated[str, typer.Argument(metavar="TAILER", help="Whose source.")],
+    tailer: Annotated[str, typer.Argument(metavar="TAILER", help="The tailer whose source is run again.")],
     begin: Annotated[
-        str, typer.Option("--from", metavar="WHERE", help='A position, "start", "90m", or "2026-05-01T12:00".')
+        str,
+        typer.Option(
+            "--from", metavar="WHERE", help='The first position, "start", "90m" (ago), or "2026-05-01T12:00".'
+        ),
     ],
-    end: Annotated[str, typer.Option("--to", metavar="WHERE", help='Likewise, or "end"; not run itself.')],
+    end: Annotated[
+        str, typer.Option("--to", metavar="WHERE", help='The end, in the same form, or "end"; it is not run itself.')
+    ],
     only: Annotated[str, typer.Option("--only", help="all, failed, dropped or unseen.")] = "all",
     partition: Annotated[str | None, typer.Option("--partition", help="Only this partition.")] = None,
     rate: Annotated[float, typer.Option("--rate", min=0, help="Items per second at most; 0: no limit.")] = 0.0,
     priority: Annotated[
-        str, typer.Option("--priority", help='Of its items; "file": as the tailer has it; default: the lowest.')
+        str,
+        typer.Option("--priority", help='Priority of the items; "file": as in the tailer file; default: the lowest.'),
     ] = "",
-    why: Annotated[str, typer.Option("--why", help="Kept with the replay.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
+    why: Annotated[str, typer.Option("--why", help="The reason, kept with the replay.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the positions that would be run.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for the end of the replay.")] = False,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Run items again that a stream tailer has settled, as a run of its own; waits for its end. Exit code 1 when some
-    became dead letters, or when it was cancelled."""
+    """Run items again that a stream tailer has settled, as a replay beside that tailer, and wait for its end. Exit code
+    1 when some items became dead letters, or when the replay was cancelled."""
     from ...model.replay import PRIORITY, ReplayOrder
 
     bounds = _bound("--from", begin), _bound("--to", end)
@@ -94,7 +100,7 @@ def _bound(option: str, text: str) -> Bound:
 
 
 def _wait(view: ReplayView, gateway: str | None) -> ReplayView:
-    """Looks until it is over, with a bar on a terminal."""
+    """Watches a replay until it is over, with a progress bar on a terminal."""
     import asyncio
 
     from ...model.errors import Unavailable
@@ -163,14 +169,14 @@ def _row(view: ReplayView) -> dict[str, Any]:
 
 @replay.command("list")
 def replay_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The newest replays first, also those that are over."""
+    """List replays, also those that are over, the newest first."""
     rows = [_row(view) for view in _ask(0, gateway)]
     terminal.show(rows, COLUMNS, as_json, empty="there are no replays")
 
 
 @replay.command()
 def show(number: Number, gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """How far one is, and how its items ended."""
+    """Show the progress of a replay, and how its items ended."""
     [view] = _ask(number, gateway)
     row = _row(view)
     if as_json:
@@ -188,19 +194,20 @@ def _ask(number: int, gateway: str | None) -> list[ReplayView]:
 
 @replay.command()
 def pause(number: Number, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Read nothing more until `resume`, also after a restart. What is out goes on, and so do retries."""
+    """Pause a replay until `resume`, also after a restart: nothing more is read. Items that are out and retries go
+    on."""
     _change(number, "pause", why, gateway, as_json)
 
 
 @replay.command()
 def resume(number: Number, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The opposite of `pause`; also starts again one whose tailer had failed."""
+    """End the pause of a replay; also starts a replay again whose tailer had failed."""
     _change(number, "resume", why, gateway, as_json)
 
 
 @replay.command()
 def cancel(number: Number, why: Why = "", gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """End one for good. What is out comes to its end; nothing more is run, retries neither."""
+    """End a replay for good. Items that are out come to their end; nothing more is run, and no retries either."""
     _change(number, "cancel", why, gateway, as_json)
 
 

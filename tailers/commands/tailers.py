@@ -1,4 +1,4 @@
-"""Commands about tailers: are these files right, which tailers run, what a file may say."""
+"""Commands about tailers: check tailer files, list the tailers that run, show the schema of a file."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ...sdk import found_gateway
 from .control import pause, resume, seek
 from .drops import tailer_drops
 
-tailer = typer.Typer(help="What reads your sources.", no_args_is_help=True, rich_markup_mode=None)
+tailer = typer.Typer(help="Tailers, which read your sources.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @tailer.command()
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files of tailers, or folders of such.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files, or folders with such files.")],
     as_json: Json = False,
 ) -> None:
-    """Check tailer files without running anything. Exit code 2 when one is wrong."""
+    """Check tailer files without running anything. Exit code 2 when a file is wrong."""
     from ...foundation.config import load
     from ...model.errors import ConfigError
     from ..config import TailerConfig
@@ -31,7 +31,7 @@ def validate(
     names: dict[str, Path] = {}
     found = [each for path in files for each in (listed(path) if path.is_dir() else [path])]
     if not found:
-        raise ConfigError(f"{', '.join(map(str, files))}: no file of a tailer (*.yaml) in it")
+        raise ConfigError(f"{', '.join(map(str, files))}: no file of a tailer (*.yaml) in it; put one there")
     for file in found:
         row: dict[str, Any] = {"file": str(file), "ok": True, "errors": []}
         try:
@@ -59,10 +59,10 @@ def tailer_list(
     gateway: GatewayAddress = None,
     as_json: Json = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit code 1 when one has work and gets nowhere, with the likely cause.")
+        bool, typer.Option("--check", help="Exit code 1 when a tailer has work and makes no progress, with the cause.")
     ] = False,
 ) -> None:
-    """The tailers that run, wherever that is, with what they have done since they started."""
+    """List the running tailers of all processes, with their counts since they started."""
     from dataclasses import asdict
 
     found = found_gateway.ask(gateway, lambda client: client.overview()).tailers
@@ -105,7 +105,7 @@ tailer.command("seek")(seek)
 
 @tailer.command()
 def schema() -> None:
-    """The JSON Schema of a tailer's file, for editors."""
+    """Print the JSON Schema of a tailer file, for editors."""
     import json
 
     from ..schema import PACKAGED

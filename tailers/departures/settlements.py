@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ...model.outcome import Outcome
 from ...model.workload import Ended
-from ..accounts import FATES
 from ..holding import Holding
 from ..ordering import Ordering
+from ..position_audit import FATES
 from ..rules.hand_back import spaced
 from ..rules.settlement import Action, Family, History, Settlement
 from ..surroundings import Surroundings

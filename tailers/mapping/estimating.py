@@ -1,8 +1,8 @@
-"""Estimates of what items use of units with a rate of their own (tokens, rows, bytes), put beside them when a tailer
+"""Estimates of the units with a rate of their own (tokens, rows, bytes) that items use, added to items when a tailer
 hands them out: from a header, a field of the payload, or a number.
 
-The tailer's file goes before what the function declares. What cannot be read says nothing: then the scheduler takes
-what runs of the function used on average.
+The tailer's file goes before the function's declaration. A value that cannot be read counts as no estimate: then the
+scheduler takes the average use of the function's runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...model.workload import Extra, Flight
 from ..rules.urgency import value_at
 from .fields import fields_of
 
-#: What most items have.
+#: The extra of most items.
 _NO_EXTRA = Extra()
 
 
@@ -26,8 +26,8 @@ def put_estimates(
     functions: Mapping[str, FunctionSpec],
     estimating: Collection[str],
 ) -> None:
-    """Puts estimates beside the items of a flight. `own` is what the tailer's file says, `estimating` names the
-    functions that say something; without either nothing is looked at."""
+    """Adds estimates to the items of a flight. `own` is from the tailer's file, `estimating` names the functions that
+    declare estimates; without either no item is looked at."""
     if not own and not estimating:
         return
     by_function = {kind.function: _sources(kind.function, own, functions, estimating) for kind in set(flight.kinds)}

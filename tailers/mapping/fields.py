@@ -1,4 +1,4 @@
-"""Fields of a payload that is JSON, for what a tailer's file takes from there."""
+"""Fields of a payload that is JSON, from which a tailer's file takes values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIELDS_WITHIN = 256 << 10
 
 
 def fields_of(payload: bytes) -> Any:
-    """A payload that is JSON; None: it is something else, or too large."""
+    """The content of a payload that is JSON; None: it is something else, or too large."""
     if len(payload) > FIELDS_WITHIN:
         return None
     try:

@@ -1,7 +1,8 @@
-"""A source's record → what is pushed: kind, id, attempt, key and headers.
+"""A source's record → the item to push: kind, id, attempt, key and headers.
 
-Two mappings: by configuration (constants and headers) and, for the delay service's due streams, by what was parked.
-Records with the same headers share one entry, so that the usual cost is one dictionary lookup an item.
+There are two mappings: by configuration (constants and headers) and, for the delay service's due streams, by the parked
+item in each record. Records with the same headers share one entry, so that the usual cost is one dictionary lookup an
+item.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _REMEMBERED = 65_536
 
 
 class MappedHeaders(NamedTuple):
-    """The meaning of one set of headers. `headers` are those that the mapping did not use; they travel with the
+    """The mapping of one set of headers. `headers` are those that the mapping did not use; they travel with the
     item."""
 
     kind: Kind
@@ -37,13 +38,14 @@ class MappedHeaders(NamedTuple):
 
 @dataclass(slots=True)
 class Mapped:
-    """A batch, mapped: parallel lists, and sparse what few items have (by index).
+    """A mapped batch: parallel lists, and dictionaries by index for values that few items have.
 
     due      wall clock seconds before which an item must not start
-    own      the kind of an item by its own priority, where it has that of another one (rules/priority_inheritance.py)
-    unreadable   how many records of the batch, also of those not chosen since, say a priority or a deadline that cannot
-             be read: they have the default
-    parked   the parked item that a record holds, for items of the delay service
+    own      the kind of an item by its own priority, where it goes with the priority of another one
+             (rules/priority_inheritance.py)
+    unreadable   number of records in the batch, also of those not chosen since, whose priority or deadline cannot be
+             read: they have the default
+    parked   the parked item in a record, for items of the delay service
     """
 
     kinds: list[Kind]
@@ -67,7 +69,7 @@ class Mapped:
         return 0.0 if extra is None else extra.expires_at
 
     def join(self, other: Mapped) -> None:
-        """Items of another batch come behind these."""
+        """Appends the items of another batch."""
         begin = len(self.kinds)
         self.kinds += other.kinds
         self.cells += other.cells
@@ -104,14 +106,14 @@ class Mapping(Protocol):
         """Maps a batch; never fails. An item that names no function gets a kind whose function is empty."""
 
     def kind(self, kind: Kind) -> Kind:
-        """What a kind made earlier is today."""
+        """The kind that an item has now whose kind was mapped earlier."""
 
     def refresh(self) -> None:
-        """A function's own priority may have changed."""
+        """Forgets the entries that it remembers: a function's own priority may have changed."""
 
 
 class FieldMapping:
-    """The mapping of a tailer's configuration. `priority_of` knows each function's own priority, None while unknown."""
+    """The mapping by a tailer's configuration. `priority_of` returns a function's own priority, None while unknown."""
 
     def __init__(self, config: TailerConfig, priority_of: Callable[[str], int | None]) -> None:
         self._config = config
@@ -177,7 +179,8 @@ class FieldMapping:
         self._strange.clear()
 
     def _look(self, batch: StreamBatch, mapped: Mapped, strange: set[int]) -> None:
-        """What each record says of itself by more than its headers. `strange` gets those that cannot be read."""
+        """Sets priority and deadline of each record from its payload and headers. `strange` gets the indexes of records
+        with values that cannot be read."""
         for index, (headers, payload) in enumerate(zip(batch.headers, batch.payloads, strict=True)):
             fields = fields_of(payload) if self._parses else None
             if self._in_fields and payload and self._is_strange(fields):
@@ -195,7 +198,7 @@ class FieldMapping:
                 mapped.extras.setdefault(index, Extra()).expires_at = at
 
     def _is_strange(self, fields: Any) -> bool:
-        """Whether a payload, or a field of it, cannot be read; one that is not there can."""
+        """Whether a payload, or a field of it, cannot be read; a field that is missing can."""
         return fields is None or any(_unreadable(value_at(fields, path), reads) for path, reads in self._in_fields)
 
     def _of_rank(self, kind: Kind, rank: int) -> tuple[Kind, Cell]:
@@ -207,7 +210,7 @@ class FieldMapping:
         return found
 
     def _expiry(self, headers: Headers, fields: Any) -> Expiry | None:
-        """What the record says, else the default."""
+        """The deadline in a record, else the default; None: it has none."""
         source = self._expires
         assert isinstance(source, FromHeader | FromField)
         value = dict(headers).get(source.header) if isinstance(source, FromHeader) else value_at(fields, _path(source))
@@ -250,7 +253,7 @@ class FieldMapping:
         return MappedHeaders(kind, Cell(kind.function, kind.priority), rest)
 
     def _rank(self, function: str, values: dict[str, str], fields: Any = None) -> int:
-        """The priority of a record with these headers and, as far as anybody looked, these fields."""
+        """The priority of a record with these headers and, where its payload was parsed, these fields."""
         source = self._config.priority
         rank: int | None = None
         match source:
@@ -274,8 +277,8 @@ class FieldMapping:
 
 
 class ParkedMapping:
-    """For the delay service's due streams: each record says itself what it is, where it came from and how often it
-    was tried."""
+    """The mapping of the delay service's due streams: each record holds a parked item, with its kind, its origin and
+    its number of attempts."""
 
     def __init__(self) -> None:
         self._cells: dict[tuple[str, int], Cell] = {}
@@ -299,7 +302,7 @@ class ParkedMapping:
         )
 
     def _cells_of(self, names: Sequence[tuple[str, int]]) -> list[Cell]:
-        """Few and again and again the same."""
+        """The cells of these names, which are few and repeat: each is made once."""
         cells = self._cells
         try:
             return [cells[name] for name in names]
@@ -317,7 +320,7 @@ class ParkedMapping:
 
 
 def _parked(headers: Headers, payload: bytes, partition: str, position: int) -> Parked:
-    """What a record of a due stream holds; of one that cannot be read, something that nobody runs."""
+    """The parked item in a record of a due stream; for an unreadable record an item that no worker runs."""
     try:
         return parked_from(headers, payload)
     except (KeyError, ValueError):
@@ -325,14 +328,14 @@ def _parked(headers: Headers, payload: bytes, partition: str, position: int) -> 
 
 
 def _looks_into(priority: PriorityFrom | None) -> bool:
-    """Whether it says something about fields of the payload."""
+    """Whether a priority depends on fields of the payload."""
     if isinstance(priority, PriorityRules):
         return any(rule.field for rule in priority.rules)
     return isinstance(priority, FromField)
 
 
 def _unreadable(value: Any, reads: Callable[[Any], object]) -> bool:
-    """Whether something is there that means nothing."""
+    """Whether a value is there, but cannot be read."""
     return value is not None and value != "" and reads(value) is None
 
 

@@ -14,7 +14,7 @@ from ...model.unit_rate import MOST_UNITS, MOST_USED, UnitSource, amount_of
 from ..rules.expiry import expiry_of
 from ..rules.urgency import Condition, text_of
 
-#: Rules of one tailer.
+#: The most rules of one tailer.
 MOST_RULES = 64
 
 
@@ -36,8 +36,8 @@ class FromRecord(BaseModel):
 
 
 class FromField(BaseModel):
-    """A value in the payload, which is JSON: `field` is a name, or names with dots between them for what lies deeper;
-    `default` for records without it (empty: none)."""
+    """A value in the payload, which is JSON: `field` is a name, or several with dots between them for a value deeper
+    inside; `default` for records without it (empty: none)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,8 +46,8 @@ class FromField(BaseModel):
 
 
 class PriorityRule(BaseModel):
-    """Records whose header or field is as said have this priority. Without `is`, `at_least` and `at_most`: those that
-    have it at all."""
+    """The priority of records whose header or field meets a condition. Without `is`, `at_least` and `at_most` every
+    record that has the header or field meets it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,7 +73,7 @@ class PriorityRule(BaseModel):
         return self
 
     def condition(self) -> Condition:
-        """The rule as rules/urgency.py takes it."""
+        """The rule in the form that rules/urgency.py takes."""
         values = self.is_ if isinstance(self.is_, list) else [self.is_]
         allowed = None if self.is_ is None else frozenset(filter(None, map(text_of, values)))
         rank = int(Priority.parse(self.priority))
@@ -83,7 +83,7 @@ class PriorityRule(BaseModel):
 
 
 class PriorityRules(BaseModel):
-    """The first rule that a record meets says its priority; `default` if it meets none (empty: the function's own)."""
+    """The first rule that a record meets sets its priority; `default` if it meets none (empty: the function's own)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -104,7 +104,7 @@ class PriorityRules(BaseModel):
 
 
 def check_level(level: str) -> str:
-    """The same level; none may be empty."""
+    """A priority level after a check; it may be empty (none). Raises PydanticCustomError for an unknown level."""
     try:
         Priority.parse(level or 0)
     except InvalidRequest as error:
@@ -113,7 +113,7 @@ def check_level(level: str) -> str:
 
 
 def unit_sources(units: UnitsFrom) -> tuple[UnitSource, ...]:
-    """Where estimates come from. Raises ValueError for what cannot be."""
+    """The sources of estimates, one for each unit. Raises ValueError for a default or a unit that cannot be."""
     found = []
     for unit, source in units.items():
         if isinstance(source, float):
@@ -133,7 +133,7 @@ def unit_sources(units: UnitsFrom) -> tuple[UnitSource, ...]:
 
 
 def check_expiry(default: str) -> str:
-    """The same default of a deadline; it may be empty."""
+    """A default deadline after a check; it may be empty. Raises PydanticCustomError for one that cannot be read."""
     if default and expiry_of(default) is None:
         reason = f'default is {default!r}: expected how long after the record\'s time, such as "1h"'
         raise PydanticCustomError("expires", "{reason}", {"reason": reason})
@@ -141,14 +141,14 @@ def check_expiry(default: str) -> str:
 
 
 def _shape(value: Any) -> str:
-    """Which of the shapes below a value has, so that a mistake in it is named once."""
+    """The tag of the type below that a value has, so that a mistake in it is reported once."""
     for name, model in (("rules", PriorityRules), ("field", FromField)):
         if isinstance(value, model) or (isinstance(value, dict) and name in value):
             return f"from_{name}"
     return "from_header" if isinstance(value, dict | FromHeader) else "value"
 
 
-#: Where a priority comes from: a level, or each record.
+#: The source of a priority: a level, or each record.
 PriorityFrom = Annotated[
     Annotated[str, Tag("value")]
     | Annotated[FromHeader, Tag("from_header")]
@@ -156,7 +156,7 @@ PriorityFrom = Annotated[
     | Annotated[PriorityRules, Tag("from_rules")],
     Discriminator(_shape),
 ]
-#: Where the estimate of an item comes from, of units with a rate of their own: a number, or each record.
+#: The source of an item's estimate, for each unit with a rate of its own: a number, or each record.
 UnitsFrom = dict[
     str,
     Annotated[
@@ -166,12 +166,12 @@ UnitsFrom = dict[
         Discriminator(lambda value: "from_header" if _shape(value) == "from_rules" else _shape(value)),
     ],
 ]
-#: Where a deadline comes from: so long after each record's own time, or what the record says.
+#: The source of a deadline: a duration after each record's own time, or a value in the record.
 ExpiresFrom = Annotated[
     Annotated[Seconds, Tag("value")]
     | Annotated[FromHeader, Tag("from_header")]
     | Annotated[FromField, Tag("from_field")],
     Discriminator(lambda value: "from_header" if _shape(value) == "from_rules" else _shape(value)),
 ]
-#: What becomes of an item whose deadline passed.
+#: The end of an item whose deadline passed.
 OnExpiry = Literal["settle", "dead_letter"]

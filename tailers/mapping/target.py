@@ -1,4 +1,4 @@
-"""The target of a stream tailer: its mapping, and the one kind of all its items where the configuration names it."""
+"""The target of a stream tailer: its mapping, and the one kind of all its items where the configuration sets it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .mapping import FieldMapping, Mapping, ParkedMapping
 
 
 class Target:
-    """The target of one tailer. `parked`: its source holds items of the delay service, which say where they go."""
+    """The target of one tailer. `parked`: its source holds items of the delay service, which name their own target."""
 
     def __init__(self, config: TailerConfig, *, parked: bool) -> None:
         self._config = config
@@ -32,7 +32,7 @@ class Target:
         return self.mapping.kind(Kind(str(self._config.function), rank))
 
     def functions_changed(self, functions: ReadOnly[str, FunctionSpec]) -> bool:
-        """Functions are new or changed. True: the items of some have another cell now."""
+        """Takes new or changed functions. Returns whether items of some have another cell now."""
         priorities = {name: int(spec.priority) for name, spec in functions.items()}
         if priorities == self._priorities:
             return False
@@ -42,7 +42,7 @@ class Target:
         return True
 
     def why_no_credit(self, credit: Credit, functions: ReadOnly[str, FunctionSpec]) -> str:
-        """Why nothing of the only kind may be pushed; empty when it may, or when there is no only kind."""
+        """The reason why nothing of the only kind may be pushed; empty when it may, or when there is no only kind."""
         kind = self.only_kind
         if kind is None:
             return ""

@@ -25,8 +25,8 @@ from ...model.retry import DEFAULT_RETRY, Retry, bounded
 from ...model.workload import INDEX_BITS, Ended, Flight, Outcomes
 from ...stores import heights
 from ..counts import TailerCounts
-from ..greeting import Greeting
 from ..hand_out import HandOut
+from ..height_check import HeightCheck
 from ..mapping.estimating import put_estimates
 from ..mapping.record_values import unit_sources
 from ..pump_status import PumpStatus, state_of
@@ -53,7 +53,7 @@ class Pump(ABC):
         self.clock, self.counts = setup.clock, counts
         self.units = unit_sources(setup.config.units)
         self.window = setup.config.window.rule()
-        self.greeting = Greeting(
+        self.height_check = HeightCheck(
             setup.environment.heights, heights.QUEUE if setup.kind.family == "queue" else heights.STATE
         )
         self.session = SchedulerSession(
@@ -63,7 +63,7 @@ class Pump(ABC):
             setup.sizes,
             setup.clock,
             through_outages=setup.config.on_outage == OnOutage.PARK,
-            greeting=self.greeting,
+            height_check=self.height_check,
         )
         self.flights: dict[int, HandOut] = {}
         self.tracing = tracing_of(setup.config.name, setup.config.trace_ratio)
@@ -81,7 +81,7 @@ class Pump(ABC):
         try:
             self.session.start()
             await self.open()
-            await together(*self.steps(), self.greeting.run(), self.session.wait())
+            await together(*self.steps(), self.height_check.run(), self.session.wait())
         finally:
             await self.session.close()
             await self.close()
@@ -195,7 +195,7 @@ class Pump(ABC):
     @property
     def store_failing(self) -> str:
         """The reason why something cannot be written; empty when everything can."""
-        return self._store_failing or self.greeting.failing
+        return self._store_failing or self.height_check.failing
 
     @property
     def functions(self) -> set[str]:
@@ -288,7 +288,7 @@ class Pump(ABC):
             self.ended(out, ends)
         credit = self.session.credit
         for out, counts in returned:
-            credit.give(counts, out.before(credit.clogs, counts) if credit.clogs else None)
+            credit.give(counts, out.newly_clogged(credit.clogs, counts) if credit.clogs else None)
         self.wake()
 
     def _closed(

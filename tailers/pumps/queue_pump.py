@@ -328,7 +328,7 @@ class QueuePump(Pump):
         credit = self.session.credit
         for number in self.flights.keys() - held.keys():
             out = self.flights.pop(number)
-            credit.give(out.counts, out.before(credit.clogs, out.counts) if credit.clogs else None)
+            credit.give(out.counts, out.newly_clogged(credit.clogs, out.counts) if credit.clogs else None)
             self._stranded.append((out.place.until, out))
             self._strand_wake.set()
         return Renewal(min(held.values(), default=now) - now, list(held))

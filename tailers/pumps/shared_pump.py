@@ -20,9 +20,9 @@ from ...model.errors import InvalidRequest, NotConnected, StaleFence
 from ...model.jitter import jittered
 from ...sdk.source import SharedSource
 from ..counts import TailerCounts
-from ..hurry import Hurry
 from ..pump_status import PumpStatus, worst_of
 from ..resources import Setup
+from ..retry_pause import RetryPause
 from ..rules.pump_restarts import AfterEnd, PumpRestarts
 from ..rules.reconnect import Reconnect
 from .stream_pump import StreamPump
@@ -53,7 +53,7 @@ class SharedPump:
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._serving: set[asyncio.Task[None]] = set()
         self._restarts: dict[str, PumpRestarts] = {}
-        self._hurry = Hurry()
+        self._retry_pause = RetryPause()
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
@@ -179,7 +179,7 @@ class SharedPump:
         restarts, now = self._restarts.setdefault(name, PumpRestarts()), self.setup.clock.monotonic
         while True:
             restarts.began(now())
-            hurry = self._hurry.said
+            noted = self._retry_pause.cuts
             try:
                 await self._pump(name)
             except Exception as error:
@@ -190,7 +190,7 @@ class SharedPump:
                     self._fail(error)
                     return
                 self._say(name, error, ended)
-                await self._hurry.rest(ended.pause, hurry)
+                await self._retry_pause.wait(ended.pause, noted)
 
     async def _pump(self, name: str) -> None:
         """Runs one pump to its end."""
@@ -224,7 +224,7 @@ class SharedPump:
     def pause(self, paused: bool) -> None:
         """Reads nothing more, or goes on; a pump that waits to be begun again is begun at once."""
         self._paused = paused
-        self._hurry.say()
+        self._retry_pause.cut_short()
         for pump in self.pumps.values():
             pump.pause(paused)
 

@@ -351,11 +351,11 @@ class StreamPump(Pump):
 
     @property
     def unaccounted(self) -> int:
-        return self._core.accounts.unaccounted(self.in_flight, self._core.going)
+        return self._core.position_audit.unaccounted(self.in_flight, self._core.going)
 
     @property
     def classes(self) -> dict[str, int]:
-        return self._core.accounts.classes(self.in_flight, self._core.going)
+        return self._core.position_audit.classes(self.in_flight, self._core.going)
 
     @property
     def starting(self) -> str:

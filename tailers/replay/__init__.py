@@ -1,1 +1,1 @@
-"""Running a part of a stream's past again, sealed from the live tailer: what `tailrace replay` asks for."""
+"""Replays: a part of a stream's past is run again, apart from the live tailer (`tailrace replay`)."""

@@ -1,4 +1,4 @@
-"""Cancelling a replay: nobody reads it any more, and what waits for a retry is given up."""
+"""Cancelling a replay: no process reads it any more, and its items that wait for a retry are given up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .plan import ROWS
 
 
 class Cancelling:
-    """By the rows alone, so any process may end one: also where no process has the tailer's file any more."""
+    """Cancels replays by the rows in the stores alone, so that any process can, also when none has the tailer's file
+    any more."""
 
     def __init__(self, ownership: Ownership, ledger: Ledger, clock: Clock, drift: float) -> None:
         self._ownership = ownership
@@ -26,27 +27,27 @@ class Cancelling:
         self._seen: dict[int, SeenRow] = {}
 
     async def done(self, replay: Replay) -> bool:
-        """Does the next step of it; whether it was the last one."""
+        """Takes the next step to cancel a replay; returns whether it was the last one."""
         if not await self._left(replay) or await self._give_up_waiting(replay):
             return False
         await self._forget_rows(replay)
         return True
 
     def over(self, number: int) -> None:
-        """Forgets what was seen of one."""
+        """Forgets the row that was seen of a replay."""
         self._seen.pop(number, None)
 
     async def _left(self, replay: Replay) -> bool:
-        """Whether nobody reads it: its row is empty, or stood unchanged for its lease. Whoever reads it ends that by
-        itself, and leaves the row empty."""
+        """Whether no process reads a replay: its row is empty, or stood unchanged for its lease. A process that reads
+        it stops by itself, and leaves the row empty."""
         row, now = await self._ownership.read(replay.name, WHOLE), self._clock.monotonic()
         facts = (0, "", 0.0) if row is None else (row.version, row.holder, row.lease)
         seen = self._seen[replay.number] = observe(self._seen.get(replay.number), *facts, now)
         return now >= free_at(seen, self._drift)
 
     async def _give_up_waiting(self, replay: Replay) -> int:
-        """What waits for a retry is over, by its rows: a copy that comes due finds that. Returns how many are not over:
-        they run."""
+        """Marks items that wait for a retry as over, in their rows, where a copy that comes due finds it. Returns the
+        number of items that are not over, since they run."""
         ledger, left = self._ledger, 0
         after = ("", -1)
         while rows := await ledger.list(replay.name, ROWS, after):
@@ -62,7 +63,8 @@ class Cancelling:
         return left
 
     async def _forget_rows(self, replay: Replay) -> None:
-        """A cancelled replay's checkpoint passes no further, so its rows would stay: all of them are over (L20)."""
+        """Drops all rows of a cancelled replay, whose items are over: its checkpoint moves no further, so they would
+        stay (L20)."""
         owner = await self._ownership.read(replay.name, WHOLE)
         if owner is None:
             return

@@ -1,8 +1,8 @@
-"""The plan of a replay: from what an operator wants to positions that are fixed from then on.
+"""The plan of a replay: from an operator's order to positions that are fixed from then on.
 
-Only what the live tailer has settled is run again, so that no item runs at the same time in both: nothing from the live
-checkpoint on, and nothing below it that waits for a retry. The checkpoint is read before the ledger: what was settled
-by then and has no row that waits never will have one (L13, L15).
+Only items that the live tailer has settled are run again, so that no item runs in both at the same time: none from the
+live checkpoint on, and none below it that waits for a retry. The checkpoint is read before the ledger: an item that was
+settled by then and has no waiting row never will have one (L13, L15).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ..rules.replay import Chosen, Known, Span, choose, without
 from ..rules.sparse_book import SparseBook
 from ..seek.first_positions import first_from, first_kept
 
-#: Rows of the ledger in one look.
+#: Rows of the ledger that are read at once.
 ROWS = 1000
-#: Ranges of one replay. They are kept with it, about thirty bytes each.
+#: The most ranges of one replay. They are kept with it, about thirty bytes each.
 MOST_SPANS = 20_000
-#: Dead letters looked at for one partition of a replay.
+#: The most dead letters that are looked at for one partition of a replay.
 MOST_DIED = 100_000
 
 
 def reader_of(kind: SourceKind, config: TailerConfig, environment: Environment) -> Rereader:
-    """What reads a tailer's source again; `environment` bears the live tailer's name. Raises InvalidRequest for a
-    source that cannot."""
+    """The reader that reads a tailer's source again; `environment` bears the live tailer's name. Raises InvalidRequest
+    for a source that cannot be read again."""
     name = config.name
     if kind.family != "stream" or kind.name == "due":
         raise InvalidRequest(
@@ -43,14 +43,14 @@ def reader_of(kind: SourceKind, config: TailerConfig, environment: Environment) 
     reader: Rereader | None = None if build is None else build(config.options_for(kind), environment)
     if reader is None or not (reader.capabilities.replays and reader.capabilities.rereads):
         raise InvalidRequest(
-            f"the source of the tailer {name!r} (kind {kind.name}) cannot read again what is settled"
+            f"the source of the tailer {name!r} (kind {kind.name}) cannot read settled items again"
             + (kind.not_again and f": {kind.not_again}")
         )
     return reader
 
 
 class Planning:
-    """Plans replays of one tailer. `reader` is not closed here."""
+    """Plans replays of one tailer. The caller closes `reader`."""
 
     def __init__(self, config: TailerConfig, kind: SourceKind, reader: Rereader, environment: Environment) -> None:
         self._name = config.name
@@ -60,13 +60,13 @@ class Planning:
         self._sparse = reader.capabilities.sparse
 
     async def plan(self, order: ReplayOrder, going: Sequence[Replay]) -> list[Stretch]:
-        """What an order comes to, partition by partition. `going` are the replays that are not over. Raises
-        InvalidRequest with what to do, and what the source and the stores raise."""
+        """The positions that an order asks for, partition by partition. `going` are the replays that are not over.
+        Raises InvalidRequest with advice, and the errors of the source and the stores."""
         only = Only(order.only)
         if self._sparse and only is Only.UNSEEN:
             raise InvalidRequest(
-                f"the positions of {self._name!r} are far apart, and nobody knows which of them it never saw: "
-                "name a range"
+                f"the positions of {self._name!r} are far apart, so those that it never saw are not known: give a "
+                "range with another --only"
             )
         marks = await self._marks(order.partition)
         if order.partition is not None and order.partition not in marks:
@@ -84,12 +84,12 @@ class Planning:
         if len(marks) > 1 and any(bound.position is not None for bound in bounds):
             names = ", ".join(map(repr, sorted(marks)))
             raise InvalidRequest(
-                f"the tailer {self._name!r} has {len(marks)} partitions ({names}): say whose position with --partition"
+                f"the tailer {self._name!r} has {len(marks)} partitions ({names}): choose one with --partition"
             )
         found = [await self._stretch(order, only, name, marks[name]) for name in sorted(marks)]
         if (ranges := sum(len(stretch.spans) for stretch in found)) > MOST_SPANS:
             raise InvalidRequest(
-                f"{ranges} ranges of positions are more than the {MOST_SPANS} of one replay: narrow it"
+                f"{ranges} ranges of positions are more than the {MOST_SPANS} of one replay: give a narrower range"
             )
         self._apart(found, going)
         return found
@@ -112,17 +112,17 @@ class Planning:
         end = await self._resolve(order.end, partition, kept, mark.position, where)
         if first < kept and (order.begin.position is not None):
             raise InvalidRequest(
-                f"{where}: its source has nothing below {kept} any more, so nothing from {first} on: begin at {kept}, "
+                f"{where}: its source has no records below {kept} any more, so none at {first}: begin at {kept}, "
                 'or with "start"'
             )
         if first > end:
             raise InvalidRequest(f"{where}: --from is {first}, behind --to, which is {end}")
         chosen = await self._chosen(only, partition, first, end, mark)
         if chosen.unknown:
-            what = {Only.FAILED: "failed", Only.DROPPED: "was dropped", Only.UNSEEN: "was never seen"}[only]
+            what = {Only.FAILED: "failed", Only.DROPPED: "were dropped", Only.UNSEEN: "were never seen"}[only]
             raise InvalidRequest(
-                f"{where}: which positions {what} is not known one by one any more: {'; '.join(chosen.unknown[:3])}. "
-                "Narrow the range, or run all of it (--only all)"
+                f"{where}: the positions that {what} are not known one by one any more: "
+                f"{'; '.join(chosen.unknown[:3])}. Narrow the range, or run all of it (--only all)"
             )
         waiting = await self._waiting(partition, first, end)
         spans = without(chosen.spans, waiting)
@@ -135,7 +135,7 @@ class Planning:
         if bound.position is not None:
             if bound.position > frontier:
                 raise InvalidRequest(
-                    f"{where}: its checkpoint is at {frontier}, and what is behind that is not settled: it may be "
+                    f"{where}: its checkpoint is at {frontier}, and items from there on are not settled: they may be "
                     f'running now. Name {frontier} at most, or "end"'
                 )
             return bound.position
@@ -166,7 +166,7 @@ class Planning:
         return choose(only, first, end, Known(began, told, endings, drops))
 
     async def _waiting(self, partition: str, first: int, end: int) -> list[int]:
-        """Positions whose item waits for a retry of the live tailer, or runs as one; rising."""
+        """Positions whose item waits for a retry of the live tailer, or runs as a retry; rising."""
         found: list[int] = []
         last = first - 1
         while True:
@@ -178,7 +178,8 @@ class Planning:
             last = mine[-1].position
 
     def _apart(self, found: Sequence[Stretch], going: Sequence[Replay]) -> None:
-        """Two replays never run the same item at once."""
+        """Raises InvalidRequest when a replay of `going` runs some of the positions: two never run the same item at
+        once."""
         for replay in going:
             others: Mapping[str, Stretch] = {each.partition: each for each in replay.stretches}
             for stretch in found if replay.tailer == self._name else ():
@@ -191,19 +192,19 @@ class Planning:
 
 
 def name_of(tailer: str, partition: str, kind: SourceKind) -> str:
-    """Under which a partition's checkpoint is kept."""
+    """The name under which a partition's checkpoint is kept."""
     return f"{tailer}/{partition}" if kind.shared else tailer
 
 
 def book_of(mark: Mark, sparse: bool) -> Book | None:
-    """The book that a checkpoint holds; None: none yet."""
+    """The book in a checkpoint; None: it has none yet."""
     if not mark.book:
         return None
     return SparseBook(mark.position, mark.book) if sparse else Book(mark.position, mark.book)
 
 
 def _inside(spans: Sequence[Span], positions: Sequence[int]) -> int:
-    """How many of the positions are in the spans."""
+    """Number of the positions that are in the spans."""
     return sum(any(first <= position <= last for first, last in spans) for position in positions)
 
 

@@ -1,4 +1,4 @@
-"""Progress of a replay, as the stores have it: also of one that reads elsewhere, or not at all."""
+"""Progress of a replay, by the stores: also of a replay that another process reads, or none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .plan import book_of
 
 
 class ReplayProgress:
-    """Asks the stores. `here`: what this process knows of one that it runs itself, for people."""
+    """Reads the progress of replays from the stores. `here` returns the state of a replay that this process runs
+    itself, for people."""
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class ReplayProgress:
         self._here = here
 
     async def of(self, replay: Replay) -> Progress:
-        """Of one, in whatever state it is."""
+        """The progress of a replay, in whatever state it is."""
         if replay.state in OVER:
             return Progress(replay, replay.counts, replay.detail)
         if replay.state is ReplayState.ASKED:
@@ -53,7 +54,7 @@ class ReplayProgress:
 
 
 async def counts_of(replay: Replay, stores: Environment) -> dict[str, int]:
-    """How many of its items ended in which way, or wait for a retry."""
+    """Number of a replay's items that ended in each way, or wait for a retry."""
     return await _counted(replay, stores.checkpoints, stores.ledger)
 
 

@@ -1,6 +1,6 @@
 """The pump of a replay: a stream pump with a row, an epoch, fences, a checkpoint and a ledger of its own.
 
-All of these bear the replay's name (`orders@replay-3`), so nothing that the live tailer has is read or written by it.
+All of these bear the replay's name (`orders@replay-3`), so it reads and writes nothing of the live tailer's.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ..resources import Setup
 from ..stream_policy import StreamPolicy
 from .source import ReplaySource
 
-#: What comes between was not chosen; its end is waited for, not its frontier.
+#: Positions between the chosen ones are filtered; a replay ends when its last item has ended, so nothing is detached.
 POLICY = StreamPolicy(gap=Fate.FILTERED, detaches=False)
 
 
 class ReplayPump(StreamPump):
-    """Reads the chosen positions and no others; where its checkpoint says, when it was begun before."""
+    """Reads the chosen positions and no others, from its checkpoint on if it was begun before."""
 
     def __init__(self, setup: Setup, counts: TailerCounts, source: ReplaySource, replay: Replay) -> None:
         super().__init__(setup, counts, source, POLICY._replace(jump=source.jump))
@@ -27,7 +27,7 @@ class ReplayPump(StreamPump):
         self._chosen = source
 
     async def open(self) -> None:
-        """Takes its own row. Where each partition begins is durable before anything is read."""
+        """Takes its own row, and makes the beginning of each partition durable before anything is read."""
         self._marks = await self._succession.take()
         begin = {
             each.partition: Mark(each.first) for each in self._replay.stretches if each.partition not in self._marks
@@ -41,12 +41,12 @@ class ReplayPump(StreamPump):
 
     @property
     def owns(self) -> bool:
-        """Whether it has the replay's row: another process may be the one that reads, and this one stands by."""
+        """Whether this process has the replay's row; another one may have it and read, while this one stands by."""
         return bool(self._epoch.number)
 
     @property
     def settled(self) -> bool:
-        """Whether all of it was read, and has ended or is durably in the delay service."""
+        """Whether all items were read, and have ended or are durably in the delay service."""
         parts = self._partitions.values()
         read = self._chosen.over and self._core.batches == self._chosen.handed
         return read and not self.busy and not any(part.frontier.unsettled for part in parts)

@@ -1,4 +1,4 @@
-"""The source of a replay: the positions that were chosen when it began, by position, as fast as it may read."""
+"""The source of a replay: reads the positions that were chosen when it began, no faster than its rate."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ..partition import LARGE_HOLE
 from ..rules.pace import Pace
 from ..rules.replay import Course
 
-#: Bytes that an item is taken to have before any was seen: a first read of a stream of large ones stays small.
+#: The assumed size of an item before any was seen, bytes: so the first read of large items stays small.
 USUAL_BYTES = 16 << 10
-#: Of a wait for the pace, seconds: what an event loop tells apart.
+#: Seconds of a wait for the pace at least: an event loop tells no less apart.
 SHORTEST_WAIT = 0.001
 
 
 class ReplaySource:
-    """Implements `sdk.source.StreamSource` over what reads the live tailer's source again; that is never opened, so the
-    live tailer's own reading is not disturbed.
+    """Implements `sdk.source.StreamSource` over a reader of the live tailer's source; the reader is never opened, so it
+    does not disturb the live tailer.
 
-    handed  how many batches were read since it was made
+    handed  number of batches read so far
 
     Invariant: positions are handed out once between two `open`s, rising within a partition, and none but the chosen.
     """
 
     def __init__(self, reader: Rereader, replay: Replay, clock: Clock) -> None:
-        # What lies between the chosen positions is passed without a word, as holes are.
+        # Positions between the chosen ones are passed without a note, as holes are.
         self.capabilities = replace(reader.capabilities, holes=True)
         self._reader = reader
         self._replay = replay
@@ -46,11 +46,11 @@ class ReplaySource:
 
     @property
     def over(self) -> bool:
-        """Whether everything was read."""
+        """Whether all chosen positions were read."""
         return not self._closed.is_set() and all(course.over for course in self._courses.values())
 
     def jump(self, ends: Mapping[str, int]) -> int:
-        """The largest gap between what was read of a partition and what comes next."""
+        """The largest gap between the end of what was read of a partition and its next position."""
         jumps = (course.at - ends.get(name, 0) for name, course in self._courses.items() if not course.over)
         return max(jumps, default=0)
 
@@ -62,7 +62,7 @@ class ReplaySource:
         if gone := sorted({stretch.partition for stretch in wanted} - there.keys()):
             raise PositionsGone(
                 f"{self._replay.name}: the source of {self._replay.tailer!r} has no partition {gone[0]!r} any more; "
-                "was its file changed? Put it back, or cancel this replay"
+                "was the file of that tailer changed? Put it back, or cancel this replay"
             )
         self._courses = {
             each.partition: Course(each.spans, positions.get(each.partition, each.first)) for each in wanted
@@ -104,8 +104,8 @@ class ReplaySource:
         return [batch]
 
     async def _may_read(self, timeout: float) -> bool:
-        """Waits for the pace; whether there is room now. A wait may end a little before the clock says so, as uvloop's
-        do: then it goes on for the rest of it, no longer."""
+        """Waits until the pace allows a read; returns whether it does. A wait may end a little early, as those of
+        uvloop do: then it goes on for the rest, no longer."""
         end = self._clock.monotonic() + timeout
         while not self._closed.is_set():
             now = self._clock.monotonic()
@@ -127,7 +127,7 @@ class ReplaySource:
         return batch
 
     async def ends(self) -> dict[str, int]:
-        """Behind the last chosen position of each partition."""
+        """The position behind the last chosen one of each partition."""
         return {each.partition: each.spans[-1][1] + 1 for each in self._replay.stretches if each.spans}
 
     async def close(self) -> None:

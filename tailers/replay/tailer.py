@@ -15,13 +15,13 @@ from .source import ReplaySource
 
 
 def replay_config(config: TailerConfig, replay: Replay) -> TailerConfig:
-    """The live tailer's file, as this replay has it. Deadlines do not hold: whoever asks for the past wants it run."""
+    """The live tailer's configuration for its replay. Deadlines do not hold: the past was asked for, so it is run."""
     priority = replay.priority or config.priority
     return config.model_copy(update={"name": replay.name, "priority": priority, "expires": None})
 
 
 class ReplayTailer(Tailer):
-    """A Tailer. `config` is the live tailer's."""
+    """The tailer of one replay. `config` is the live tailer's."""
 
     def __init__(self, replay: Replay, config: TailerConfig, resources: Resources) -> None:
         self._replay = replay
@@ -38,12 +38,12 @@ class ReplayTailer(Tailer):
         return self._reading
 
     def hold(self, paused: bool) -> None:
-        """Pauses or resumes it; harmless when it is so already."""
+        """Pauses or resumes the replay, unless it is so already."""
         if paused is not self._paused:
             self._set_paused(paused)
 
     def try_again(self, after: float) -> None:
-        """To be called now and then: starts again, after so many seconds, what had to stop."""
+        """Starts a tailer that had to stop again, `after` seconds later; to be called now and then."""
         if self._task is not None and not self._task.done():
             self._stopped_at = None
             return
@@ -56,15 +56,15 @@ class ReplayTailer(Tailer):
 
     @property
     def owns(self) -> bool:
-        """Whether it is this process that reads; else another one does, or nobody yet."""
+        """Whether this process reads the replay; else another one does, or none yet."""
         return self._reading is not None and self._reading.owns
 
     @property
     def settled(self) -> bool:
-        """Whether its source is done: everything was read, and has ended or waits for a retry."""
+        """Whether its source is done: all items were read, and have ended or wait for a retry."""
         return self._reading is not None and self._reading.settled
 
     @property
     def busy(self) -> bool:
-        """Whether something is out, or on its way into a store."""
+        """Whether items are out, or on their way into a store."""
         return self._pump is not None and self._pump.busy

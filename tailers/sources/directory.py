@@ -1,7 +1,7 @@
 """A folder as a stream: new and changed files, in the order in which they were found.
 
-The inventory gives each name and version a position, so a restart goes on where the checkpoint is. A file that is
-gone when its turn comes is noted and passed; one that changed meanwhile is handed out as it is now.
+The inventory gives each name and version a position, so a restart goes on at the checkpoint. A file that is gone when
+its turn comes is noted and passed; one that changed meanwhile is handed out as it is now.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ log = Logger("tailrace.tailer")
 
 #: Scanning takes at most this share of the time, however large the folder.
 SCAN_SHARE = 0.05
+#: Files offered to the inventory at once.
 OFFER = 1000
-#: Errors that are about this process, not about the file that it opens.
+#: Errors of this process, not of the file that it opens.
 OUR_OWN = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
@@ -45,7 +46,7 @@ class DirectoryOptions(BaseModel):
     include       names to take, as glob patterns (one without a slash is matched against the file's own name)
     exclude       names to leave out
     recursive     also the folders in it
-    follow_links  also what is behind links, folders and files; a loop is refused
+    follow_links  also folders and files behind links; a loop is refused
     payload       reference: JSON {"path", "name", "size", "modified"}; content: the file's bytes
     max_bytes     largest file handed out as content; larger ones become dead letters that say where they are
     poll          seconds between scans
@@ -67,14 +68,14 @@ class DirectoryOptions(BaseModel):
 
 class DirectorySource:
     """Implements `sdk.source.StreamSource`. `name` names the folder in the inventory; without a `partition` it is the
-    tailer's, and the folder's mark is found at the first call.
+    tailer's name, and the folder's fingerprint is added at the first call.
 
-    partition  the only one: a folder has one order of discovery. It bears the inventory's mark, so that positions of
-               one inventory are never taken for those of another (a checkpoint would pass files that nobody handled)
-    vanished   files that were gone when their turn came
-    refused    files too large (`max_bytes`), not readable, or no files any more; they become dead letters
-    listed     the first full listing is done
-    skipped    what the last listing did not enter or read, and why
+    partition  the only one: a folder has one order of discovery. It bears the folder's fingerprint, so that positions
+               of one inventory are never taken for those of another (a checkpoint would pass files that nobody handled)
+    vanished   number of files that were gone when their turn came
+    refused    number of files too large (`max_bytes`), not readable, or no files any more; they become dead letters
+    listed     set when the first full listing is done
+    skipped    the names that the last listing did not enter or read, each with the reason
     """
 
     capabilities = Capabilities(delays=False, replays=True)
@@ -92,7 +93,7 @@ class DirectorySource:
         self._inventory = inventory
         self._name = name
         self._next = 0
-        self._seen: dict[str, str] = {}  # of the last listing, so that only changes are offered
+        self._seen: dict[str, str] = {}  # versions by name at the last listing, so that only changes are offered
         self._scanner: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()  # something was found, the scanner failed, or the source was closed
         self._failure = ""
@@ -135,7 +136,7 @@ class DirectorySource:
                 found.positions.append(position)
                 found.names.extend(one.names)
                 found.versions.extend(one.versions)
-        batch = await self._thread.call(self._load, found, sys.maxsize)  # what is not here would count as taken away
+        batch = await self._thread.call(self._load, found, sys.maxsize)  # entries left out would count as taken away
         batch.absent = sorted(set(positions).difference(batch.positions))
         return batch
 
@@ -151,10 +152,11 @@ class DirectorySource:
             await cancel(scanner)
 
     async def _identify(self) -> None:
-        """Where the folder is by its real path is the file system's to say, which may hang."""
+        """Finds the folder's fingerprint, if it is not known yet: in the source's thread, since resolving the path may
+        hang."""
         if not self.partition:
             self._thread.moves(f"finding {self._root}")
-            chosen = await self._thread.call(mark, self._options)
+            chosen = await self._thread.call(fingerprint, self._options)
             if not self.partition:  # nobody else asked meanwhile
                 self._name, self.partition = f"{self._name}:{chosen}", chosen
 
@@ -164,7 +166,7 @@ class DirectorySource:
             await asyncio.sleep(max(options.poll, self._took / SCAN_SHARE))
             try:
                 await self._offer(await self._listing())
-            except Exception as error:  # whoever reads raises it, and the source is opened again
+            except Exception as error:  # the next read raises it, and the source is opened again
                 if not isinstance(error, NotConnected):
                     log.exception("a scan failed", folder=str(self._root))
                 self._failure = str(error) or type(error).__name__
@@ -188,14 +190,14 @@ class DirectorySource:
         return listing
 
     async def _offer(self, listing: Listing) -> None:
-        """Tells the inventory what is new or changed since the last listing."""
+        """Offers the inventory the names that are new or changed since the last listing."""
         seen, self._seen = self._seen, dict(listing.entries)
         changed: list[InventoryEntry] = [entry for entry in listing.entries if seen.get(entry.name) != entry.version]
         for start in range(0, len(changed), OFFER):
             try:
                 await self._inventory.offer(self._name, changed[start : start + OFFER])
             except Unavailable as error:
-                self._seen = seen  # to be offered again; what the inventory knows by then is not new to it
+                self._seen = seen  # to be offered again; the inventory ignores the entries that it knows by then
                 raise NotConnected(f"the inventory of {self._root}: {error}") from error
         # Not only what this listing made new: a former owner may have noted files that it never read.
         if await self._inventory_end() > self._next:
@@ -220,11 +222,11 @@ class DirectorySource:
         return batch
 
     def _load(self, entries: Entries, max_bytes: int) -> StreamBatch:
-        """Runs in the source's thread: the entries as items, until the bytes are used up."""
+        """Loads the entries as items, until the bytes are used up; runs in the source's thread."""
         try:
             with Folder(self._root, follow=self._options.follow_links) as folder:
                 return self._loaded(folder, entries, max_bytes)
-        except OSError as error:  # that of one file is told of the file
+        except OSError as error:  # an error of one file is noted at its item
             raise NotConnected(f"the folder {self._root} cannot be read: {error.strerror or error}") from error
 
     def _loaded(self, folder: Folder, entries: Entries, max_bytes: int) -> StreamBatch:
@@ -258,7 +260,7 @@ class DirectorySource:
         return batch
 
     def _load_one(self, folder: Folder, name: str) -> tuple[float, bytes, str]:
-        """When a file was changed, its payload, and why it cannot be handed out (then the payload says where it is)."""
+        """A file's time of change, its payload, and why it cannot be handed out (then the payload says where it is)."""
         refused = ""
         if self._options.payload == "content":
             most = self._options.max_bytes
@@ -281,8 +283,8 @@ def _as_json(facts: dict[str, object]) -> bytes:
     return json.dumps(facts, separators=(",", ":")).encode()
 
 
-def mark(options: DirectoryOptions) -> str:
-    """Tells apart what is listed: the folder and the patterns."""
+def fingerprint(options: DirectoryOptions) -> str:
+    """A short hash of the folder and the patterns, which tells inventories apart."""
     chosen = json.dumps([str(Path(options.path).resolve()), options.include, options.exclude])
     return hashlib.sha256(chosen.encode()).hexdigest()[:12]
 

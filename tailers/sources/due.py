@@ -1,7 +1,7 @@
-"""The source of what is due: one stream of the delay service for each function, whose records say what they are.
+"""The source of due retries: one stream of the delay service for each function, whose records are parked items.
 
-Each function is a partition, named for it, so that one tailer reads all of them, each with its own window. What the
-checkpoint has passed is forgotten, so a due stream holds only what waits.
+Each function is a partition of that name, so that one tailer reads all of them, each with its own window. Records that
+the checkpoint has passed are trimmed, so a due stream holds only items that wait.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ...stores.log.log import Log, MemoryReadableLog, NotifyingLog, trim_each
 from ..registry import Environment
 from .log import LogSource
 
-#: A wait for more of one function is asked again after so many seconds.
+#: Seconds after which a wait for more items of one function is begun anew.
 LONGEST_WAIT = 60.0
 #: The one partition of each due stream.
 ONLY = "0"
 
 
 class DueOptions(BaseModel):
-    """None: the functions are those that have something due."""
+    """No options: the functions are those that have due items."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class DueStream(LogSource):
-    """One function's due stream. It is trimmed behind the checkpoint: what is gone was done."""
+    """One function's due stream. It is trimmed behind the checkpoint, so records that are gone were done."""
 
     keeps = False
 
@@ -42,11 +42,11 @@ class DueStream(LogSource):
         await self._log.wait(self._stream, dict(self._next), LONGEST_WAIT)
 
     def tell(self, log: NotifyingLog, call: Callable[[], None]) -> Callable[[], None]:
-        """Has `call` called when there may be more to read; returns what takes that back."""
+        """Has `call` called when there may be more to read; returns a function that takes this back."""
         return log.tell(self._stream, self._next, call)
 
     def at_hand(self, log: MemoryReadableLog, limit: int, max_bytes: int) -> StreamBatch | None:
-        """What is to be read next, as far as it is in memory; None: it must be read."""
+        """The next records, as far as they are in memory; None: they must be read."""
         if len(self._next) != 1 or self._closed.is_set():
             return None
         ((number, position),) = self._next.items()
@@ -72,10 +72,11 @@ class DueStream(LogSource):
 
 
 class DueSource:
-    """Implements `sdk.source.StreamSource`. A reader who keeps each function in its own bounds asks `ready`, then
-    `at_hand` and, for what is not, `take`; `on_ready`, which its pump sets, is called when `ready` has another one.
+    """Implements `sdk.source.StreamSource`. A reader with a window for each function asks `ready`, then `at_hand`, and
+    `take` for items that are not in memory; `on_ready`, which its pump sets, is called when `ready` has another one.
 
-    Invariant: of an open source each stream is in `_ready` or has an entry in `_waits`, which gives up waiting.
+    Invariant: each stream of an open source is in `_ready` or has an entry in `_waits`, a function that gives up the
+    wait.
     """
 
     capabilities = LogSource.capabilities
@@ -90,7 +91,7 @@ class DueSource:
         self._ready: dict[str, None] = {}
         self._waits: dict[str, Callable[[], object]] = {}
         self._waiting: set[asyncio.Task[None]] = set()
-        self._failed: dict[str, BaseException] = {}  # what waiting for more ended with, until a read of it raised that
+        self._failed: dict[str, BaseException] = {}  # errors of waits for more, until a read raises them
         self._some = asyncio.Event()
 
     async def open(self, positions: Mapping[str, int]) -> None:
@@ -132,10 +133,11 @@ class DueSource:
         return batch
 
     async def take(self, function: str, limit: int, max_bytes: int) -> StreamBatch | None:
-        """The next due items of one function; None: there are none now. Raises what waiting for them ended with."""
+        """The next due items of one function; None: there are none now. Raises NotConnected if the wait for them
+        failed."""
         if (error := self._failed.pop(function, None)) is not None:
             why = str(error) or type(error).__name__
-            raise NotConnected(f"waiting for what is due of {function}: {why}") from error
+            raise NotConnected(f"waiting for due items of {function} failed: {why}") from error
         batches = await self._streams[function].read(limit, max_bytes, 0.0)
         self._took(function, sum(len(batch.positions) for batch in batches) < limit)
         if not batches:
@@ -145,7 +147,7 @@ class DueSource:
         return batch
 
     def _took(self, function: str, all_of_it: bool) -> None:
-        """Waits for more of a function of which everything was read."""
+        """Notes that items of a function were read; begins to wait for more if that was all."""
         if all_of_it and self._open and function in self._ready:
             del self._ready[function]
             self._waits[function] = self._wait_for(function)
@@ -194,7 +196,7 @@ class DueSource:
         self._failed.clear()
 
     def _wait_for(self, function: str) -> Callable[[], object]:
-        """Waits for more of one function; returns what gives it up."""
+        """Begins to wait for more items of one function; returns a function that gives up the wait."""
         if self._telling is not None:
             return self._streams[function].tell(self._telling, partial(self._has_more, function))
         task = asyncio.create_task(self._more(function), name=f"due-{function}")
@@ -204,7 +206,7 @@ class DueSource:
 
     async def _more(self, function: str) -> None:
         try:
-            with contextlib.suppress(TailraceError):  # whoever reads meets it again
+            with contextlib.suppress(TailraceError):  # the next read meets it again
                 await self._streams[function].more()
         except (Exception, asyncio.CancelledError) as error:
             if function not in self._waits:  # it was given up

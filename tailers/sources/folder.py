@@ -1,8 +1,8 @@
-"""A folder, and what is opened below it: nothing that somebody put there leads out of it, or makes whoever reads wait.
+"""Safe reads of the files below a folder: nothing that somebody puts there leads out of it, or makes a reader wait.
 
-Each part of a name is opened from the folder before it (openat), so that no link stands in for any of them, also not
-one that was put there a moment ago. A name is looked at, opened without waiting, and looked at again: what is no
-regular file is not read, and no more is read than was asked for.
+Each part of a name is opened from the folder before it (openat), so that no link stands in for any part, not even one
+that was put there a moment ago. A name is looked at, opened without waiting, and looked at again: only regular files
+are read, and never more bytes than were asked for.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _KINDS = {
 
 
 class NoFile(Exception):
-    """There is something of that name that is no file to be read; says what."""
+    """A name stands for something that is no readable file; the text says what it is."""
 
 
 def kind_of(mode: int) -> str:
-    """What is no regular file, in words."""
+    """The kind of something that is no regular file, in words."""
     return _KINDS.get(stat.S_IFMT(mode), "no regular file")
 
 
@@ -43,9 +43,9 @@ def open_folder(name: str | Path, *, follow: bool, within: int | None = None) ->
 
 
 class Folder:
-    """Reads below one folder; for one thread. The folder itself may be a link, since its user named it.
+    """Reads files below one folder; for one thread. The folder itself may be a link, since its user named it.
 
-    Invariant: `_open` are descriptors of the folders from the root to the one that was used last, with their names.
+    Invariant: `_open` has the folders from the root to the one that was used last, with names and descriptors.
     """
 
     def __init__(self, root: Path, *, follow: bool) -> None:
@@ -61,7 +61,7 @@ class Folder:
         self._close(0)
 
     def facts(self, name: str) -> os.stat_result:
-        """What is known of a file. Raises NoFile, OSError."""
+        """The facts about a file, as by stat. Raises NoFile, OSError."""
         *folders, last = name.split("/")
         found = os.stat(last, dir_fd=self._enter(folders), follow_symlinks=self._follow)
         if not stat.S_ISREG(found.st_mode):
@@ -69,7 +69,7 @@ class Folder:
         return found
 
     def read(self, name: str, most: int) -> tuple[os.stat_result, bytes | None]:
-        """What is known of a file, and its content; None when that is more than so many bytes. Raises NoFile,
+        """The facts about a file, and its content; None when the content is longer than `most` bytes. Raises NoFile,
         OSError."""
         found = self.facts(name)
         if found.st_size > most:

@@ -11,20 +11,20 @@ from ...foundation.config import Seconds
 from ...sdk.source import SourceKind
 from ...stores.kafka.clients import lacking
 from ..registry import Environment
-from .kafka_again import KafkaReader
 from .kafka_group import KafkaGroup
 from .kafka_member import MemberOptions
 from .kafka_partition import CAPABILITIES, Tombstones
+from .kafka_reread import KafkaReader
 
 
 class KafkaSourceOptions(MemberOptions):
-    """Beside the connection and the membership:
+    """Options of a Kafka source, beside those of the connection and the membership.
 
-    start          where a partition begins that neither a checkpoint nor the group knows: earliest, latest, or a time
+    start          the start of a partition that neither a checkpoint nor the group knows: earliest, latest, or a time
                    such as 2026-01-31T08:00:00+01:00
     tombstones     a record without a value: deliver it with an empty payload and the header kafka.tombstone, or skip it
-    release_within   seconds that what is out may take to end when the group gives a partition to another member
-    hung_after     a member that gets nothing for so long, although there is more, is made anew
+    release_within   seconds in which items that are out may end when the group gives a partition to another member
+    hung_after     a member that gets nothing for so long, although there are more records, joins anew
     """
 
     start: str = "earliest"
@@ -52,19 +52,19 @@ class KafkaSourceOptions(MemberOptions):
 
     @property
     def start_time(self) -> int | None:
-        """In milliseconds, if it is a time."""
+        """The time in `start`, in milliseconds; None: it is no time."""
         return (
             None if self.start in ("earliest", "latest") else int(datetime.fromisoformat(self.start).timestamp() * 1000)
         )
 
 
 def build(options: KafkaSourceOptions, environment: Environment) -> KafkaGroup:
-    """A member of the group; it joins when it is opened."""
+    """The member of the group, which joins when it is opened."""
     return KafkaGroup(options, environment.tailer)
 
 
 def reader(options: KafkaSourceOptions, environment: Environment) -> KafkaReader:
-    """What reads the topics again, outside of the group."""
+    """The reader that reads the topics again, outside of the group."""
     return KafkaReader(options, CAPABILITIES)
 
 

@@ -14,14 +14,14 @@ from ...stores.kafka.confluent import columns_of, consumer_settings, taken
 from ...stores.log.log import Records
 from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
 
-#: Errors after which librdkafka goes on by itself; that it gets nowhere meanwhile is seen elsewhere.
+#: Errors after which librdkafka goes on by itself; a lack of progress meanwhile is seen elsewhere.
 PASSING = {Code._ALL_BROKERS_DOWN, Code._TRANSPORT, Code._MAX_POLL_EXCEEDED, Code._RESOLVE}
-#: Seconds that all brokers may be away before that is said.
+#: Seconds for which all brokers may be away before it is an error.
 DOWN_FOR = 5.0
 
 
 class ConfluentMember:
-    """See kafka_member.py."""
+    """Implements `Member` on confluent-kafka; see kafka_member.py."""
 
     def __init__(self, options: MemberOptions, name: str) -> None:
         self._timeout = options.request_timeout
@@ -44,7 +44,7 @@ class ConfluentMember:
         self._fresh: set[Place] = set()
         self._places: set[Place] = set()
         self._failure: Any = None
-        self._heard: Callable[[BaseException | None], None] | None = None  # of the commit that is under way
+        self._heard: Callable[[BaseException | None], None] | None = None  # called after the commit that is under way
         self._down_since = 0.0
         self._consumer: Any = Consumer(settings)
         self._consumer.subscribe(
@@ -86,7 +86,7 @@ class ConfluentMember:
         self._look_down(bool(messages))
         if wrong and not messages:
             raise OutOfRange(wrong)
-        self._wrong = wrong  # the library says it once: it is raised when what came with it was taken
+        self._wrong = wrong  # the library tells it once: the next poll raises it, when the records beside it were taken
         polled = [
             Polled(
                 place,
@@ -99,7 +99,8 @@ class ConfluentMember:
         return polled + [Polled(place, Records([], [], [], [], []), [], at) for place, at in through.items()]
 
     def _look_down(self, got: bool) -> None:
-        """Raises what its own thread reported, when it is more than a passing break."""
+        """Raises the error that the library's own thread reported, when it is more than a passing break. `got`: records
+        came."""
         error, self._failure = self._failure, None
         if got:
             self._down_since = 0.0

@@ -1,11 +1,12 @@
-"""A Kafka consumer group as a shared source: it says who should read which partition (the ownership rows say who may).
+"""A Kafka consumer group as a shared source: the group decides which process should read which partition (the ownership
+rows say which one may).
 
 One thread has the group's member and does nothing but poll it: so the group sees it alive however slow the functions
-are, and a partition whose reader is behind is paused, not left unpolled. What crosses between the threads are lists
-of records, questions, and the set of partitions that are full.
+are, and a partition whose reader is behind is paused, not left unpolled. Lists of records, questions, and the set of
+full partitions cross between the threads.
 
-A partition that is taken away needs no waiting here: it is read no further, its pump ends what is out and releases the
-row, and whoever the group gave it to waits for that.
+A partition that is taken away needs no waiting here: it is read no further, its pump ends the items that are out and
+releases the row, and the process to which the group gave it waits for that.
 """
 
 from __future__ import annotations
@@ -26,33 +27,33 @@ from ...stores.kafka.errors import unavailable
 from ...stores.log.log import Bounds, Records
 from ..rules.group_members import client_name, stranger
 from ..rules.group_offsets import Settled
-from .kafka_again import AGAIN_BYTES, name_of, place_of
 from .kafka_member import Member, Polled
 from .kafka_partition import BUFFER_ITEMS, CAPABILITIES, KafkaPartition
+from .kafka_reread import AGAIN_BYTES, name_of, place_of
 from .kafka_session import KafkaSession
 
-#: Seconds between looks from outside: do the topics exist, does the member get on.
+#: Seconds between looks from outside: whether the topics exist, and the member makes progress.
 LOOK_EVERY = 5.0
 #: Seconds that opening a partition waits for the group to assign it.
 ASSIGNED_WITHIN = 5.0
-#: Seconds that an end below the checkpoint may be a new leader that does not know yet what was acknowledged.
+#: Seconds for which a partition may end below the checkpoint: a new leader may not know all acknowledged records yet.
 BEHIND_FOR = 15.0
-#: A partition that was full goes on when it has no more than so many items.
+#: A full partition is fetched again once its buffer has no more than so many items.
 SLACK = BUFFER_ITEMS // 2
 
 A = TypeVar("A")
 
 
 class GroupInUse(NotConnected):
-    """Another application is in the group."""
+    """The consumer group is in use by another application."""
 
 
 log = Logger("tailrace.kafka")
 
 
 class KafkaGroup:
-    """Implements `sdk.source.SharedSource` and the `Feed` of its partitions. All of it is the event loop's; the
-    thread is the session's.
+    """Implements `sdk.source.SharedSource` and the `Feed` of its partitions. All of it runs in the event loop; the
+    session has the thread.
 
     problem  why the brokers cannot be reached, as seen from outside of the group; empty while they can
     """
@@ -79,7 +80,7 @@ class KafkaGroup:
         self._session: KafkaSession | None = None
         self._duties = Duties(f"group {options.group}", self._watch_failed)
 
-    # The face of a shared source.
+    # The methods of a shared source.
 
     async def open(self) -> None:
         if self._session is not None:
@@ -149,15 +150,16 @@ class KafkaGroup:
         return start
 
     def _is_behind(self, place: Place, position: int, end: int) -> None:
-        """Raises: the partition ends below what was read of it."""
+        """Raises NotConnected, or PositionsGone after a while: the partition ends below positions that were read of
+        it."""
         now = asyncio.get_running_loop().time()
         since = self._behind.setdefault(place, now)
         words = f"{self._where}: partition {name_of(place)} ends at {end}, and was read up to {position}"
         if now - since < BEHIND_FOR:
             raise NotConnected(words)
         raise PositionsGone(
-            f"{words}: the topic was deleted and made again, or lost its end. Nothing is passed without your word: "
-            "give the tailer another name to begin anew"
+            f"{words}: the topic was deleted and made again, or lost its end. Nothing is passed without your "
+            "permission: give the tailer another name to begin anew"
         )
 
     def flow(self) -> None:
@@ -198,7 +200,7 @@ class KafkaGroup:
             raise NotConnected(self._failure or "the group was left")
         return await session.ask(question)
 
-    # What the thread says, in the event loop.
+    # Calls from the session's thread, in the event loop.
 
     def arrived(self, session: KafkaSession, polled: list[tuple[Polled, int]]) -> None:
         if session is self._session:
@@ -213,7 +215,7 @@ class KafkaGroup:
             self._news.set()
 
     def failed(self, session: KafkaSession, why: str, places: Iterable[Place] | None) -> None:
-        """The member is over, or some of its partitions must be opened again."""
+        """Hears that the member is over (`places` None), or that some partitions must be opened again."""
         if session is not self._session:
             return
         if places is None and not self._failure:
@@ -225,7 +227,8 @@ class KafkaGroup:
         self._news.set()
 
     def _watch_failed(self, why: str) -> None:
-        """Nobody would see any more that brokers are away, or that the member hangs: the group is joined again."""
+        """Ends the session when the watch failed, so that the group is joined anew: without the watch nobody would see
+        that brokers are away, or that the member hangs."""
         if self._session is not None:
             self.failed(self._session, f"{self._where}: {why}", None)
 
@@ -236,7 +239,7 @@ class KafkaGroup:
         there = await self._looking.call(lambda admin: admin.partitions(topics))
         if missing := sorted(set(topics) - set(there)):
             raise NotConnected(
-                f"{self._where}: the topic {missing[0]!r} does not exist there (yet): create it, or mend its name"
+                f"{self._where}: the topic {missing[0]!r} does not exist there (yet): create it, or correct its name"
             )
 
     async def _group_is_ours(self) -> None:
@@ -249,8 +252,8 @@ class KafkaGroup:
             )
 
     async def _keep_watch(self) -> None:
-        """Sees what a member does not say: that brokers are away, that a topic is gone, that another application is in
-        the group, and that it hangs."""
+        """Watches for troubles that a member does not report: brokers that are away, a topic that is gone, another
+        application in the group, and a member that hangs."""
         loop = asyncio.get_running_loop()
         since: dict[Place, tuple[int, float]] = {}
         while True:
@@ -280,12 +283,12 @@ class KafkaGroup:
             if hung:
                 self.failed(
                     session,
-                    f"{self._where}: the consumer gives nothing of {name_of(hung[0])} although there is more",
+                    f"{self._where}: the consumer gives no records of {name_of(hung[0])} although there are more",
                     None,
                 )
 
     def _see(self, problem: str) -> None:
-        """What a member goes on through, and says nothing of, is said here: that it began, and that it is over."""
+        """Logs the beginning and the end of a problem through which the member goes on without a report."""
         if problem and not self.problem:
             log.warning("not connected", tailer=self._tailer, reason=problem)
         elif self.problem and not problem:

@@ -1,7 +1,7 @@
 """A member of a Kafka consumer group, as narrow as the source needs it: blocking calls of one thread.
 
-Two clients implement it, kafka-python (`kafka_python_member.py`) and librdkafka's (`kafka_confluent_member.py`). What
-the group assigns is paused from the start, at no position: nothing is fetched before `seek`.
+Two clients implement it, kafka-python (`kafka_python_member.py`) and librdkafka's (`kafka_confluent_member.py`).
+Partitions that the group assigns are paused from the start, at no position: nothing is fetched before `seek`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...stores.kafka.client import Place
 from ...stores.kafka.options import KafkaOptions
 from ...stores.log.log import Records
 
-#: Records that one poll may bring, and bytes of one partition.
+#: The most records of one poll, and the most bytes of one partition in it.
 POLL_RECORDS = 1024
 POLL_BYTES = 1 << 20
 #: Seconds after which the brokers are asked again which topics and partitions there are.
@@ -24,12 +24,12 @@ DISCOVER_EVERY = 10.0
 
 
 class MemberOptions(KafkaOptions):
-    """Beside the connection:
+    """Options of a group's member, beside those of the connection.
 
-    topic, topics  one, or several
-    group          the consumer group; its name should be no other application's
+    topic, topics  one topic, or several
+    group          the consumer group; no other application should use its name
     group_instance_id   makes this member a static one: when it restarts within session_timeout, it gets back the
-                   partitions it had, and nobody else moves
+                   partitions that it had, and those of other members stay
     session_timeout   seconds without a heartbeat after which the group gives a member's partitions to others
     max_poll_interval   seconds without a poll after which a member counts as hung. Polling goes on while functions are
                    slow, so this is about the process
@@ -58,7 +58,7 @@ class MemberOptions(KafkaOptions):
     def _are_names(cls, given: Any) -> Any:
         for topic in [given] if isinstance(given, str) else given:
             if len(topic) > 249 or set(topic) - LETTERS or topic in (".", ".."):
-                raise ValueError(f"{topic!r} is no topic: letters, digits, '.', '_' and '-', at most 249")
+                raise ValueError(f"{topic!r}: expected a topic of at most 249 letters, digits, '.', '_' and '-'")
         return given
 
 
@@ -66,8 +66,7 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 
 class Polled(NamedTuple):
-    """Records that a poll brought of one partition. Everything below `through` that is not in `records` holds
-    nothing."""
+    """Records that a poll brought of one partition. Positions below `through` that are not in `records` are empty."""
 
     place: Place
     records: Records
@@ -84,27 +83,30 @@ class OutOfRange(Exception):
 
 
 class Member(Protocol):
-    """Errors are the client's own, but for OutOfRange."""
+    """A member of a group. Errors are the client's own, except for OutOfRange."""
 
     def poll(self, seconds: float) -> list[Polled]:
-        """What has come, waiting up to `seconds` for the first; also what keeps the member in its group."""
+        """Returns the records that have come, after a wait of up to `seconds` for the first. Polling keeps the member
+        in its group."""
 
     def assigned(self) -> tuple[set[Place], set[Place]]:
-        """What the group gives this member now, and what of it is new (or again) since the last call."""
+        """The partitions that the group gives this member now, and those of them that were assigned (also once more)
+        since the last call."""
 
     def seek(self, place: Place, position: int) -> None:
-        """Fetches from there on."""
+        """Fetches a partition from a position on."""
 
     def pause(self, places: Collection[Place]) -> None: ...
 
     def resume(self, places: Collection[Place]) -> None: ...
 
     def commit(self, positions: Mapping[Place, int], heard: Callable[[BaseException | None], None]) -> None:
-        """Begins to tell the group how far this application is, without waiting: records are not to wait for it. One at
-        a time. A later poll calls `heard` with why the group did not take it, None when it did; unless this raises."""
+        """Begins to commit offsets to the group without waiting, so that records do not wait for it; one commit at a
+        time. Unless this raises, a later poll calls `heard` with the error, or with None when the group took the
+        commit."""
 
     def committed(self, place: Place) -> int | None:
-        """What the group knows, from whoever said it."""
+        """The offset that the group has for a partition, from any member; None: it has none."""
 
     def close(self) -> None:
         """Leaves the group (a static member does not)."""

@@ -1,7 +1,7 @@
-"""One partition of a Kafka topic as a source: what its group's member fetched, up to a bound, and the pump's questions.
+"""One partition of a Kafka topic as a source: a bounded buffer of the records that the group's member fetched.
 
-The member's thread fills the buffer; when that is full the partition is paused, and polling goes on. What is read again
-by position comes from a reader of its own, outside of the group.
+The member's thread fills the buffer; when it is full the partition is paused, and polling goes on. Records that are
+read again by position come from a separate reader, outside of the group.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Literal, Protocol
 from ...model.errors import NotConnected
 from ...sdk.source import Capabilities, StreamBatch
 from ...stores.kafka.client import Place
-from .kafka_again import Rereads, reread, without_the_oversized
 from .kafka_member import Polled
+from .kafka_reread import Rereads, reread, without_the_oversized
 
 CAPABILITIES = Capabilities(delays=False, holes=True, timed=True, replays=True)
-#: What is fetched ahead of a partition's reader, before it is paused: a few reads of a busy tailer.
+#: The most records and bytes that are fetched ahead, before a partition is paused: a few reads of a busy tailer.
 BUFFER_ITEMS = 8192
 BUFFER_BYTES = 4 << 20
 
-#: Each opening has a number of its own, also among objects that follow each other over one partition: what was fetched
-#: or settled in one opening is told from that of any other.
+#: Each opening has a number of its own, also across objects that follow each other over one partition: records that
+#: were fetched or settled in one opening are told from those of any other.
 _GENERATIONS = itertools.count(1)
 
 Tombstones = Literal["deliver", "skip"]
@@ -34,11 +34,11 @@ Tombstones = Literal["deliver", "skip"]
 class Feed(Rereads, Protocol):
     """The group behind a partition. It reads again by position outside of the group.
 
-    begin     where reading begins without a checkpoint
-    seek      has the member fetch from a position, or from the start where that is gone; returns from where. What is
-              fetched from then on bears this generation
-    flow      a partition has room again, or none
-    settled   the group is to know that everything below is done, while what was sought with this generation is read
+    begin     the position at which reading begins without a checkpoint
+    seek      has the member fetch from a position, or from the start where that is gone; returns the position. Records
+              that are fetched from then on bear this generation
+    flow      hears that a partition has room again, or none
+    settled   tells the group that all records below are done, while the opening with this generation is read
     """
 
     async def begin(self, place: Place) -> int: ...
@@ -54,8 +54,8 @@ class KafkaPartition:
     """Implements `sdk.source.PartitionSource`.
 
     Invariant: `items` and `size` are those of `_chunks`, which rise by position and are of this generation.
-    `fetched`: everything below it was fetched, or holds nothing. `_sought` is the generation of the last opening: what
-    settles while this closes is still of that one.
+    `fetched`: all positions below it were fetched, or are empty. `_sought` is the generation of the last opening: items
+    that settle while this closes are still of that one.
     """
 
     capabilities = CAPABILITIES
@@ -101,7 +101,7 @@ class KafkaPartition:
         self._feed.flow()
 
     def arrived(self, polled: Polled, generation: int) -> None:
-        """Something was fetched."""
+        """Takes records that were fetched, unless they are of an earlier opening."""
         if generation != self._generation or polled.through <= self.fetched:
             return  # from before it was sought elsewhere, or nothing new
         batch = self._batch(polled)
@@ -124,7 +124,7 @@ class KafkaPartition:
         return batch
 
     def failed(self, why: str) -> None:
-        """Nothing more comes; a read says why, and the pump opens this again."""
+        """Notes that no more records come: a read raises the reason, and the pump opens this partition again."""
         self._failure = self._failure or why
         self._generation = 0
         self._arrived.set()
@@ -152,7 +152,7 @@ class KafkaPartition:
         return found
 
     def _take(self, limit: int, max_bytes: int) -> StreamBatch:
-        """The first chunk, or as much of it as there is room for: one item at least."""
+        """Takes the first chunk, or as much of it as there is room for: one item at least."""
         chunk = self._chunks[0]
         count, size = min(limit, len(chunk.positions)), 0
         for index, payload in enumerate(chunk.payloads[:count]):

@@ -17,14 +17,14 @@ from ...stores.kafka.python import columns_of, consumer_settings, made, poll
 from ...stores.log.log import Records
 from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
 
-#: Milliseconds that one poll waits for a rebalance to end; nothing is fetched meanwhile.
+#: Milliseconds for which one poll waits for the end of a rebalance; nothing is fetched meanwhile.
 JOIN_WITHIN = 1000
 #: Milliseconds for leaving the group.
 LEAVE_WITHIN = 2000
 
 
 class _Rebalanced(ConsumerRebalanceListener):  # type: ignore[misc]
-    """A listener, called in the client's own thread before anything of a new partition is fetched."""
+    """The listener of rebalances, called in the client's own thread before anything of a new partition is fetched."""
 
     def __init__(self, consumer: Any) -> None:
         self.fresh: set[Place] = set()
@@ -37,13 +37,12 @@ class _Rebalanced(ConsumerRebalanceListener):  # type: ignore[misc]
         self.fresh |= {(each.topic, each.partition) for each in assigned}
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        """The rows say who may; there is nothing to wait for here."""
+        """Does nothing: the ownership rows say which process may read, so there is nothing to wait for here."""
 
 
-def ask_less(coordinator: Any) -> None:
-    """At each poll kafka-python asks its other thread whether the group's coordinator is known, and waits for the
-    answer: two turns of the threads before the next records are asked for. Where it is known and connected there is
-    nothing to ask."""
+def skip_known_coordinator(coordinator: Any) -> None:
+    """Skips the check of the group's coordinator at each poll while it is known and connected. For the check
+    kafka-python asks its other thread and waits: two turns of the threads before the next records are asked for."""
     asked = coordinator.ensure_coordinator_ready
 
     def ready(timeout_ms: float | None = None) -> Any:
@@ -54,7 +53,7 @@ def ask_less(coordinator: Any) -> None:
 
 
 class PythonMember:
-    """See kafka_member.py."""
+    """Implements `Member` on kafka-python; see kafka_member.py."""
 
     def __init__(self, options: MemberOptions, name: str) -> None:
         reading = {"max_poll_records": POLL_RECORDS, "max_partition_fetch_bytes": POLL_BYTES, "client_id": name}
@@ -69,7 +68,7 @@ class PythonMember:
             max_poll_interval_ms=int(options.max_poll_interval * 1000),
             metadata_max_age_ms=int(DISCOVER_EVERY * 1000),
         )
-        ask_less(self._consumer._coordinator)
+        skip_known_coordinator(self._consumer._coordinator)
         # A leader that does not know a topic yet assigns nothing of it, and finds out late.
         unknown = [topic for topic in options.read if not self._consumer.partitions_for_topic(topic)]
         if unknown:
@@ -80,7 +79,7 @@ class PythonMember:
         # Asked again now that it subscribes: a member that joins before it has heard of its own topics begins another
         # rebalance at once, and may not come out of it.
         self._consumer.topics()
-        self._next: dict[Place, int] = {}  # of those that are read
+        self._next: dict[Place, int] = {}  # the next position of each partition that is read
         self._patience = 2 * options.session_timeout
         self._stable_at = time.monotonic()
 
@@ -103,13 +102,14 @@ class PythonMember:
         return polled + self._passed()
 
     def _is_joining(self) -> None:
-        """Raises when a rebalance takes longer than any member can be waited for: this one hangs, and is made anew."""
+        """Raises KafkaTimeoutError when a rebalance takes longer than it may wait for any member: this member hangs,
+        and joins anew."""
         waited = time.monotonic() - self._stable_at
         if waited > self._patience:
             raise KafkaTimeoutError(f"the rebalance of the group did not end within {waited:.0f} s")
 
     def _passed(self) -> list[Polled]:
-        """Partitions that went on over positions that hold nothing: markers, or what was compacted away."""
+        """The partitions that moved on over empty positions: transaction markers, or compacted records."""
         polled = []
         paused = self._consumer.paused()
         for place, known in self._next.items():

@@ -1,6 +1,6 @@
-"""The thread of a group's member: polls, and does what it is asked between two polls.
+"""The thread of a group's member: it polls, and answers questions between two polls.
 
-It lives as long as one membership: when the client raises, it ends and says why, and another one is begun.
+The thread lives as long as one membership: when the client raises, it ends with the reason, and another one is begun.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ...stores.kafka.client import Place
 from ...stores.kafka.errors import explained
 from ..rules.group_offsets import Settled, to_tell
 from .kafka_member import Member, MemberOptions, OutOfRange, Polled
-from .kafka_members import member_of
+from .kafka_member_choice import member_of
 
-#: Seconds that a poll waits when nothing comes; while something is paused less, since it may go on any moment.
+#: Seconds for which a poll waits when nothing comes; less while a partition is paused, since it may go on any moment.
 POLL_WAIT = 0.05
 PAUSED_WAIT = 0.01
 #: Seconds between commits to the group.
 COMMIT_EVERY = 1.0
-#: Polls that may be under way to the event loop.
+#: The most polls whose records are on their way to the event loop.
 AHEAD = 2
-#: Seconds after which the answer to a commit is not waited for any more.
+#: Seconds for which the answer to a commit is waited for.
 HEARD_WITHIN = 30.0
 #: Seconds that the last commit may take before the group is left.
 LAST_COMMIT = 3.0
@@ -40,11 +40,11 @@ log = Logger("tailrace.kafka")
 
 
 class SessionListener(Protocol):
-    """The owner of a session, who hears of it in the event loop.
+    """The owner of a session, which is called in the event loop.
 
-    arrived   what polls brought, each with the generation that `seek` was given
-    assigned  what the group gives this member now
-    failed    some partitions must be opened again; or (None) the session is over
+    arrived   takes records of polls, each with the generation that `seek` was given
+    assigned  takes the partitions that the group gives this member now
+    failed    hears that some partitions must be opened again; or (None) that the session is over
     """
 
     def arrived(self, session: KafkaSession, polled: list[tuple[Polled, int]]) -> None: ...
@@ -57,14 +57,14 @@ class SessionListener(Protocol):
 class KafkaSession:
     """The session of one membership.
 
-    Invariants: `_at` has the partitions that are fetched, each with the position that comes next, `_generations` the
-    same ones; `_told` is what the group took of some of them, since each was opened; `full` is replaced by the event
-    loop and read by the thread, which pauses what is in it.
+    Invariants: `_at` has the partitions that are fetched, each with its next position, `_generations` the same ones;
+    `_told` has the offsets of some of them that the group took since each was opened; `full` is replaced by the event
+    loop and read by the thread, which pauses the partitions in it.
     """
 
     def __init__(self, options: MemberOptions, listener: SessionListener, name: str) -> None:
         self.full: frozenset[Place] = frozenset()
-        self.settled: dict[Place, Settled] = {}  # what the group may be told, by `seek`'s generation; the event loop's
+        self.settled: dict[Place, Settled] = {}  # offsets for the group, with `seek`'s generation; the event loop's
         self._options = options
         self._name = name
         self._listener = listener
@@ -87,8 +87,8 @@ class KafkaSession:
         self._thread.start()
 
     async def ask(self, question: Callable[[Member], A]) -> A:
-        """The answer of a blocking call in the thread. Raises NotConnected when the session is over, or the client's
-        error as such."""
+        """Asks a blocking call in the thread. Raises NotConnected when the session is over, or for the client's
+        error."""
         if self._over:
             raise NotConnected(self._over)
         future: asyncio.Future[A] = self._loop.create_future()
@@ -96,16 +96,16 @@ class KafkaSession:
         return await future
 
     async def end(self) -> None:
-        """Commits what is settled and leaves the group."""
+        """Commits the settled offsets and leaves the group."""
         self._ending.set()
         await self._loop.run_in_executor(None, self._thread.join, END_WITHIN)
 
     # In the thread.
 
     def seek(self, member: Member, place: Place, position: int, generation: int) -> None:
-        """Fetches a partition from there on, as soon as it is not full."""
+        """Has a partition fetched from a position on, as soon as it is not full."""
         if place not in (self._share or ()):
-            raise NotConnected(f"partition {place} was taken away")
+            raise NotConnected(f"the group took partition {place[0]}-{place[1]} away from this member")
         member.seek(place, position)
         member.pause([place])
         self._paused.add(place)
@@ -118,7 +118,7 @@ class KafkaSession:
             member = member_of(self._options, self._name)
             while not self._ending.is_set():
                 self._turn(member)
-        except BaseException as error:  # whatever it is: nobody else would hear of it
+        except BaseException as error:  # of any kind: nobody else would hear of it
             why = explained(self._options.where, error)
             self._tell(self._listener.failed, why, None)
         finally:
@@ -141,7 +141,7 @@ class KafkaSession:
             self._tell(self._listener.failed, why, list(error.positions))
             polled = []
         self._look_at_share(member)
-        # librdkafka says after each record that there are no more: that is no news, and wakes nobody.
+        # librdkafka tells after each record that there are no more: no news, so nobody is woken.
         arrived = [
             (each, self._generations[each.place])
             for each in polled
@@ -155,7 +155,7 @@ class KafkaSession:
             self._loop.call_soon_threadsafe(self._deliver, arrived)
 
     def _deliver(self, arrived: list[tuple[Polled, int]]) -> None:
-        """In the event loop."""
+        """Hands over records of a poll, in the event loop."""
         self._listener.arrived(self, arrived)
         self._ahead.release()
 
@@ -180,14 +180,18 @@ class KafkaSession:
             self._paused.difference_update(go)
 
     def _look_at_share(self, member: Member) -> None:
-        """What was taken away is read no further. What was taken and given back is opened again: another member may
-        have had it meanwhile."""
+        """Stops partitions that were taken away. Those that were taken and given back are opened again: another member
+        may have had them meanwhile."""
         places, fresh = member.assigned()
         back = [place for place in self._at if place in fresh]
         for place in [place for place in self._at if place not in places or place in fresh]:
             self._forget(place)
         if back:
-            self._tell(self._listener.failed, f"{self._options.where}: the group gave it to others and back", back)
+            self._tell(
+                self._listener.failed,
+                f"{self._options.where}: the group gave the partition to another member and back",
+                back,
+            )
         share = frozenset(places)
         if share != self._share:
             self._share = share
@@ -200,7 +204,8 @@ class KafkaSession:
         self._paused.discard(place)
 
     def _commit(self, member: Member, *, now: bool = False) -> bool:
-        """Whether the group knows all that is to be known, or soon enough will."""
+        """Begins to commit new offsets, if it is time (`now`: at once). Returns whether there is nothing to wait for:
+        no commit is under way, and none was needed."""
         clock = time.monotonic()
         if self._telling is not None and clock < self._heard_by:
             return False
@@ -221,12 +226,12 @@ class KafkaSession:
         if error is None:
             self._told.update((place, at) for place, at in news.items() if place in self._at)
         else:
-            # A rebalance, or the coordinator moves: it is said again. Our own checkpoint is what counts.
+            # A rebalance, or the coordinator moves: it is committed again. Only our own checkpoint counts.
             log.debug("the group did not take a commit", group=self._options.group, reason=str(error))
 
     def _leave(self, member: Member) -> None:
-        """Whatever made the session end may make the last commit fail too. A member that is not closed goes on
-        telling the group that it lives, and every later one waits for it."""
+        """Commits once more and closes the member. The commit may fail for the reason that ended the session; a member
+        that is not closed goes on telling the group that it lives, and every later one waits for it."""
         limit = time.monotonic() + LAST_COMMIT
         try:
             while not self._commit(member, now=True) and time.monotonic() < limit:

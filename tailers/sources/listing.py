@@ -1,4 +1,4 @@
-"""Lists the files of a folder: names relative to it, each with a version that changes when the file does."""
+"""Listing of a folder's files: names relative to it, each with a version that changes when the file does."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from pathlib import Path
 from ...stores.inventory.inventory import InventoryEntry
 from .folder import kind_of, open_folder
 
-#: Folders in each other that are listed: each is open meanwhile.
+#: The most folders inside each other that are listed: each is open meanwhile.
 DEEPEST = 100
-#: Names that a listing tells of which it did not list.
+#: The most names of skipped entries that a listing keeps.
 MOST_SKIPPED = 1000
 
 
 @dataclass(slots=True)
 class Listing:
-    """The files found. `skipped` says what was not entered or could not be read, and why."""
+    """The files found. `skipped` has the names that were not entered or could not be read, each with the reason."""
 
     entries: list[InventoryEntry] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
     def skip(self, name: str, why: str) -> None:
-        """Notes one that was not entered or read; the first thousand."""
+        """Notes a name that was not entered or read; the first thousand are kept."""
         if len(self.skipped) < MOST_SKIPPED:
             self.skipped[name] = why
 
 
 def version_of(size: int, modified_ns: int) -> str:
-    """What tells two contents of one name apart."""
+    """The version of a file, which tells two contents of one name apart."""
     return f"{size}-{modified_ns}"
 
 
 class Patterns:
-    """Patterns of the files that are wanted. A pattern without a slash is matched against the last part of a name, one
+    """Patterns of wanted files. A pattern without a slash is matched against the last part of a name, one
     with a slash against the whole; `*` matches slashes too. All patterns of a kind are one regular expression."""
 
     def __init__(self, include: tuple[str, ...], exclude: tuple[str, ...]) -> None:
@@ -52,7 +52,7 @@ class Patterns:
         return self._include.matches(name) and not self._exclude.matches(name)
 
     def enter(self, name: str) -> bool:
-        """Whether there may be something wanted in a folder."""
+        """Whether a folder may have wanted files in it."""
         return not self._below.whole(name)
 
 
@@ -77,8 +77,9 @@ def _compiled(patterns: list[str]) -> Callable[[str], re.Match[str] | None] | No
 def list_folder(
     root: Path, patterns: Patterns, recursive: bool, follow: bool, moves: Callable[[str], None] = lambda doing: None
 ) -> Listing:
-    """Every wanted regular file under `root`. What is behind links is listed only with `follow`, and no folder that is
-    among its own parents. `moves` is told what is looked at. Raises OSError when `root` itself cannot be read."""
+    """Every wanted regular file under `root`. Files and folders behind links are listed only with `follow`, and no
+    folder that is among its own parents. `moves` is called with the name that is looked at. Raises OSError when `root`
+    itself cannot be read."""
     listing = Listing()
     moves(f"listing {root}")
     descriptor = open_folder(root, follow=True)
@@ -124,7 +125,7 @@ def _list(folder: int, prefix: str, parents: tuple[tuple[int, int], ...], rules:
 
 
 def _is_dir(link: os.DirEntry[str], rules: _Rules) -> bool:
-    """Whether a link may be entered as a folder. One that is not followed is not looked behind."""
+    """Whether a link may be entered as a folder. The target of a link that is not followed is not looked at."""
     return rules.follow and link.is_dir()
 
 

@@ -14,7 +14,7 @@ from .wait_or_closed import wait_or_closed
 
 
 class LogOptions(BaseModel):
-    """Options of a log source. `stream` names the stream; it may come into being later."""
+    """Options of a log source. `stream` names the stream, which may be created later."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,12 +34,12 @@ class LogSource:
         self._log = log
         self._stream = stream
         self._next: dict[int, int] = {}  # each partition's next position
-        self._lost: dict[int, tuple[int, int]] = {}  # what retention took and nobody was told yet
+        self._lost: dict[int, tuple[int, int]] = {}  # ranges that retention took, not yet handed out
         self._turn = 0
         self._closed = asyncio.Event()
         self._closed.set()
 
-    #: Whether what is missing below the start was lost: taken by retention, not by this source's own trimming.
+    #: Whether records missing below the start were lost: taken by retention, not by this source's own trimming.
     keeps = True
 
     async def open(self, positions: Mapping[str, int]) -> None:
@@ -91,19 +91,19 @@ class LogSource:
         self._closed.set()
 
     async def _discover(self) -> None:
-        """Partitions that came into being, from their start; a position that was trimmed away moves to the start."""
+        """Takes in new partitions, from their start; a position that was trimmed away moves to the start."""
         for number, bounds in (await self._log.bounds(self._stream)).items():
             if self._next.setdefault(number, bounds.start) < bounds.start:
                 self._passed_over(number, bounds.start)
 
     def _passed_over(self, number: int, start: int) -> None:
-        """The records below `start` are gone before they were read."""
+        """Notes that the records below `start` were gone before they were read."""
         first = self._lost[number][0] if number in self._lost else self._next[number]
         self._lost[number] = (first, start - 1)
         self._next[number] = start
 
     async def _sweep(self, limit: int, max_bytes: int) -> list[StreamBatch]:
-        """What is there now, beginning with another partition each time."""
+        """Reads the records that are there now, beginning with another partition each time."""
         batches: list[StreamBatch] = []
         numbers = sorted(self._next)
         if not numbers:
@@ -137,7 +137,7 @@ class LogSource:
         return batches
 
     async def _wait(self, timeout: float) -> bool:
-        """Waits for a record or for `close`; whether there may be something to read."""
+        """Waits for a record or for `close`; returns whether there may be records to read."""
         await wait_or_closed(self._log.wait(self._stream, dict(self._next), timeout), self._closed)
         return not self._closed.is_set()
 

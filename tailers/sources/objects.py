@@ -1,7 +1,7 @@
 """Objects of a store as a stream: each once, whole or line by line, in the order in which a listing finds them.
 
-The inventory knows which objects were seen, segments know which positions are which bytes of them; so everything behind
-this (frontier, ledger, audit, order) counts in plain positions, and a restart goes on in the middle of an object.
+The inventory knows which objects were seen, and segments know which positions are which bytes of them; so frontier,
+ledger, audit and order count in plain positions, and a restart goes on in the middle of an object.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from .objects_listing import Lister, ListingProgress
 class ObjectsOptions(Place):
     """Options of an object source: the place (see `Place`), which objects of it, and how they become items.
 
-    mode       inventory: list everything, hand out what was not seen. lexicographic: list from the last key on, for
-               places whose keys rise with time
-    overlap    lexicographic: so many of the greatest keys seen are looked at again, for those that come late
+    mode       inventory: list everything, hand out new objects. lexicographic: list from the last key on, for places
+               whose keys rise with time
+    overlap    lexicographic: so many of the greatest keys seen are looked at again, for objects that come late
     versions   inventory: an object that is replaced is handed out again
     include    keys to take, as glob patterns (one without a slash is matched against the last part of a key)
     exclude    keys to leave out
@@ -90,7 +90,7 @@ class ObjectsOptions(Place):
         return value
 
     def shape(self) -> Shape:
-        """How objects become items."""
+        """The options of cutting objects into items."""
         return Shape(
             lines=self.format == "jsonl",
             gzip=self.gzip,
@@ -102,22 +102,23 @@ class ObjectsOptions(Place):
             headers=self.headers,
         )
 
-    def mark(self) -> str:
-        """What positions mean depends on these."""
+    def fingerprint(self) -> str:
+        """A short hash of the options on which the meaning of positions depends."""
         chosen = json.dumps([self.url.rstrip("/"), self.endpoint, self.versions, self.format, self.gzip])
         return hashlib.sha256(chosen.encode()).hexdigest()[:8]
 
 
 class ObjectsSource:
-    """Implements `sdk.source.StreamSource`. `tailer` and what positions depend on name it in inventory and segments;
-    the only partition bears the latter, so that another place begins anew. `client` is for places in memory."""
+    """Implements `sdk.source.StreamSource`. `tailer` and the options' `fingerprint` name the source in inventory and
+    segments; its only partition bears that fingerprint, so that another place begins anew. `client` is for places in
+    memory."""
 
     capabilities = Capabilities(delays=False, replays=True)
 
     def __init__(
         self, options: ObjectsOptions, inventory: Inventory, segments: Segments, tailer: str, client: Any = None
     ) -> None:
-        self.partition = options.mark()
+        self.partition = options.fingerprint()
         self._options = options
         self._inventory = inventory
         self._segments = segments
@@ -128,14 +129,14 @@ class ObjectsSource:
         self._feeder: Feeder | None = None
         self._lister: Lister | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._again = self._new_feeder()  # reads again what is asked for by position
+        self._again = self._new_feeder()  # for reads again by position
         self._loaded: tuple[Segment | None, CutItems | None] = (None, None)  # the segment that was read again last
         if options.mode == "lexicographic":
-            self.capabilities = replace(self.capabilities, replays=False)  # it forgets where settled lines were
+            self.capabilities = replace(self.capabilities, replays=False)  # segments of settled lines are forgotten
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was listed was read, and a listing was done."""
+        """Whether a listing was done, and everything that was listed was read."""
         feeder, lister = self._feeder, self._lister
         return bool(feeder and lister and lister.listings and feeder.idle.is_set() and not feeder.ready)
 
@@ -189,20 +190,20 @@ class ObjectsSource:
         return batch
 
     async def _part(self, segment: Segment) -> CutItems | None:
-        """A segment's items; who reads on by position asks for the same one many times."""
+        """A segment's items. The last segment is kept, since reads by position ask for the same one many times."""
         if self._loaded[0] != segment:
             self._loaded = (segment, await self._stored(self._again.load(segment)))
         return self._loaded[1]
 
     async def ends(self) -> dict[str, int]:
-        """An object that was not looked at counts as one item."""
+        """The end of the partition; an object that was not looked at yet counts as one item."""
         last = await self._segments.last(self._name)
         cut_to = 0 if last is None else last.ordinal + 1
         waiting = max(0, await self._inventory.end(self._name) - cut_to)
         return {self.partition: (0 if last is None else last.after) + waiting}
 
     async def settled_below(self, partition: str, position: int) -> None:
-        """In the order of keys nothing is kept of what is settled."""
+        """Forgets the segments of settled items, if the place is listed in the order of keys."""
         if self._options.mode != "lexicographic" or partition != self.partition:
             return
         for segment in await self._segments.read(self._name, max(0, position - 1), 1):
@@ -245,10 +246,10 @@ class ObjectsSource:
         except NotConnected:
             raise
         except Unavailable as error:
-            raise NotConnected(f"the notes of {self._name}: {error}") from error
+            raise NotConnected(f"the inventory or segments of {self._name}: {error}") from error
 
     def _take(self, feeder: Feeder, limit: int, max_bytes: int) -> StreamBatch:
-        """Items that are ready, within both bounds, at least one."""
+        """Takes items that are ready, within both bounds, at least one."""
         batch = StreamBatch(self.partition, [], [], [], [], [])
         while feeder.ready and limit > 0 and max_bytes > 0:
             loaded = feeder.ready[0]
@@ -270,7 +271,7 @@ class ObjectsSource:
 
 
 def _fitting(payloads: list[bytes], start: int, limit: int, max_bytes: int) -> int:
-    """The end of the items from `start` on that fit."""
+    """The end of the items from `start` on that fit into both bounds; at least one does."""
     stop = min(len(payloads), start + limit)
     if sum(map(len, payloads[start:stop])) <= max_bytes:
         return stop
@@ -280,7 +281,7 @@ def _fitting(payloads: list[bytes], start: int, limit: int, max_bytes: int) -> i
 
 def _add(batch: StreamBatch, first: int, part: CutItems, chosen: Sequence[int]) -> None:
     count = len(chosen)
-    if part.cut.refused:  # several, where an object that was cut before cannot be read any more
+    if part.cut.refused:  # several items, where an object that was cut before cannot be read any more
         batch.refused.update(dict.fromkeys(range(len(batch.positions), len(batch.positions) + count), part.cut.refused))
     if isinstance(chosen, range):
         batch.positions.extend(range(first + chosen.start, first + chosen.stop))

@@ -1,7 +1,8 @@
-"""One object → its items: the object whole, or its lines; what cannot be handed out says why, and the rest goes on.
+"""One object → its items: the whole object, or its lines; a part that cannot be handed out is refused with the reason,
+and the rest goes on.
 
-Nothing here knows of positions. An object that is gone or became another version before anything of it was cut is
-absent; one of which a part was cut leaves one item that is refused, for all that can no longer be read.
+This file knows no positions. An object that is gone or became another version before anything of it was cut is absent;
+an object of which a part was cut leaves one refused item, for all content that can no longer be read.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class CutItems(NamedTuple):
 
 
 class OpenedObject(NamedTuple):
-    """An object that was looked at, with its bytes when they are few; None: it is not there, or not the version that
-    was listed."""
+    """An object that was looked at, with its bytes when they are few. `facts` None: it is not there, or not the version
+    that was listed."""
 
     facts: ObjectFacts | None
     body: bytes | None = None
@@ -59,10 +60,10 @@ class Cutter:
     def __init__(self, store: ObjectStore, shape: Shape) -> None:
         self._store = store
         self._shape = shape
-        self._last: Content | None = None  # of what was read again, since the next one often lies behind it
+        self._last: Content | None = None  # of the last read again, since the next one often lies behind it
 
     async def look(self, key: str, etag: str) -> OpenedObject:
-        """An object as it is now; `etag`: as it was listed, when only that version will do."""
+        """Looks at an object as it is now. `etag`: the version that was listed, if no other one will do."""
         shape = self._shape
         if not shape.lines and not shape.max_value:
             return OpenedObject(await self._facts(key, etag))
@@ -75,7 +76,7 @@ class Cutter:
     async def cut(
         self, ordinal: int, key: str, etag: str, opened: OpenedObject, at: NextPlace
     ) -> AsyncIterator[list[CutItems]]:
-        """The parts of one object from `at` on, in order."""
+        """Yields the parts of one object from `at` on, in order."""
         begun = at.ordinal == ordinal and bool(at.version)
         if begun:
             async for parts in self._go_on(ordinal, key, at):
@@ -83,7 +84,7 @@ class Cutter:
             return
         facts = opened.facts
         if facts is not None and opened.body is None:
-            facts = await self._facts(key, etag)  # it was looked at some time ago
+            facts = await self._facts(key, etag)  # the look was some time ago
         if facts is None:
             yield [_absent(ordinal, key)]
         elif self._shape.lines:
@@ -119,12 +120,12 @@ class Cutter:
         return CutItems(cut, key, facts.modified, lines, self._headers(facts))
 
     async def touch(self, key: str) -> None:
-        """Asks for an object's content, without reading it. Raises what that raises."""
+        """Asks for an object's content, without reading it. Raises the errors of that."""
         await self._store.whole(key, -1)
 
     def unreadable(self, cut: Cut, key: str, why: str) -> CutItems:
-        """The items of a cut, or all that is left of an object, that the store will not let us read."""
-        part = self._refused(cut._replace(refused=f"it cannot be read, though others can: {why}"), key, None)
+        """Refused items for a cut, or for the rest of an object, that the store will not let us read."""
+        part = self._refused(cut._replace(refused=f"the object cannot be read, though others can: {why}"), key, None)
         return part._replace(payloads=part.payloads * cut.items)
 
     async def _facts(self, key: str, etag: str) -> ObjectFacts | None:
@@ -153,7 +154,7 @@ class Cutter:
         piece, failure = await _read(content, offset)
         while piece:
             runs = lines.feed(piece)
-            piece, failure = await _read(content)  # so that the last part is known to be the last
+            piece, failure = await _read(content)  # ahead, so that the last part is known to be the last
             if not piece and failure is None:
                 runs += lines.finish()
             if runs:
@@ -200,7 +201,7 @@ class Cutter:
         return CutItems(cut, facts.key, facts.modified, [reference], (REFERENCE, *self._headers(facts)))
 
     def _rest(self, ordinal: int, key: str, version: str, offset: int, facts: ObjectFacts | None, why: str) -> CutItems:
-        """All that lies behind `offset`, as one item."""
+        """All content behind `offset`, as one refused item."""
         said = f"from byte {offset} of its content on, {key} cannot be read: {why}"
         return self._refused(Cut(1, ordinal, version, offset, 0, said, end=True), key, facts)
 
@@ -233,7 +234,7 @@ class Cutter:
 
 
 async def _read(content: Content, offset: int = 0) -> tuple[bytes, Exception | None]:
-    """The next piece, from `offset` on; or why the object has no more that can be read."""
+    """The next piece, from `offset` on; or the error after which no more of the object can be read."""
     try:
         if offset:
             await content.seek(offset)
@@ -243,7 +244,7 @@ async def _read(content: Content, offset: int = 0) -> tuple[bytes, Exception | N
 
 
 def _other(facts: ObjectFacts, etag: str) -> bool:
-    """Whether it is not the version that was listed."""
+    """Whether an object is not the version that was listed."""
     return bool(etag and facts.etag and facts.etag != etag)
 
 

@@ -1,7 +1,7 @@
-"""From the inventory's objects to items with positions, some way ahead of whoever reads them.
+"""The feeding of an object source: the inventory's objects become items with positions, some way ahead of the reader.
 
-A segment is durable before an item of it can be read: so a position means the same bytes for ever, whoever dies. What
-an earlier run had cut is read again from its segments, then cutting goes on behind the last one.
+A segment is durable before an item of it can be read: so a position means the same bytes for ever, whichever process
+dies. Objects that an earlier run cut are read again from their segments, then cutting goes on behind the last one.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ..rules.unreadable import ReadVerdict, Unreadable
 from .objects_cutting import CutItems, Cutter, OpenedObject
 from .objects_listing import ListingProgress
 
-#: Objects looked at side by side.
+#: Objects that are looked at side by side.
 TOGETHER = 16
-#: Segments written at once; read at once.
+#: Segments that are written at once, or read at once.
 BATCH = 512
 
 
 @dataclass(slots=True, eq=False)
 class Loaded:
-    """A segment with its items. `done` of them were read."""
+    """A segment with its items, of which `done` were read."""
 
     segment: Segment
     part: CutItems
@@ -41,8 +41,8 @@ class Loaded:
 
 
 class Feeder:
-    """Fills `ready` until it holds `room` bytes. `changed` is set when there is something new in it, `idle` when there
-    is nothing to do."""
+    """Fills `ready` until it holds `room` bytes. `changed` is set when it has something new, `idle` when there is
+    nothing to do."""
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class Feeder:
         self._found = asyncio.Event()
         self._cut: list[CutItems] = []
         self._cut_bytes = 0
-        self._names: dict[int, tuple[str, str]] = {}  # of the objects at hand
+        self._names: dict[int, tuple[str, str]] = {}  # names and versions of objects read last, by ordinal
 
     def found(self) -> None:
-        """The inventory has more."""
+        """Hears that the inventory has more objects."""
         self._found.set()
 
     def took(self, size: int) -> None:
-        """So many bytes were read from `ready`."""
+        """Notes that `size` bytes were read from `ready`."""
         self._bytes -= size
         self._taken.set()
 
@@ -102,10 +102,10 @@ class Feeder:
         except NotConnected:
             raise
         except Unavailable as error:
-            raise NotConnected(f"the notes of {self._name}: {error}") from error
+            raise NotConnected(f"the inventory or segments of {self._name}: {error}") from error
 
     async def load(self, segment: Segment) -> CutItems | None:
-        """The items of a segment; None: they are not there any more."""
+        """The items of a segment, read again; None: they are not there any more."""
         key, _ = await self._name_of(segment.ordinal)
         while True:
             try:
@@ -120,7 +120,7 @@ class Feeder:
                 return part
 
     async def _again(self, position: int) -> None:
-        """What was cut before."""
+        """Reads again the segments that were cut before, from a position on."""
         while position < self.end:
             for segment in await self._segments.read(self._name, position, BATCH):
                 part = await self.load(segment)
@@ -129,7 +129,7 @@ class Feeder:
                 position = segment.after
 
     async def _objects(self, at: NextPlace) -> NextPlace:
-        """The next objects of the inventory, as many as can be looked at side by side."""
+        """Looks at the next objects of the inventory, side by side, and cuts them; returns the place behind them."""
         entries = await self._inventory.read(self._name, at.ordinal, TOGETHER)
         begun = bool(at.version and entries.positions)
         listed = list(zip(entries.names, entries.versions, strict=True))
@@ -144,7 +144,8 @@ class Feeder:
         return at
 
     async def _object(self, ordinal: int, key: str, etag: str, one: OpenedObject | Unread, at: NextPlace) -> None:
-        """One object. Raises Unread while it may be the store that cannot be read; what was cut is kept."""
+        """Cuts one object. Raises Unread while it may be the whole store that cannot be read; parts cut so far are
+        kept."""
         while True:
             try:
                 if isinstance(one, Unread):
@@ -168,8 +169,8 @@ class Feeder:
                 one = (await _all([self._cutter.look(key, etag)]))[0]
 
     async def _is_given_up(self, ordinal: int, key: str, error: Unread) -> bool:
-        """Whether an object is not tried any more; False: it is to be tried again at once. Raises the error while
-        nobody knows whether any other can be read, or as long as this one may get well."""
+        """Whether an object is given up as unreadable; False: it is to be tried again at once. Raises the error while
+        it is unknown whether any other object can be read, or as long as this one may become readable."""
         verdict = self._unreadable.failed(key, error.refused, time.monotonic())
         if verdict is ReadVerdict.UNREADABLE:
             return True
@@ -196,13 +197,13 @@ class Feeder:
         return False
 
     async def _write(self) -> None:
-        """Makes durable what was cut, then lets it be read."""
+        """Writes the segments of the parts cut so far, then lets their items be read."""
         cut, self._cut, self._cut_bytes = self._cut, [], 0
         if not cut:
             return
         segments = placed(self.end, [part.cut for part in cut])
         if not await self._segments.append(self._name, segments):
-            raise NotConnected(f"somebody else reads {self._name} as well, and went on from {self.end}")
+            raise NotConnected(f"{self._name}: another process reads it as well, and went on from {self.end}")
         self.end = segments[-1].after
         for segment, part in zip(segments, cut, strict=True):
             await self._put(Loaded(segment, part))
@@ -224,12 +225,12 @@ class Feeder:
 
 
 def weight(part: CutItems) -> int:
-    """About how much memory it takes."""
+    """Bytes of memory that cut items take, about."""
     return sum(map(len, part.payloads)) + 64 * len(part.payloads) + 256
 
 
 async def _all(looks: list[Coroutine[Any, Any, OpenedObject]]) -> list[OpenedObject | Unread]:
-    """Side by side; the first error that is not about one of them when all have ended."""
+    """Looks at objects side by side. Raises, once all looks have ended, the first error other than Unread."""
     found = await asyncio.gather(*looks, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException) and not isinstance(one, Unread):

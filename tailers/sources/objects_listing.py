@@ -1,6 +1,6 @@
-"""Listing of a place, page by page, into the inventory, which knows what is new.
+"""Listing of a place of objects, page by page, into the inventory, which knows which objects are new.
 
-Nothing of a listing is kept in memory but one page.
+Only one page of a listing is kept in memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...model.errors import NotConnected, Unavailable
 from ...stores.inventory.inventory import Inventory, InventoryEntry
 from .listing import Patterns
 
-#: Keys of one page.
+#: Keys on one page.
 PAGE = 1000
 #: Listing takes at most this share of the time, however many objects there are.
 LISTING_SHARE = 0.1
@@ -25,7 +25,8 @@ AHEAD = 100_000
 
 @dataclass(slots=True)
 class ListingProgress:
-    """Progress of reading and settling, by positions of objects in the inventory; `moved`: more were read."""
+    """Progress of reading and settling, by positions of objects in the inventory; `moved` is set when more were
+    read."""
 
     read: int = 0
     settled: int = 0
@@ -33,10 +34,10 @@ class ListingProgress:
 
 
 class Lister:
-    """Lists one place. `overlap`: in the order of keys, so many of the greatest are looked at again (None: every
-    listing is whole). `found` is called when something is new.
+    """Lists one place. `overlap`: in the order of keys, the number of greatest keys that are looked at again (None:
+    every listing is whole). `found` is called when there are new objects.
 
-    listings  whole listings so far
+    listings  number of whole listings so far
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Lister:
         self._overlap = overlap
         self._found = found
         self._progress = progress
-        self._waited = 0.0  # seconds for the reading, in the current listing
+        self._waited = 0.0  # seconds of waits for the reading, in the current listing
 
     async def run(self, poll: float, once: bool) -> None:
         """Lists for ever, `poll` seconds apart; with `once` one time. Raises NotConnected."""
@@ -77,7 +78,7 @@ class Lister:
             await asyncio.sleep(max(poll, (time.monotonic() - began - self._waited) / LISTING_SHARE))
 
     async def list(self) -> None:
-        """One listing: whole, or what comes after the floor."""
+        """Lists once: everything, or the keys behind the floor."""
         floor = "" if self._overlap is None else await self._inventory.floor(self._name)
         async for page in self._store.pages(floor, PAGE):
             entries = [self._entry(each) for each in page if self._patterns.wanted(each.key)]
@@ -94,7 +95,8 @@ class Lister:
         return InventoryEntry(listed.key, listed.etag if self._versions else "")
 
     async def _keep_up(self) -> None:
-        """In the order of keys what was listed is never listed again but for the overlap."""
+        """Raises the floor, so that keys are listed only once, except for the overlap; and waits while the listing is
+        far ahead of the reading."""
         assert self._overlap is not None
         await self._inventory.raise_floor(self._name, self._overlap, self._progress.settled)
         began = time.monotonic()

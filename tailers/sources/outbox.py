@@ -24,7 +24,7 @@ class OutboxOptions(BaseModel):
     user, password   win over those in the URL
     table     the table's name, perhaps with a schema and a dot before it
     batch     rows that are handed over at once (500: one commit of a few ms)
-    poll      seconds between looks when there was nothing (1 s): how long a row waits at most
+    poll      seconds between looks while there are no rows (1 s): the longest wait of a row
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,7 +1,7 @@
-"""A thread of a source's own, for calls of the operating system that may never come back: a file server is gone.
+"""A source's own thread, for calls of the operating system that may never come back: a file server is gone, say.
 
-The threads that asyncio lends belong to all: some that hang use them up, and a process waits for them as it ends. This
-one holds up its source alone, and nobody waits for it.
+The threads that asyncio lends are shared: a few calls that hang use them up, and a process waits for them as it ends.
+This thread holds up its source alone, and nobody waits for it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class OwnThread:
-    """Runs calls one after another. One that hangs is given up with NotConnected, and so are those behind it, until it
-    comes back; there is never a second thread.
+    """Runs calls one after another. A call that hangs is given up with NotConnected, and so are the calls behind it,
+    until it comes back; there is never a second thread.
 
     Invariant: `_running` is true exactly while there is a thread that will look at `_jobs` again.
     """
@@ -41,11 +41,12 @@ class OwnThread:
         self._doing, self._moved = "", 0.0
 
     def moves(self, doing: str) -> None:
-        """The call tells that it goes on, and what it does next."""
+        """Notes that the running call makes progress, and what it does next."""
         self._doing, self._moved = doing, time.monotonic()
 
     async def call(self, fn: Callable[..., T], *arguments: Any) -> T:
-        """What `fn` returns or raises. Raises NotConnected when nothing has moved for as long as the patience lasts."""
+        """Runs `fn` in the thread; returns or raises like it. Raises NotConnected when nothing has moved for longer
+        than the patience."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         began = time.monotonic()
@@ -68,7 +69,7 @@ class OwnThread:
             future.cancel()
 
     def close(self) -> None:
-        """The thread ends when it has nothing to do; a later call has another one."""
+        """Lets the thread end once it has nothing to do; a later call starts another one."""
         with self._condition:
             self._closed = True
             self._condition.notify()
@@ -87,7 +88,7 @@ class OwnThread:
             result, error = None, None
             try:
                 result = fn()
-            except BaseException as raised:  # whatever it is, it is the caller's
+            except BaseException as raised:  # of any kind: it is for the caller
                 error = raised
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 future.get_loop().call_soon_threadsafe(_answer, future, result, error)

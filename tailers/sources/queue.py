@@ -17,16 +17,16 @@ from ...sdk.source import Capabilities, SourceKind
 from ...stores.queue.queue import Queue
 from ..registry import Environment
 
-#: Due items of one lane that are counted at each heartbeat.
+#: The most due items of one lane that are counted at each heartbeat.
 MOST_DUE = 1000
 
 
 class QueueOptions(BaseModel):
-    """Workloads of the queue that a tailer takes. A tailer has a window, credit and claims of its own, so what others
-    flood does not keep it waiting.
+    """Workloads of the queue that a tailer takes. A tailer has a window, credit and claims of its own, so a flood of
+    other workloads does not keep it waiting.
 
-    functions   only those of these functions; default: all
-    without     all but those of these functions, which have tailers of their own
+    functions   only workloads of these functions; default: all
+    without     all workloads except those of these functions, which have tailers of their own
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,7 +41,7 @@ class QueueOptions(BaseModel):
         return self
 
     def takes(self, function: str) -> bool:
-        """Whether it is this tailer's."""
+        """Whether this tailer takes workloads of a function."""
         return function in self.functions if self.functions else function not in self.without
 
 
@@ -56,13 +56,13 @@ class QueueStoreSource:
         self._all = not (self._options.functions or self._options.without)
 
     async def open(self) -> None:
-        """The store is open already."""
+        """Does nothing: the store is open already."""
 
     async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
         if not self._all:
             takes = self._options.takes
             demand = replace(demand, cells={cell: n for cell, n in demand.cells.items() if takes(cell.function)})
-            if not demand.cells:  # nobody runs any of them now
+            if not demand.cells:  # no worker runs any of them now
                 await asyncio.sleep(wait)
                 return None
         return await self._queue.lease(demand, seconds, wait)
@@ -87,7 +87,7 @@ class QueueStoreSource:
         return due if self._all else {name: count for name, count in due.items() if self._options.takes(name)}
 
     async def close(self) -> None:
-        """The store stays open; it belongs to the process."""
+        """Does nothing: the store belongs to the process, and stays open."""
 
 
 def build(options: QueueOptions, environment: Environment) -> QueueStoreSource:

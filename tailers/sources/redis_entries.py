@@ -29,7 +29,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class PayloadField(BaseModel):
-    """One field's value."""
+    """The value of one field as the payload."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,12 +37,12 @@ class PayloadField(BaseModel):
 
 
 class RedisStreamOptions(RedisOptions):
-    """Streams of one server.
+    """Redis Streams of one server.
 
     streams   the keys of the streams; one that does not exist yet is waited for
     payload   json: all fields as one JSON object of texts; {field: NAME}: that field's value as it is
-    key_field  the field that is the record's key; none: no key
-    headers   the fields that become headers; left out: with {field: NAME} all others, with json none
+    key_field  the field that holds the record's key; none: no key
+    headers   the fields that become headers; default: with {field: NAME} all other fields, with json none
     """
 
     streams: tuple[str, ...] = Field(min_length=1, max_length=1000)
@@ -71,12 +71,12 @@ def position_of(id: bytes, stream: str) -> int:
 
 
 def id_of(position: int) -> str:
-    """The inverse."""
+    """The id of a position, the inverse of `position_of`."""
     return f"{position >> SEQUENCE_BITS}-{position & (_SEQUENCES - 1)}"
 
 
 def facts_of(answer: list[Any] | None, stream: str) -> StreamFacts:
-    """What XINFO STREAM says; None: there is no such key."""
+    """The facts in an answer to XINFO STREAM; an answer of None: there is no such key."""
     if answer is None:
         return StreamFacts(0, None, -1)
     said = dict(zip(answer[::2], answer[1::2], strict=True))
@@ -91,7 +91,7 @@ def facts_of(answer: list[Any] | None, stream: str) -> StreamFacts:
 
 
 class EntryMapping:
-    """Makes items of entries, as the options say. Entries with the same headers share them."""
+    """Makes items of entries by the options. Entries with the same headers share them."""
 
     def __init__(self, options: RedisStreamOptions) -> None:
         self._field = None if options.payload == "json" else options.payload.field
@@ -103,7 +103,7 @@ class EntryMapping:
         self._headers: dict[tuple[bytes, ...], Headers] = {}
 
     def batch(self, stream: str, rows: Sequence[Any], max_bytes: int = 1 << 62) -> StreamBatch:
-        """As many of the entries (id, fields) as fit into the bytes, the first one in any case."""
+        """The first of the entries (id, fields), as many as fit into `max_bytes`; at least one."""
         batch = StreamBatch(stream, [], [], [], [], [])
         for id, fields in rows:
             payload, others, refused = self._payload(fields)
@@ -121,7 +121,7 @@ class EntryMapping:
         return batch
 
     def _payload(self, fields: list[bytes]) -> tuple[bytes, list[bytes], str]:
-        """An entry's payload, the fields that it is not, and why it cannot be handed out (then it is told whole)."""
+        """An entry's payload, the other fields, and why it cannot be handed out (then the payload has all fields)."""
         if self._field is not None:
             try:
                 place = 2 * fields[::2].index(self._name)

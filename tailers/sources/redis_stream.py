@@ -1,7 +1,8 @@
 """Redis Streams that other applications fill with XADD, as a source. Each stream is a partition, named by its key.
 
-Who reads is said by our ownership row and our checkpoint, so no consumer group is made and nothing is written to the
-server. An entry's position is its id as one number (`redis_entries.py`), so it needs no index and never changes.
+Our ownership row says which process reads, and our checkpoint how far: no consumer group is made, and nothing is
+written to the server. An entry's position is its id as one number (`redis_entries.py`), so it needs no index and never
+changes.
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ from ..rules.retention_loss import Had, StreamFacts, at_end, made_anew, opened, 
 from .redis_entries import SEQUENCE_BITS, EntryMapping, RedisStreamOptions, facts_of, id_of, position_of
 from .wait_or_closed import wait_or_closed
 
-#: Seconds that the server holds one wait, so that a dead connection is seen.
+#: Seconds for which the server holds one wait, so that a dead connection is seen.
 HELD = 5.0
-#: Bytes that an entry is taken to have before any was seen, and commands in one trip of a reread.
+#: The assumed size of an entry before any was seen, bytes; and commands in one trip of a reread.
 USUAL_BYTES = 16 << 10
 REREAD = 128
-#: How many entries of each stream the checkpoint has passed is kept under this name and the tailer's; always of one
-#: epoch, since what it says stays true whoever wrote it.
+#: The number of entries of each stream that the checkpoint has passed is kept under this name and the tailer's; always
+#: with one epoch, since it stays true whichever process wrote it.
 COUNTS = "@entries."
 EPOCH = 1
 
 
 class _Stream:
-    """One stream. `had` is what was handed out; `_passed` has of that the positions and how many came before them,
-    gaplessly since `_since`, as far as the checkpoint has not passed them."""
+    """One stream. `had` tells how far it was handed out; `_passed` has the positions that were handed out, each batch
+    with the number of entries before it, gaplessly since `_since`, as far as the checkpoint has not passed them."""
 
     def __init__(self, key: str, had: Had) -> None:
         self.key = key
         self.had = had
-        self.ready = True  # there may be something to read
+        self.ready = True  # there may be entries to read
         self.size = float(USUAL_BYTES)  # of an entry, about
         self._passed: deque[tuple[list[int], int]] = deque()
         self._since = had.next
 
     def took(self, positions: list[int]) -> None:
-        """Notes what was handed out."""
+        """Notes entries that were handed out."""
         had = self.had
         count = had.entries
         if count >= 0:
@@ -56,14 +57,14 @@ class _Stream:
             self._since = self.had.next
 
     def know(self, had: Had) -> None:
-        """Another count than before."""
+        """Takes another count of entries handed out, if it differs."""
         if had != self.had:
             self.had = had
             self._passed.clear()
             self._since = had.next
 
     def count_below(self, position: int) -> int:
-        """How many entries were ever added below a position of the checkpoint; -1: unknown."""
+        """Number of entries that were ever added below a position of the checkpoint; -1: unknown."""
         if not self.had.exact or self.had.entries < 0 or position < self._since:
             return -1
         while self._passed and self._passed[0][0][-1] < position:
@@ -75,7 +76,8 @@ class _Stream:
 
 
 class RedisStreamSource:
-    """Implements `sdk.source.StreamSource`. `name` is the tailer's, under which counts are kept in `checkpoints`."""
+    """Implements `sdk.source.StreamSource`. `name` is the tailer's name, under which counts are kept in
+    `checkpoints`."""
 
     capabilities = Capabilities(delays=False, holes=True, sparse=True, timed=True, replays=True)
 
@@ -125,13 +127,13 @@ class RedisStreamSource:
             if not batches and timeout > 0 and await self._wait(timeout):
                 batches = await self._sweep(limit, max_bytes)
         except Unavailable:
-            if self._closed.is_set():  # whose connections were closed under it
+            if self._closed.is_set():  # its connections were closed under it
                 return []
             raise
         return batches
 
     async def _sweep(self, limit: int, max_bytes: int) -> list[StreamBatch]:
-        """What the streams that have something have now, beginning with another one each time."""
+        """Reads from the streams that may have entries, beginning with another stream each time."""
         batches: list[StreamBatch] = []
         ready = [stream for stream in self._streams.values() if stream.ready]
         if not ready:
@@ -148,7 +150,8 @@ class RedisStreamSource:
         return batches
 
     async def _take(self, stream: _Stream, limit: int, max_bytes: int) -> StreamBatch | None:
-        """The next entries of one stream. The one read last is asked for too: while it is there, none is missing."""
+        """Takes the next entries of one stream. The entry read last is asked for, too: while it is there, none is
+        missing."""
         asked = min(limit, max(1, int(max_bytes / stream.size)))
         had = stream.had
         begin = id_of(had.next - 1) if had.next else "-"
@@ -182,7 +185,7 @@ class RedisStreamSource:
         return batch
 
     async def _wait(self, timeout: float) -> bool:
-        """Waits for an entry or for `close`; whether there may be something to read."""
+        """Waits for an entry or for `close`; returns whether there may be entries to read."""
         streams = list(self._streams.values())
         held = max(1, int(1000 * min(HELD, timeout)))
         after = [id_of(stream.had.next - 1) if stream.had.next else "0-0" for stream in streams]
@@ -214,14 +217,14 @@ class RedisStreamSource:
         return self._entries.batch(partition, await self._server.call(*command, about=f"stream {partition!r}"))
 
     async def position_at(self, partition: str, time: float) -> int:
-        """An id begins with its time."""
+        """The first position at a time, with which ids begin; at most the end."""
         return min(max(0, int(time * 1000)) << SEQUENCE_BITS, (await self._facts(partition)).last + 1)
 
     async def ends(self) -> dict[str, int]:
         return {key: (await self._facts(key)).last + 1 for key in self._options.streams}
 
     async def behind(self, positions: Mapping[str, int]) -> int:
-        """How many entries are not settled; where nobody counted, at most so many."""
+        """Number of entries that are not settled; an upper bound where counts are unknown."""
         total = 0
         for stream in list(self._streams.values()):
             facts = await self._facts(stream.key)
@@ -234,8 +237,8 @@ class RedisStreamSource:
         return total
 
     async def settled_below(self, partition: str, position: int) -> None:
-        """Notes how many entries were added below the checkpoint, so that whoever goes on there can tell whether
-        retention has passed it. Nothing of the stream itself is changed."""
+        """Notes the number of entries that were added below the checkpoint, so that a later reader can tell whether
+        retention has passed it. The stream itself is not changed."""
         stream = self._streams.get(partition)
         count = -1 if stream is None else stream.count_below(position)
         if count < 0 or self._noted.get(partition) == (position, count):

@@ -1,9 +1,9 @@
 """A clock as a source: the runs of all schedules, one stream of one partition.
 
-Whoever has the source open also fires what is due (`Ticker`). Any number may: of each instant one firing is heard
-(stores/schedules). A record is what its schedule said when it fired: the payload, and in headers the function,
-priority, collection, tenant, overlap, the schedule's name and the instant; its key is the name, unless runs may
-overlap; its time is the instant.
+A process that has the source open also fires due schedules (`Ticker`). Any number of processes may: one firing of each
+instant counts (stores/schedules). A record has the contents of its schedule at that time: the payload, and in headers
+the function, priority, collection, tenant, overlap, the schedule's name and the instant; its key is the name, unless
+runs may overlap; its time is the instant.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .wait_or_closed import wait_or_closed
 
 #: The one partition.
 ONLY = "0"
-#: The ticker looks at least this often, seconds: what others change is found then.
+#: The ticker looks at least this often, seconds: it finds changes by other processes then.
 LOOK_EVERY = 1.0
-#: Seconds between two looks for schedules that a clock has decided which was ahead; the first is at the start.
+#: Seconds between two looks for schedules that were decided by a clock that was ahead; the first is at the start.
 LOOK_BACK_EVERY = 300.0
 #: Schedules fired between two looks at the clock.
 AT_ONCE = 256
-#: Runs that wait for their turn in the stream. While there are so many nothing is fired; then the catch-up says.
+#: The most runs that wait in the stream. While there are so many nothing is fired; then the catch-up policy decides.
 MOST_WAITING = 100_000
-#: Seconds between two times that old runs are forgotten, and how many runs one look may read again.
+#: Seconds between two deletions of old runs; and positions so near to each other that one look reads them again.
 TRIM_EVERY = 60.0
 NEAR = 256
 
@@ -44,13 +44,14 @@ log = Logger("tailrace.schedules")
 
 
 class ScheduleOptions(BaseModel):
-    """None: what is scheduled is in the store (`tailrace schedule`, schedules.yaml)."""
+    """No options: schedules are in the store (`tailrace schedule`, schedules.yaml)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Ticker:
-    """Fires what is due, and sleeps until something is. `settled` is how far the stream's reader is: a position."""
+    """Fires due schedules, and sleeps until the next one is due. `settled` is the position below which the stream's
+    reader has settled all runs."""
 
     def __init__(self, schedules: Schedules, clock: Clock) -> None:
         self.settled = 0
@@ -61,8 +62,8 @@ class Ticker:
         self._looked_back = -LOOK_BACK_EVERY
 
     async def run(self) -> None:
-        """For ever. A store that is away is looked at again; what was missed meanwhile is caught up with. What else it
-        fails with is raised."""
+        """Ticks for ever. A store that is away is looked at again, and missed runs are caught up with; any other error
+        is raised."""
         while True:
             try:
                 await self.look_back()
@@ -71,13 +72,13 @@ class Ticker:
             except TailraceError as error:
                 following = 0.0
                 if not self._away:
-                    log.warning("schedules cannot be looked at; trying again", reason=str(error))
+                    log.warning("schedules cannot be read, trying again", reason=str(error))
                 self._away = str(error)
             left = following - self._clock.wall() if following else LOOK_EVERY
             await asyncio.sleep(min(LOOK_EVERY, max(0.0, left)))
 
     async def look(self) -> float:
-        """Fires everything that is due now; returns when the next run is (wall clock), 0: nobody knows."""
+        """Fires everything that is due now; returns the time of the next run (wall clock), 0: unknown."""
         while True:
             now = self._clock.wall()
             due = await self._schedules.due(now, AT_ONCE)
@@ -89,8 +90,8 @@ class Ticker:
             await asyncio.sleep(0)
 
     async def look_back(self) -> None:
-        """Has schedules go on from now that were decided up to a time far ahead, by a clock that has been set since or
-        by another host's. By themselves they would be silent until then."""
+        """Sets back to now the schedules that were decided up to a time far ahead, by a clock that has been set since
+        or by another host's clock. Otherwise they would be silent until then."""
         if self._clock.monotonic() < self._looked_back + LOOK_BACK_EVERY:
             return
         now = self._clock.wall()
@@ -104,10 +105,10 @@ class Ticker:
         self._looked_back = self._clock.monotonic()
 
     async def _fire(self, row: ScheduleRow, now: float) -> bool:
-        """Whether there may be more to do for it at once."""
+        """Fires one schedule; returns whether there may be more of it to fire at once."""
         try:
             step = firing(row, now)
-        except Exception as error:  # its time zone is not known here, say; the others fire all the same
+        except Exception as error:  # its time zone is not known here, say; other schedules fire all the same
             if row.version not in self._told:
                 self._told.add(row.version)
                 log.error(
@@ -182,7 +183,7 @@ class ScheduleSource:
         return {ONLY: (await self._schedules.bounds()).end}
 
     async def settled_below(self, partition: str, position: int) -> None:
-        """Old runs are forgotten, but none that the checkpoint has not passed."""
+        """Deletes old runs now and then, but none that the checkpoint has not passed."""
         self._ticker.settled = position
         now = self._clock.monotonic()
         if now >= self._trimmed_at + TRIM_EVERY or not self._trimmed_at:
@@ -194,7 +195,7 @@ class ScheduleSource:
         await self._duties.end()
 
     async def _wait(self, timeout: float) -> bool:
-        """Waits for a run or for `close`; whether there may be something to read."""
+        """Waits for a run or for `close`; returns whether there may be runs to read."""
         await wait_or_closed(self._schedules.wait(self._next, timeout), self._closed)
         return not self._closed.is_set()
 

@@ -1,4 +1,4 @@
-"""A source's wait for something to read, which its `close` ends."""
+"""A source's wait for records, which its `close` ends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ T = TypeVar("T")
 
 
 async def wait_or_closed(wait: Coroutine[Any, Any, T], closed: asyncio.Event) -> T | None:
-    """The answer of a wait; None once `closed` is set, whatever the wait says then. The wait has ended in any case.
+    """Returns the answer of a wait; None once `closed` is set, whatever the answer is then. The wait has ended in any
+    case.
 
-    A cancellation comes before what the wait says in the same moment: whoever took its error for an answer would go on
-    reading for nobody.
+    A cancellation goes before an answer of the same moment: a caller that took an error of the wait for the answer
+    would go on reading for nobody.
     """
     waiting = asyncio.create_task(wait)
     closing = asyncio.create_task(closed.wait())

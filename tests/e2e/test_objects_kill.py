@@ -87,7 +87,7 @@ async def test_kills_in_the_middle_of_objects_and_listings_lose_no_line_and_sett
     # Given objects in a folder, and a tailer that reads them in small blocks
     lines = fill(tmp_path / "in")
     url = f"file://{tmp_path / 'in'}"
-    partition = ObjectsOptions(url=url, format="jsonl").mark()
+    partition = ObjectsOptions(url=url, format="jsonl").fingerprint()
     (tmp_path / "events.yaml").write_text(
         f"name: events\nfunction: cover\nwindow: {{items: {WINDOW}}}\n"
         f"source: {{kind: objects, url: '{url}', mode: {mode}, format: jsonl, block: 4KiB, poll: 100ms}}\n"

@@ -13,7 +13,7 @@ from tailrace.assembly.platform import Platform
 from tailrace.model.overview import TailerOverview
 from tailrace.stores.log.log import Record
 from tailrace.stores.remote import RemoteCheckpoints, RemoteLog
-from tailrace.tailers.sources.directory import DirectoryOptions, mark
+from tailrace.tailers.sources.directory import DirectoryOptions, fingerprint
 from tailrace.wire.gateway import GatewayClient
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
@@ -91,7 +91,7 @@ async def test_new_and_changed_files_are_run_and_those_that_vanish_are_passed(
         (inbox / "c.txt").write_text("")
         await until(lambda: equals(lambda: settled(gateway, "inbox"), 3))
     async with tailrace.AsyncClient(platform.gateway_address) as client:
-        partition = mark(DirectoryOptions(path=str(inbox), include=("*.txt",)))
+        partition = fingerprint(DirectoryOptions(path=str(inbox), include=("*.txt",)))
         found = sorted([await client.result(f"inbox/{partition}/{number}") for number in range(3)])
     assert found == ["a.txt 4", "a.txt 7", "c.txt 0"]
 

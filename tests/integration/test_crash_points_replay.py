@@ -18,10 +18,10 @@ from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.registry import Environment, kind_of
-from tailrace.tailers.replay import replaying
+from tailrace.tailers.replay import supervisor
 from tailrace.tailers.replay.plan import reader_of
-from tailrace.tailers.replay.replaying import Replaying
 from tailrace.tailers.replay.source import ReplaySource
+from tailrace.tailers.replay.supervisor import ReplaySupervisor
 from tailrace.tailers.resources import Resources
 from tailrace.tailers.rules.audit_book import Book
 from tailrace.testing.clock import ManualClock
@@ -127,7 +127,7 @@ class ReplayStory:
     async def act(self, stores: EmbeddedStores) -> None:
         self.clock.advance(40.0)  # whatever was leased before is over, and an order still holds
         await self._live(stores)
-        going = Replaying(
+        going = ReplaySupervisor(
             stores.replays, {"t": LIVE}, Resources(tailers_environment(stores, self.clock), "", None, SIZES)
         )  # type: ignore[arg-type]
         if not await stores.replays.list(1):
@@ -225,7 +225,7 @@ def story_tailers(monkeypatch: pytest.MonkeyPatch) -> list[ReplayStory]:
     def made(replay: Replay, config: TailerConfig, resources: Resources) -> StoryTailer:
         return StoryTailer(telling[-1], replay, resources.environment)
 
-    monkeypatch.setattr(replaying, "ReplayTailer", made)
+    monkeypatch.setattr(supervisor, "ReplayTailer", made)
     return telling
 
 

@@ -36,7 +36,7 @@ async def test_a_wait_that_fails_is_raised_by_the_next_read_and_nothing_is_left_
         await asyncio.wait_for(failed.wait(), 5.0)
         # When there is more, Then whoever reads is told, opens it again and has it
         await log.append("due.f", 0, [Record(b"second")])
-        with pytest.raises(NotConnected, match="waiting for what is due of f"):
+        with pytest.raises(NotConnected, match="waiting for due items of f"):
             await source.read(10, 1 << 20, 5.0)
         await source.close()
         await source.open({"f": 1})

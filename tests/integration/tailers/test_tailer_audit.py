@@ -44,8 +44,8 @@ def well_again(tailer):
     """The law of conftest.py is not for a tailer in which a bug was planted."""
     for part in tailer._pump._partitions.values():
         part.book.missing_count = part.book.doubled_count = 0
-    tailer._pump._core.accounts.unaccounted = lambda *rest: 0
-    tailer._pump._core.accounts.audits = lambda *rest: []
+    tailer._pump._core.position_audit.unaccounted = lambda *rest: 0
+    tailer._pump._core.position_audit.audits = lambda *rest: []
 
 
 async def test_every_way_of_ending_has_its_class_and_a_restart_keeps_them(stores, scheduler, start, eventually):

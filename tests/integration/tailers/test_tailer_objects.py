@@ -114,7 +114,7 @@ class LongLine:
     def __init__(self, place: Place, stores: EmbeddedStores, folder: Path, mode: str) -> None:
         source = {"kind": "objects", "url": f"file://{folder}", "format": "jsonl", "mode": mode, "poll": 0.05}
         self.keys = {"source": source, "window": {"detach_after": "0.3s"}}
-        self.partition = ObjectsOptions.model_validate({key: source[key] for key in ("url", "format")}).mark()
+        self.partition = ObjectsOptions.model_validate({key: source[key] for key in ("url", "format")}).fingerprint()
         self.place = place
         self._stores = stores
         self._folder = folder

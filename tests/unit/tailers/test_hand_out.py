@@ -54,5 +54,5 @@ def test_of_what_comes_back_that_counts_as_earlier_which_was_clogged_meanwhile()
     again = {"send": Closed("send", reason="503", probes=1, since=9.0)}
     resize = {"resize": Closed("resize", reason="out of memory", probes=1, since=5.0)}
     # Then what was no probe of theirs when it was pushed is told apart
-    assert out.before(then | resize, counts) == {CELLS[0]: 1}
-    assert out.before(again | resize, counts) == {CELLS[0]: 1, CELLS[1]: 1}
+    assert out.newly_clogged(then | resize, counts) == {CELLS[0]: 1}
+    assert out.newly_clogged(again | resize, counts) == {CELLS[0]: 1, CELLS[1]: 1}

@@ -9,7 +9,7 @@ from tailrace.model.errors import NotConnected
 from tailrace.stores.log.log import Records
 from tailrace.tailers.sources.kafka import KafkaSourceOptions
 from tailrace.tailers.sources.kafka_member import Polled
-from tailrace.tailers.sources.kafka_python_member import ask_less
+from tailrace.tailers.sources.kafka_python_member import skip_known_coordinator
 from tailrace.tailers.sources.kafka_session import KafkaSession
 
 PLACE = ("orders", 0)
@@ -81,7 +81,7 @@ def test_a_coordinator_that_is_known_and_connected_is_not_asked_for() -> None:
 
     coordinator = Coordinator()
     coordinator._client = coordinator
-    ask_less(coordinator)
+    skip_known_coordinator(coordinator)
     assert coordinator.ensure_coordinator_ready(5) and not coordinator.ensure_coordinator_ready(0)
     assert coordinator.asked == 2, "it is not known"
     coordinator.coordinator_id = "one"

@@ -7,7 +7,7 @@ import pytest
 from tailrace.stores.kafka.python import columns_of
 from tailrace.stores.kafka.records import TOMBSTONE
 from tailrace.stores.log.log import Bounds
-from tailrace.tailers.sources.kafka_again import reread
+from tailrace.tailers.sources.kafka_reread import reread
 
 PLACE = ("orders", 3)
 

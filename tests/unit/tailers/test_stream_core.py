@@ -241,7 +241,7 @@ CORE = (
     "reading",
     "items",
     "partition",
-    "accounts",
+    "position_audit",
     "surroundings",
 )
 DEPARTING = ("departure", "departures", "detaching", "expiring", "settlements", "dead_letters")

@@ -7,15 +7,15 @@ from scenes.replays import LIVE
 
 from tailrace.model.lease import LeaseSizes
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.replay import replaying
+from tailrace.tailers.replay import supervisor
 from tailrace.tailers.supervisor import Tailers
 
 
 @pytest.fixture
 def quick_looks(monkeypatch):
     """Nobody in these tests says that a row was written: so rows are looked at often."""
-    monkeypatch.setattr(replaying, "ROWS_EVERY", 0.05)
-    monkeypatch.setattr(replaying, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(supervisor, "ROWS_EVERY", 0.05)
+    monkeypatch.setattr(supervisor, "LOOK_EVERY", 0.02)
 
 
 @pytest.fixture

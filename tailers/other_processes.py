@@ -1,4 +1,4 @@
-"""The other members of a fleet, as one member sees them between its tellings."""
+"""The other processes of a fleet that run tailers, as one process sees them at each of its reports."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ ABLE = ("starting", "running", "clogged")
 
 
 class OtherProcesses:
-    """The processes with tailers beside the one with this id. Invariant: `_since` has those of the last look."""
+    """All processes with tailers but the one with this id. Invariant: `_since` has the processes of the last look, each
+    with the time at which it was first seen."""
 
     def __init__(self, id: str, place: str) -> None:
         self._id, self._place = id, place
         self._since: dict[str, float] = {}
 
     def look(self, tailers: Collection[str], members: Sequence[FleetMember], now: float) -> Mapping[str, BetterPlace]:
-        """Of these tailers, which run here, those that belong elsewhere."""
+        """The better place of each of the `tailers`, which run here, that belongs to another process."""
         others = [each for each in members if each.id != self._id]
         self._since = {each.id: self._since.get(each.id, now) for each in others}
         standing = [

@@ -1,4 +1,4 @@
-"""Accounts of every position of a running stream tailer: its books, and where everything is that has not ended."""
+"""The audit of a running stream tailer: how each position ended, or where its item is now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .partition import Partition
 from .rules.audit_sum import audit_of
 from .takeover.inherited import Inherited
 
-#: What items end as that are over without having failed.
+#: The fate of an item that is over without having failed, by its outcome.
 FATES = {
     Outcome.SUCCESS: Fate.SUCCEEDED,
     Outcome.DROPPED: Fate.DROPPED,
@@ -22,9 +22,9 @@ FATES = {
 }
 
 
-class Accounts:
-    """Reads what others keep, and changes nothing. Its caller names what is on its way to a worker or into a store
-    (`leaving`), or how many that are (`going`)."""
+class PositionAudit:
+    """Counts and lists positions from state that other classes keep, and changes nothing. The caller passes the items
+    that are on their way to a worker or into a store (`leaving`), or their number (`going`)."""
 
     def __init__(
         self,
@@ -45,7 +45,8 @@ class Accounts:
         partition: str | None = None,
         span: tuple[int, int] | None = None,
     ) -> list[Audit]:
-        """Of each partition, or of a range of one. `flights` are those that are out."""
+        """The audit of each partition, of one, or of a range of positions in one. `flights`: the flights that are
+        out."""
         found, gone = [], list(leaving)
         for name in sorted(self._partitions if partition is None else {partition}.intersection(self._partitions)):
             part = self._partitions[name]
@@ -55,7 +56,7 @@ class Accounts:
         return found
 
     def unaccounted(self, in_flight: int, going: int) -> int:
-        """How many positions are in no class or in two: 0 unless something is wrong. Quick enough to be asked often."""
+        """Number of positions in no class or in two; 0 unless something is wrong. Cheap enough to be called often."""
         faults = open_ones = 0
         for part in self._partitions.values():
             faults += part.book.missing_count + part.book.doubled_count
@@ -64,11 +65,11 @@ class Accounts:
 
     @property
     def _detached(self) -> int:
-        """How many of those that are out, or on their way into a store, have been settled."""
+        """Number of settled items that are still out, or on their way into a store."""
         return sum(len(part.detached) for part in self._partitions.values())
 
     def classes(self, in_flight: int, going: int) -> dict[str, int]:
-        """How many positions are in which class since the audits began; quick likewise. `in_flight` are out."""
+        """Number of positions in each class since the audits began; cheap, too. `in_flight` items are out."""
         parts = self._partitions.values()
         ended = Counter(dict(enumerate(map(sum, zip(*[part.book.tally for part in parts], strict=True)))))
         for part in parts:
@@ -81,7 +82,7 @@ class Accounts:
     def _in_flight(
         self, part: Partition, flights: Mapping[int, HandOut], leaving: Iterable[tuple[Partition, int]]
     ) -> list[int]:
-        """The positions of what is out, or on its way into a store, and has not been settled."""
+        """The positions of unsettled items that are out, or on their way to a worker or into a store."""
         mine = [flight for flight in flights.values() if flight.place.parts or flight.place.partition is part]
         out = [(flight.place, index) for flight in mine for index in flight.still_open()]
         going = [items.position(index) for items, index in out if items.part(index) is part]

@@ -1,4 +1,4 @@
-"""Records of a Kafka partition read again by position, outside of any consumer group."""
+"""Reading records of a Kafka partition again by position, outside of any consumer group."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from ...stores.log.log import Bounds, Records
 
 #: Positions so near to each other are read again together.
 NEAR = 256
+#: Bytes of one such read, about.
 AGAIN_BYTES = 8 << 20
 
 
 class Rereads(Protocol):
-    """Reads at a position, and where a partition begins and ends."""
+    """Reads at a position, and the bounds of a partition."""
 
     async def again(self, place: Place, position: int, limit: int) -> Records: ...
 
@@ -27,8 +28,8 @@ class Rereads(Protocol):
 
 
 async def reread(source: Rereads, name: str, place: Place, positions: Sequence[int], skip: bool) -> StreamBatch:
-    """Records by position; those gone are in `absent`, or in `lost` when retention took them. With `skip` tombstones
-    are absent."""
+    """The records at these positions; missing ones are in `absent`, or in `lost` when retention took them. With `skip`
+    tombstones are absent."""
     batch = StreamBatch(name, [], [], [], [], [])
     wanted = sorted(positions)
     begin = 0
@@ -67,8 +68,8 @@ async def _read(source: Rereads, place: Place, batch: StreamBatch, wanted: Seque
 
 
 def without_the_oversized(batch: StreamBatch) -> StreamBatch:
-    """A topic may have records larger than any message of ours: they become dead letters, without their content, which
-    stays in the topic."""
+    """Returns the batch, with records refused that are larger than any message of ours: they become dead letters
+    without their content, which stays in the topic."""
     if batch.payloads and max(map(len, batch.payloads)) > MAX_RECORD:
         for index, payload in enumerate(batch.payloads):
             if len(payload) > MAX_RECORD:
@@ -81,7 +82,7 @@ def without_the_oversized(batch: StreamBatch) -> StreamBatch:
 
 
 class KafkaReader:
-    """Implements `sdk.source.Rereader` and `Dated` over the topics of a tailer, which no group hears of."""
+    """Implements `sdk.source.Rereader` and `Dated` over the topics of a tailer, without joining a group."""
 
     capabilities: Capabilities
 
@@ -102,7 +103,8 @@ class KafkaReader:
         return {name_of(place): end for place, end in found.items()}
 
     async def position_at(self, partition: str, time: float) -> int:
-        """By the broker's index of time stamps: where producers write times out of order, later ones may come first."""
+        """The first position at a time, by the broker's index of time stamps: where producers write times out of order,
+        later records may come first."""
         place = place_of(partition)
         return (await self._looking.call(lambda admin: admin.at_time([place], int(time * 1000))))[place]
 
@@ -138,6 +140,6 @@ def name_of(place: Place) -> str:
 
 
 def place_of(name: str) -> Place:
-    """The reverse."""
+    """The partition of a name, the reverse of `name_of`."""
     topic, _, number = name.rpartition("-")
     return topic, int(number)

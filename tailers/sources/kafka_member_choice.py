@@ -7,8 +7,8 @@ from .kafka_member import Member, MemberOptions
 
 
 def member_of(options: MemberOptions, name: str) -> Member:
-    """Joins, under this name. May block for the request timeout. Raises ConfigError when the client's extra is not
-    installed."""
+    """A member that joins its group under this name. May block for the request timeout. Raises ConfigError when the
+    client's extra is not installed."""
     try:
         if options.client == "confluent":
             from .kafka_confluent_member import ConfluentMember

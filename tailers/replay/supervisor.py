@@ -1,12 +1,12 @@
-"""The replays that one process has a part in: those of its tailers, found by their rows, run until their last item has
-ended, and gone on with after a restart or another process's death.
+"""The replays in which one process has a part: those of its tailers, found by their rows in the store of replays, run
+until their last item has ended, and gone on with after a restart or another process's death.
 
-Every process that runs a tailer of that name has a tailer for its replay; which of them reads is told by the replay's
-own ownership row, as for any stream: the others stand by. What operators want is in the replay's row, so that any
-gateway over the same stores can ask for it (`asked`) and change it.
+Every process that runs a tailer of that name has a tailer for its replay. The replay's own ownership row says which of
+them reads, as for any stream: the others stand by. Orders of operators are in the replay's row in the store, so that
+any gateway over the same stores can ask for a replay (`asked`) and change it.
 
-A replay is `retrying` once its source is done: its tailer is over then, and what failed comes back from the delay
-service as any retry does. It is over when nothing waits any more.
+A replay is `retrying` once its source is done: its tailer is over then, and failed items come back from the delay
+service as any retry does. A replay is over when none of its items waits any more.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from .plan import Planning, reader_of
 from .progress import counts_of
 from .tailer import ReplayTailer, replay_config
 
-#: Seconds between looks at the rows, on average: a jitter keeps several processes apart. Whoever changes a row in this
-#: process says so (`wake`), and it is seen at once.
+#: Seconds between looks at the rows, on average: a jitter keeps several processes apart. A change of a row in this
+#: process is seen at once (`wake`).
 ROWS_EVERY = 1.0
-#: Seconds between looks at how far the tailers here are.
+#: Seconds between looks at the progress of the tailers here.
 LOOK_EVERY = 0.25
 #: Seconds for the last items of a tailer whose source is done.
 DRAIN = 5.0
-#: Seconds after which a tailer that had to stop is tried again: what it wants may be there by now.
+#: Seconds after which a tailer that had to stop is tried again: its cause may have gone by then.
 AGAIN_AFTER = 30.0
-#: Seconds after which an order that nobody took up is not begun any more: who gave it has long been told so.
+#: Seconds after which an order that no process took up is not begun any more: its operator was told so before.
 ORDER_HOLDS = 60.0
 
 log = Logger("tailrace.replays")
@@ -49,16 +49,16 @@ log = Logger("tailrace.replays")
 
 @dataclass(slots=True)
 class RunningReplay:
-    """A replay that is not over, and its tailer here while it reads. `problem`: why it cannot."""
+    """A replay that is not over, and its tailer here while there is one. `problem`: why the tailer cannot start."""
 
     replay: Replay
     tailer: ReplayTailer | None = None
     problem: str = ""
 
 
-class Replaying:
-    """The replays of this process. `configs` are those of the tailers of this process, by name; their replays work with
-    the same `resources`."""
+class ReplaySupervisor:
+    """The replays of this process. `configs` has the configurations of this process's tailers, by name; their replays
+    share `resources` with them."""
 
     def __init__(self, store: Replays, configs: Mapping[str, TailerConfig], resources: Resources) -> None:
         self._store = store
@@ -67,22 +67,22 @@ class Replaying:
         self._environment = environment = resources.environment
         self._cancelling = Cancelling(environment.ownership, environment.ledger, resources.clock, resources.sizes.drift)
         self._runs: dict[int, RunningReplay] = {}
-        self._rows_at = 0.0  # when the rows are looked at next, by the monotonic clock
+        self._rows_at = 0.0  # the time of the next look at the rows, by the monotonic clock
         self._wake = asyncio.Event()
         self._tidied = False
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Goes on with those that are not over, as soon as the store says which."""
+        """Goes on with the replays that are not over, as soon as they are read from the store."""
         self._watch = self._resources.duties.begin(self._keep_watch(), "replays")
 
     async def drain(self, timeout: float) -> None:
-        """Their sources are read no further; what is out ends."""
+        """Drains the tailers of replays: they read no further, and wait until the items that are out have ended."""
         await self._stop_watching()
         await asyncio.gather(*(tailer.drain(timeout) for tailer in self._tailers()))
 
     async def stop(self) -> None:
-        """Ends their tailers. They go on at the next start, or in another process."""
+        """Ends the tailers of replays, which go on at the next start, or in another process."""
         await self._stop_watching()
         tailers = self._tailers()
         self._runs.clear()
@@ -98,7 +98,7 @@ class Replaying:
         return [run.tailer for run in self._runs.values() if run.tailer is not None]
 
     def config(self, name: str) -> TailerConfig | None:
-        """The configuration of a replay, by its name: its retries need it, also where nobody knows of it yet."""
+        """The configuration of a replay, by its name: its retries need it, also before its row was read here."""
         if (live := self._configs.get(tailer_of(name))) is None:
             return None
         known = next((run.replay for run in self._runs.values() if run.replay.name == name), None)
@@ -109,11 +109,12 @@ class Replaying:
         return next((tailer for tailer in self._tailers() if tailer.config.name == name), None)
 
     def overviews(self) -> list[TailerOverview]:
-        """How the tailers of replays here are, those that read and those that stand by."""
+        """The overviews of the tailers of replays here, of those that read and those that stand by."""
         return [tailer.overview() for tailer in self._tailers()]
 
     def detail(self, replay: Replay) -> str:
-        """What keeps a replay from going on, as far as this process knows, for people; empty: it has no part in it."""
+        """The state of a replay and its obstacles, as far as this process knows, for people; empty: it has no part in
+        it."""
         run = self._runs.get(replay.number)
         if run is None or run.tailer is None or not run.tailer.owns:
             return "" if run is None else run.problem
@@ -122,11 +123,11 @@ class Replaying:
         return "; ".join(filter(None, (overview.detail, busy, overview.why)))
 
     def wake(self) -> None:
-        """A row was written in this process: it is looked at now."""
+        """Has the rows looked at now, since one was written in this process."""
         self._rows_at = 0.0
         self._wake.set()
 
-    # What happens by itself.
+    # The watch.
 
     async def _keep_watch(self) -> None:
         clock = self._environment.clock
@@ -152,7 +153,7 @@ class Replaying:
             self._wake.clear()
 
     async def _read_rows(self) -> None:
-        """Learns which there are, and in which state; answers those that are asked for."""
+        """Learns which replays there are, and their states; answers those that are asked for."""
         if not self._tidied:
             await self._tidy()
         going = {each.number: each for each in await self._store.list(1 << 20, going=True)}
@@ -163,7 +164,7 @@ class Replaying:
         for number in self._runs.keys() - going.keys():
             await self._over(self._runs[number])
         asked = sorted(number for number, replay in going.items() if replay.state is ReplayState.ASKED)
-        first: set[str] = set()  # of each tailer the oldest: the next one is planned by whoever sees that one's answer
+        first: set[str] = set()  # the oldest of each tailer: the next one is planned once this one's answer is seen
         for number in asked:
             replay = going[number]
             if replay.tailer in self._configs and replay.tailer not in first:
@@ -171,20 +172,20 @@ class Replaying:
                 await self._answer(replay, [each for each in going.values() if each.state is not ReplayState.ASKED])
 
     async def _tidy(self) -> None:
-        """Of one whose process died as it ended, the checkpoint is still there."""
+        """Forgets checkpoints of replays that are over, which stayed when their process died at that moment."""
         for replay in await self._store.list(KEPT):
             if replay.state in OVER and await self._environment.checkpoints.load(replay.name):
                 await self._environment.checkpoints.forget(replay.name)
         self._tidied = True
 
     async def _answer(self, asked: Replay, going: list[Replay]) -> None:
-        """Says which positions an order comes to, or why it cannot be."""
+        """Answers an order with its positions, or with the reason for a refusal."""
         wall = self._environment.clock.wall()
         try:
             if wall - asked.created_at > ORDER_HOLDS:
                 raise InvalidRequest(
-                    f"nobody took it up within {ORDER_HOLDS:g} s, by the clock of the tailer's host, so it was not "
-                    "begun: ask again"
+                    f"no process took the replay up within {ORDER_HOLDS:g} s, by the clock of the tailer's host, so it "
+                    "was not begun: ask again"
                 )
             answer = await self._planned(asked, going)
         except TailraceError as error:
@@ -197,7 +198,7 @@ class Replaying:
 
     async def _planned(self, asked: Replay, going: list[Replay]) -> Replay:
         config, order = self._configs[asked.tailer], asked.order
-        assert order is not None, "an order says what is wanted"
+        assert order is not None, "a replay that is asked for has its order"
         order.check()
         kind = kind_of(str(config.source["kind"]))
         reader = reader_of(kind, config, replace(self._environment, tailer=config.name))
@@ -211,7 +212,7 @@ class Replaying:
         if order.dry_run:
             return replace(replay, state=ReplayState.LOOKED, ended_at=self._environment.clock.wall())
         if not replay.items:
-            raise InvalidRequest("there is nothing to run in this range; --dry-run shows what it comes to")
+            raise InvalidRequest("there is no item to run in this range; --dry-run shows what is in it")
         return replay
 
     async def _look(self, run: RunningReplay) -> None:
@@ -235,13 +236,13 @@ class Replaying:
             if await self._cancelling.done(run.replay):
                 await self._move(run, ReplayState.CANCELLED)
         elif state is ReplayState.RETRYING:
-            await self._end_tailer(run)  # it stood by while another one read
+            await self._end_tailer(run)  # it stood by while another process read
             delayed = await self._environment.ledger.delayed(run.replay.name)
             if not any(one.waiting for one in delayed.values()):
                 await self._move(run, ReplayState.DONE)
 
     async def _begin(self, run: RunningReplay) -> None:
-        """Starts its tailer, unless that cannot be: then `problem` says why, and it is tried again."""
+        """Starts the tailer of a replay; if that fails, `problem` says why, and it is tried again."""
         config = self._configs.get(run.replay.tailer)
         if config is None:
             return
@@ -262,7 +263,7 @@ class Replaying:
             await tailer.stop()
 
     async def _move(self, run: RunningReplay, state: ReplayState) -> None:
-        """Into the next state. An operator's word, or another process, may have been faster: then nothing is done."""
+        """Moves a replay into the next state, unless an operator or another process was faster."""
         counts = await counts_of(run.replay, self._environment) if state in OVER else {}
         try:
             run.replay = await self._store.move(run.replay.number, state, self._environment.clock.wall(), counts)
@@ -274,8 +275,8 @@ class Replaying:
             log.info("replay over", replay=run.replay.name, state=state.value, **counts)
 
     async def _over(self, run: RunningReplay) -> None:
-        """Ends a replay that is over, here or elsewhere: its counts are kept with it, and its checkpoint is of no use
-        any more."""
+        """Cleans up after a replay that is over, here or elsewhere: its counts are kept with it, so its checkpoint is
+        forgotten."""
         await self._end_tailer(run)
         await self._environment.checkpoints.forget(run.replay.name)
         self._cancelling.over(run.replay.number)
