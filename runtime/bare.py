@@ -1,6 +1,5 @@
-"""A bare interpreter that runs one file of this folder without the rest of the platform: for what must cost little,
-start soon, and be passed by when somebody ends the worker's processes by their name.
-"""
+"""A bare interpreter that runs one file of this folder without the rest of the platform: for helper processes that must
+cost little, start soon, and be passed by when somebody ends the worker's processes by their name."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-#: Where it finds these files, by a name of their own: that of the platform is not among its arguments.
+#: The variable that names this folder: so the platform's name is not among the arguments of the process.
 _HOME = "LEASE_GUARD_HOME"
 _CODE = f"""import os, sys
 watch = type(sys)("watch")
@@ -19,12 +18,12 @@ main()"""
 
 
 def command(file: str, *arguments: str) -> list[str]:
-    """Runs `main` of `FILE.py`."""
-    # That of a virtual environment stands in a folder that may bear our name, and adds nothing that is needed.
+    """The command that runs `main` of `FILE.py` in this folder."""
+    # A virtual environment's interpreter stands in a folder that may bear our name, and adds nothing that is needed.
     interpreter = getattr(sys, "_base_executable", "") or sys.executable
     return [interpreter, "-I", "-S", "-c", _CODE.format(file), *arguments]
 
 
 def environment() -> dict[str, str]:
-    """What it needs besides. What it starts in turn does not inherit it."""
+    """The environment of such a process. Programs that it starts do not inherit the variable added here."""
     return {**os.environ, _HOME: str(Path(__file__).parent)}

@@ -55,11 +55,11 @@ from .threads import THREAD
 from .tracing import tracing
 from .watch import WatchPage
 
-#: What everything that this process starts has in its environment. Functions may change that of the process.
+#: The mark in the environment of everything that this process starts. Functions may change the environment later.
 MARK = os.environ.get(VARIABLE, "")
 #: Exit code of a process that ended itself because of what one of its items did.
 CULPRIT = 70
-#: Seconds that what it started has to end, when its supervisor has gone, before it ends itself.
+#: Seconds that processes which it started get to end, when its supervisor has gone, before it ends itself.
 PATIENCE = 1.0
 #: Seconds that its last spans get to be exported.
 LAST_SPANS = 0.5
@@ -82,7 +82,7 @@ class Work(asyncio.Protocol):
             self._executor.accept(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The supervisor is gone."""
+        """Ends this process and what it started: the supervisor is gone."""
         end_group()
 
 
@@ -105,7 +105,7 @@ class Executor:
         self._transport, _ = await self._loop.create_unix_connection(lambda: Work(self), sock=work)
 
     def accept(self, frame: Any) -> None:
-        """One frame from the supervisor."""
+        """Handles one frame from the supervisor."""
         engine = self._engine
         match frame:
             case Assign() if engine:
@@ -120,7 +120,7 @@ class Executor:
                 self._set_up(frame)
 
     def send(self, frame: Ready | Failed | Notes | Any) -> None:
-        """A frame to the supervisor."""
+        """Writes a frame to the supervisor."""
         self._transport.write(encode(frame))
 
     def _set_up(self, setup: ExecutorSetup) -> None:
@@ -200,7 +200,8 @@ class Executor:
                 self._die(engine, "", 0, None, "had its event loop blocked")
 
     def _die(self, engine: Engine, why: str, key: int, ended: Any, what: str = "") -> None:
-        """Last words, then the end; on the loop if it still turns, so that nothing it is sending gets lost."""
+        """Reports why, then ends the process; on the loop if it still turns, so that nothing it is sending gets
+        lost."""
         spoken = threading.Event()
         culprit = row_of(key, ended) if key else None
         self._loop.call_soon_threadsafe(self._speak_and_end, engine, why, culprit, spoken, what)
@@ -219,13 +220,14 @@ class Executor:
             end_process(CULPRIT)
 
     def _spent(self) -> None:
-        """An item used its memory up and has ended: the next one shall find all of it in a fresh process."""
+        """Ends the process of an item that used its memory up and has ended: the next one finds all of it in a fresh
+        process."""
         assert self._engine is not None
         self._speak_and_end(self._engine, "its memory was used up", None, threading.Event())
 
 
 def end_process(code: int) -> None:
-    """Ends this process now, whatever its threads do, after what it printed."""
+    """Ends this process now, whatever its threads do, once the text that it printed is flushed."""
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -235,8 +237,8 @@ def end_process(code: int) -> None:
 
 
 def end_group() -> None:
-    """Ends this process and what it started: it was the leader of a group of its own. The guard does the same, if there
-    still is one. A fork of it ends alone."""
+    """Ends this process and all that it started: it was the leader of a group of its own. The guard does the same, if
+    there still is one. A fork of this process ends alone."""
     if forked.child:
         forked.end(RuntimeError("a function's code went on in a process that it had forked"))
     with contextlib.suppress(OSError):  # it may open no more
@@ -249,7 +251,7 @@ def end_group() -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Runs an executor process."""
     work_fd, control_fd, board_fd, cells, watch_fd, page, *known_as = map(int, sys.argv[1:])
     printed.forgive()  # before the log has standard error
     describe_by(described)

@@ -21,7 +21,7 @@ DEADLINE = 5.0
 
 
 async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> None:
-    """Tries until the gateway has it; says once that it does not answer."""
+    """Registers functions with the gateway: tries until it answers, and logs once that it does not."""
     request = pb.RegisterFunctionsRequest(worker=worker, functions=[function_to_wire(spec) for spec in specs])
     backoff = Backoff(*STORE, random.random)
     warned = False

@@ -14,9 +14,9 @@
 | found no memory left below its process's bound | retry   | yes           |
 | raised anything else, whatever it is         | retry     | yes           |
 
-What it raised is user code: its text, its attributes and its class may raise, lie, or never return. So its type is
-asked and not the object, texts are made plain (model/plain_text.py), and nothing here raises. The time that an
-answer takes is running time of the item.
+An exception is user code: its text, its attributes and its class may raise, lie, or never return. So its type is asked
+and not the object, texts are made plain (model/plain_text.py), and nothing here raises. The time that an answer takes
+is running time of the item.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def throttled(reason: str, after: float | None, downstream: str = "", scope: str
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation that was refused is what it raised, or what made it raise."""
+    """Whether a refused allocation is the error that was raised, or its cause."""
     cause: BaseException | None = error
     for _ in range(CAUSES):
         if cause is None:
@@ -136,7 +136,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
-    """Where it was raised, whatever its class says of it."""
+    """The traceback of an exception, read past whatever its class says of it."""
     found: TracebackType | None = _traceback(error)
     return found
 
@@ -163,7 +163,7 @@ def timed_out(timeout: float | None) -> Ended:
 
 
 def blocked(limit: float) -> Ended:
-    """The end of a run that kept its event loop from turning."""
+    """The end of a run that blocked its event loop."""
     return Ended(
         Outcome.RETRY,
         f"blocked the event loop for {duration_text(limit)}: use await, declare it def, or isolation='process'",
@@ -182,7 +182,7 @@ def _headline(error: BaseException) -> str:
 
 
 def _said(error: BaseException, name: str) -> str:
-    """What a signal carries as its reason; an exception given for one is told as it would be if it were raised."""
+    """The reason that a signal carries; an exception given as the reason is told as if it had been raised."""
     try:
         value: Any = getattr(error, name, None)
         return _headline(value) if issubclass(type(value), BaseException) else plain(value, REASON_LENGTH)
@@ -191,7 +191,7 @@ def _said(error: BaseException, name: str) -> str:
 
 
 def _word(error: BaseException, name: str) -> str:
-    """A name that a signal carries; empty: none, or what is no text."""
+    """A name that a signal carries; empty: it carries none, or something that is no text."""
     try:
         value: Any = getattr(error, name, None)
         return plain(value, NAME_LENGTH) if issubclass(type(value), str) else ""
@@ -213,7 +213,7 @@ def _tail(error: BaseException) -> str:
 
 
 def _after(error: BaseException, name: str) -> tuple[float | None, str]:
-    """The wait that a signal asks for, and what is wrong with it."""
+    """The wait that a signal asks for, and a complaint about it where it is no wait."""
     try:
         value = getattr(error, name, None)
         if value is None:

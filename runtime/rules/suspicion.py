@@ -1,9 +1,9 @@
-"""Suspicion: what becomes of the items of an executor process that died (poison-message detection).
+"""Suspicion: the ends of the items of an executor process that died (poison-message detection).
 
-What ran is a suspect: it is lost and its crash is counted, so it comes back alone. What only waited never started and
-is handed back. When we killed the process on purpose, we know whose fault it was: the culprit gets the end that its
-deed deserves, and its neighbours are lost without suspicion. (A killer that is redelivered for ever, its counter reset
-by every redelivery, is the oldest complaint about task queues: celery#1628, sidekiq#4633.)
+An item that ran is a suspect: it is lost and its crash is counted, so it comes back alone. An item that only waited
+never started and is handed back. When we killed the process on purpose, we know whose fault it was: the culprit gets
+the end that its deed deserves, and its neighbours are lost without suspicion. (A killer that is redelivered for ever,
+its counter reset by every redelivery, is the oldest complaint about task queues: celery#1628, sidekiq#4633.)
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class ProcessDeath:
 
     code      its exit code; negative: the signal that ended it
     why       set when it was ended on purpose (its lease's timer, a timeout, a drain …); empty: nobody meant to
-    culprits  items whose doing it was, with their end; only with `why`
-    what      what happened to it, where it said that itself and nobody can tell whose doing it was
+    culprits  items that caused it, with their end; only with `why`
+    what      what happened to it, in its own last words, where nobody can tell which item caused it
     alone     the process ran one item at a time, so whatever ran is certainly what ended it
     ran       seconds since that item was given to it; 0: it ran several
     peak      most memory that it ever held, bytes, as the kernel counted until it was reaped; 0: not known
     floor     bytes below which a peak tells nothing: the kernel lets a process begin with that of its parent
     bound     bytes its functions could allocate; 0: unbounded
-    overdue   what its kernel timer was armed to was over
+    overdue   the deadline to which its kernel timer was armed was over
     """
 
     code: int
@@ -63,7 +63,7 @@ def cause(code: int) -> str:
 
 
 def epitaph(death: ProcessDeath, others: int = 0, note: str = "") -> str:
-    """What is known of a death, for whoever looks at the dead letter: cause, age, memory and the last progress note."""
+    """The reason that a dead letter shows for a death: cause, age, memory and the last progress note."""
     words = (
         "the process ran out of memory "
         if death.bound and death.code == EXHAUSTED
@@ -86,7 +86,7 @@ def by_deadline(death: ProcessDeath) -> bool:
 
 
 def explained(death: ProcessDeath) -> str:
-    """Why it was ended on purpose; empty: nobody meant to."""
+    """The purpose for which a process was ended; empty: nobody meant to."""
     return death.why or ("its lease was over" if by_deadline(death) else "")
 
 
@@ -97,7 +97,7 @@ def verdicts(
     progress: Mapping[int, str],
     waiting: Collection[int] = (),
 ) -> dict[int, Ended]:
-    """The end of each item that was in the process: exactly one for each of `live`. Those that were `waiting` for other
+    """The end of each item that was in the process: exactly one for each of `live`. Items that were `waiting` for other
     work had begun, but are no suspects."""
     culprits = death.culprits or {}
     why = explained(death)

@@ -293,7 +293,7 @@ def test_somebody_who_is_not_root_gets_one_with_a_user_namespace() -> None:
 def test_somebody_whom_the_system_gives_none_says_so(tmp_path: Path) -> None:
     """In a changed root there are no user namespaces."""
     ran = run_as_nobody(f"os.chroot({str(tmp_path)!r})", "/bin/true")
-    assert (ran.stderr, ran.returncode) == ("a namespace is not to be had: Operation not permitted\n", REFUSED)
+    assert (ran.stderr, ran.returncode) == ("a namespace cannot be made: Operation not permitted\n", REFUSED)
 
 
 def test_a_program_that_is_not_there_is_said() -> None:
