@@ -23,9 +23,9 @@ from ..stores.data_dir import DataDir
 from ..stores.restored import STAMP
 from ..stores.sqlite.backup import copy, is_sound, sizes, snapshots, sync
 
-#: What says that a folder is a backup, and of which files.
+#: The file that says that a folder is a backup, and of which files.
 LIST = "backup.json"
-#: The way in which it says so.
+#: The version of its format.
 FORMAT = 1
 
 
@@ -57,7 +57,7 @@ def back_up(target: Path, data: Path, as_json: bool) -> None:
 
 
 def put_back(backup: Path, data: Path, as_json: bool) -> None:
-    """Copies a backup to a data directory that has no databases. Nobody may use that one."""
+    """Copies a backup to a data directory that has no databases and that nobody uses meanwhile."""
     names = _listed(backup)
     with DataDir(data):
         left = [each.name for each in [*databases(data), *data.glob("*.db-wal"), *data.glob("*.db-shm")]]
@@ -94,7 +94,7 @@ def _refuse_full(target: Path) -> None:
 
 
 def _listed(backup: Path) -> dict[str, int]:
-    """The files of a backup and their sizes. Raises ConfigError for what is none."""
+    """The files of a backup and their sizes. Raises ConfigError for a folder that is none."""
     try:
         found: Any = json.loads((backup / LIST).read_text())
         known, names = found["format"], {str(name): int(size) for name, size in found["files"].items()}
@@ -124,7 +124,7 @@ def _copy(source: Path, target: Path, advance: Callable[[int], None]) -> None:
 
 @contextlib.contextmanager
 def _making(folder: Path) -> Iterator[list[Path]]:
-    """What is made is undone when it is not done to its end; errors of the operating system are told in words."""
+    """Removes the files that were begun when the work inside fails; tells errors of the operating system in words."""
     made: list[Path] = []
     try:
         yield made

@@ -1,7 +1,7 @@
 """Gzip, piece by piece, with a bound on what may come out of it.
 
-A few kilobytes can say terabytes, so what has come out is compared with what went in after every piece. A member costs
-the same however little is in it, so those with nothing in them are counted, and what lies behind one is not copied.
+A few kilobytes can expand to terabytes, so output and input are compared after every piece. A member costs the same
+however little is in it, so empty members are counted, and the input behind one is not copied.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import zlib
 
 from ..model.errors import TailraceError
 
-#: What may come out before the ratio is looked at: small files may well compress a thousand times.
+#: Bytes of output before the ratio counts: small files may well compress a thousand times.
 SLACK = 1 << 20
 #: Members without content in one stream: some writers end with one, none writes many.
 MOST_EMPTY = 1000
@@ -48,12 +48,12 @@ class Gunzip:
         return self._at >= len(self._input)
 
     def feed(self, data: bytes) -> None:
-        """More of the compressed bytes."""
+        """Adds more of the compressed bytes."""
         self._input, self._at = self._input[self._at :] + data, 0
         self._fed += len(data)
 
     def pull(self, most: int) -> bytes:
-        """At most `most` bytes of content; none: it wants more. Raises Undecodable."""
+        """Returns at most `most` bytes of content; empty: it wants more input. Raises Undecodable."""
         pieces: list[bytes] = []
         left = most
         while left > 0 and not self.wants:
@@ -88,6 +88,6 @@ class Gunzip:
         return b"".join(pieces)
 
     def finish(self) -> None:
-        """Nothing more is fed. Raises Undecodable when a member is not whole."""
+        """Checks the end, when nothing more is fed. Raises Undecodable when a member is not whole."""
         if not self._begun or not self._stream.eof:
             raise Undecodable(f"the gzip stream ends early, after {self._given} bytes of content")

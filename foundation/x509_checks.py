@@ -1,4 +1,4 @@
-"""Checks of X.509 certificates: whose one is, whether it is valid now, has this key, and comes from this authority."""
+"""Checks of X.509 certificates: reads the caller's name, and checks time, key, chain, authority and revocation."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate, CertificateRevocationList
 
 EXTRA = 'certificates need the extra "tls": pip install "tailrace[tls]"'
-#: Certificates of a chain, authorities, and lists of revoked ones, that are looked at.
+#: The most certificates of a chain, authorities, and lists of revoked certificates that are looked at.
 MOST = 16
-#: Who issued a certificate, and its serial number: an authority gives each number once, two may give the same one.
+#: Issuer and serial number of a certificate: an authority gives each number once, two may give the same one.
 Serial = tuple[bytes, int]
 _LIST = re.compile(rb"-----BEGIN X509 CRL-----.+?-----END X509 CRL-----", re.DOTALL)
 _LIST_BEGINS = b"-----BEGIN X509 CRL-----"
 
 
 class PeerCertificate(NamedTuple):
-    """The certificate of one side: who it is, from when until when (wall clock seconds), its serial number, and the
-    name of who issued it."""
+    """The certificate of one side: its caller, its first and last moment (wall clock seconds), its serial number, and
+    the name of its issuer."""
 
     caller: Caller
     since: float
@@ -35,7 +35,7 @@ class PeerCertificate(NamedTuple):
 
 
 def parsed(data: bytes, where: str) -> list[Certificate]:
-    """The certificates in a text of PEM, the first one first. Raises ConfigError."""
+    """Certificates in a text of PEM, the first one first. Raises ConfigError."""
     try:
         from cryptography import x509
     except ImportError:
@@ -50,7 +50,8 @@ def parsed(data: bytes, where: str) -> list[Certificate]:
 
 
 def peer_of(certificate: Certificate) -> PeerCertificate:
-    """Whose a certificate is. Raises InvalidRequest for one that does not say it as this platform does."""
+    """The caller and the other facts of a certificate. Raises InvalidRequest for one that does not name its caller as
+    this platform does."""
     from cryptography import x509
 
     try:
@@ -65,14 +66,14 @@ def peer_of(certificate: Certificate) -> PeerCertificate:
 
 
 def peer_of_der(data: bytes) -> PeerCertificate:
-    """The same of a certificate in DER."""
+    """The caller and the other facts of a certificate in DER, as `peer_of` gives them."""
     from cryptography import x509
 
     return peer_of(x509.load_der_x509_certificate(data))
 
 
 def usable(certificate: Certificate, where: str, now: float) -> PeerCertificate:
-    """The same of one that is valid now. Raises ConfigError."""
+    """The caller and the other facts of a certificate that is valid now. Raises ConfigError."""
     try:
         found = peer_of(certificate)
     except InvalidRequest as error:
@@ -83,7 +84,7 @@ def usable(certificate: Certificate, where: str, now: float) -> PeerCertificate:
 
 
 def revocations(data: bytes, authorities: Sequence[Certificate], where: str) -> frozenset[Serial]:
-    """The certificates in all lists of revoked ones. Raises ConfigError."""
+    """Certificates in all lists of revoked ones. Raises ConfigError."""
     return frozenset().union(*lists_of(data, authorities, where).values())
 
 
@@ -130,14 +131,14 @@ def key_of(certificate: Certificate) -> bytes:
 
 
 def revoked(found: PeerCertificate, those: Collection[Serial]) -> str:
-    """Why a certificate is not taken any longer, where it was revoked; empty: it was not."""
+    """The message that a certificate was revoked; empty: it was not."""
     if (found.issuer, found.serial) in those:
         return f"the certificate of {found.caller} was revoked; `tailrace auth issue` makes another one"
     return ""
 
 
 def out_of_time(found: PeerCertificate, now: float) -> str:
-    """Why a certificate is not valid now; empty: it is."""
+    """The reason why a certificate is not valid now; empty: it is."""
     if now < found.since:
         return (
             f"the certificate of {found.caller} is valid from {moment(found.since)}, and it is {moment(now)} here: set "
@@ -176,7 +177,7 @@ def check_chain(chain: Sequence[Certificate], authorities: Sequence[Certificate]
 
 
 def leads_to(chain: Sequence[Certificate], authorities: Sequence[Certificate]) -> bool:
-    """Whether the first certificate comes from an authority, by way of others of the chain that may issue some. Each is
+    """Whether the first certificate comes from an authority, through others of the chain that may issue some. Each is
     looked at once, in whatever order they are."""
     reached = [chain[0]]
     for below in reached:
@@ -206,5 +207,5 @@ def _issued(below: Certificate, above: Certificate) -> bool:
 
 
 def moment(at: float) -> str:
-    """A moment for people, in UTC."""
+    """A moment in the form for people, in UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

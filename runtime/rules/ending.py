@@ -90,7 +90,7 @@ def below(processes: Sequence[Process], pid: int, spared: Collection[int]) -> li
 
 
 def _with_kin(found: list[Process], listed: list[Process]) -> list[Process]:
-    """These processes with their children, with the groups and sessions that they lead, and so on, as far as they run.
+    """Processes found, with their children, with the groups and sessions that they lead, and so on, as far as they run.
     All of them are in the list just now, so their numbers are theirs."""
     led = {process.pid for process in found}
     rest = [process for process in listed if process.pid not in led]

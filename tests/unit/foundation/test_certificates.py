@@ -152,7 +152,7 @@ def test_an_authority_alone_is_who_has_a_token(fleet: Fleet, tmp_path: Path) -> 
     shutil.copy(fleet.folder / "ca.crt", tmp_path / "bare")
     found = read(tmp_path / "bare")
     assert found.now().caller is None
-    with pytest.raises(ConfigError, match=r"tls\.crt: no such file; whoever listens needs a certificate"):
+    with pytest.raises(ConfigError, match=r"tls\.crt: no such file; a part that listens needs a certificate"):
         found.serving()
 
 
