@@ -1,4 +1,4 @@
-"""The functions of the scenario `downstream`: three that call the same one."""
+"""The functions of the scenario `downstream`: three that call the same downstream."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class RedisFed:
         self._server = RedisServer(RedisOptions.model_validate({"url": url, "timeout": WITHIN}), 1.0)
 
     async def create(self) -> None:
-        """The first record makes a stream."""
+        """Does nothing: the first record makes a stream."""
 
     async def append(self, stream: int, records: Sequence[Record]) -> Sequence[int]:
         key = self._streams[stream]

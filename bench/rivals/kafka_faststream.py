@@ -21,7 +21,7 @@ app = FastStream(broker)
 
 @broker.subscriber(HERE.topic, group_id=HERE.group, auto_offset_reset="earliest")
 async def handle(body: dict[str, str]) -> None:
-    """One message."""
+    """Handles one message."""
     noop(**body)
 
 
