@@ -40,7 +40,7 @@ def main() -> None:
     try:
         telemetry.set_up(name)
         if name == "worker":  # before modules are loaded that a guard has no use for
-            from ..runtime.guarding import under_guard
+            from ..runtime.guard_handle import under_guard
 
             if gateway := told["settings"].get("gateway"):
                 functions_clients_of(gateway)

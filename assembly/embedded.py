@@ -41,10 +41,10 @@ from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
 from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
 from ..stores.state.sqlite_restored import supersede
-from .binding import bind
 from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
 from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
+from .log_binding import bind
 
 #: Seconds between sweeps of entries past their retention.
 SWEEP_PERIOD = SWEEP.first

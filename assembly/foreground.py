@@ -47,7 +47,7 @@ def run_part(settings: PartSettings) -> int:
     telemetry.set_up(settings.name)
     guard = None
     if isinstance(settings, WorkerSettings):
-        from ..runtime.guarding import under_guard
+        from ..runtime.guard_handle import under_guard
 
         if settings.gateway:
             functions_clients_of(settings.gateway)

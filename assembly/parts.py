@@ -26,7 +26,7 @@ from .with_metrics import measured
 if TYPE_CHECKING:
     from ..model.limits import Snapshot
     from ..runtime.config import WorkerConfig
-    from ..runtime.guarding import Guarding
+    from ..runtime.guard_handle import Guarding
 
 #: Seconds after which a part that is not ready has failed; a worker has more, beside what its modules may take to load.
 READY_WITHIN, READY_BESIDES = 60.0, 30.0

@@ -13,9 +13,9 @@ from ..model.priority import DEFAULT_PRIORITY
 from ..model.workload import Kind
 from ..stores.log.log import Record
 from ..stores.queue.queue import NewItem
-from .calling import CALLERS
+from .downstream_functions import CALLERS
 from .figures import Figures, Progress
-from .taken import Downstream
+from .shared_downstream import Downstream
 
 #: Calls a second that it takes, and the shares of that to which it is held, one after the other.
 CAPACITY, PARTS = 500.0, (1.0, 0.5, 1.0)
@@ -45,7 +45,7 @@ async def downstream(folder: Path, seconds: float, progress: Progress) -> Figure
     )
     platform = Platform(
         folder / "data",
-        [f"{__package__}.calling"],
+        [f"{__package__}.downstream_functions"],
         tailers=[log, files],
         environment={"TAILRACE_BENCH_DOWNSTREAM": str(path)},
     )

@@ -18,13 +18,13 @@ from ..model.overview import TailerOverview
 from ..stores.log.log import Record
 from ..tailers.rules.frontier import Frontier
 from ..wire.gateway import GatewayClient
-from .failing import OUTAGE_VARIABLE
+from .failing_functions import OUTAGE_VARIABLE
 from .figures import Figures, Progress
 from .functions import FUNCTIONS
 from .side_by_side import ComparedForm, compare
 from .workload import PAYLOAD, STREAM, TAILER, TENANTS, write_tailer
 
-MODULE = "tailrace.bench.failing"
+MODULE = "tailrace.bench.failing_functions"
 #: One item in so many fails, in the poisoned half of `poison`.
 ONE_IN = 100
 #: An ordered partition gets one in so many of the items of `order`.

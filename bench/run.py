@@ -17,15 +17,15 @@ from rich.table import Table
 from ..foundation import loop
 from ..model.did_you_mean import meant
 from ..model.errors import InvalidRequest
-from .built import ADVICE, this_one
 from .catalogue import FAULTS, FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
-from .ending import until_told
 from .figures import Figures
 from .figures import Progress as Telling
 from .percentiles import median
-from .plan import ASKED
 from .plot import Bar, bars, compared, curve, stacked, waited
+from .python_build import ADVICE, this_one
+from .sigterm import until_told
 from .surroundings import surroundings
+from .targets import ASKED
 from .yardstick import yardstick_us
 
 #: The usual size of `kafka` and `rivals`, and that of `rivals` with another engine.

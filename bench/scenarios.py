@@ -229,7 +229,7 @@ async def memory(folder: Path, count: int, progress: Progress) -> Figures:
             for number, records_batch in enumerate(records(waiting)):
                 await stores.log.append(STREAM, 0, records_batch)
                 progress("filling the log", number * 256 / count)
-        platform = Platform(data, ["tailrace.bench.slow"], tailers=[write_tailer(folder)])
+        platform = Platform(data, ["tailrace.bench.slow_functions"], tailers=[write_tailer(folder)])
         await platform.start()
         try:
             await asyncio.sleep(10)

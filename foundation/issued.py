@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..model.caller import Caller, caller_of
 from ..model.errors import ConfigError, InvalidRequest
-from .files_together import NewFile, put
+from .atomic_files import NewFile, put
 
 BOOK = "issued.jsonl"
 #: Seconds for which a line stays after the end of its certificate: so that a clock that is wrong once forgets nothing.

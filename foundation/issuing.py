@@ -25,8 +25,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ..model.caller import Caller, checked
 from ..model.errors import ConfigError, Conflict, InvalidRequest, TailraceError
 from ..model.plain_text import plain
+from .atomic_files import NewFile, locked, put, put_once, told
 from .certificates import AUTHORITY, CERTIFICATE, KEY, REVOKED
-from .files_together import NewFile, locked, put, put_once, told
 from .issued import Issued, issued, note
 from .x509_checks import PeerCertificate, check_chain, check_key, out_of_time, parsed, peer_of, revocations, revoked
 

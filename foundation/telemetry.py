@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from ..model.errors import ConfigError
-from . import current_run, otel, unreadable
+from . import current_run, listener_logs, otel
 from .logger import facts_of
 
 FORMAT_VARIABLE = "TAILRACE_LOG"
@@ -57,7 +57,7 @@ def set_up(
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("tailrace").setLevel(_LEVELS[level])
-    unreadable.plainly()
+    listener_logs.set_filters()
     otel.set_up(part, environment, number)
 
 

@@ -23,7 +23,7 @@ from ..foundation.current_run import describe_by
 from ..model.errors import TailraceError
 from ..model.units import size_text
 from ..sdk.opened_content import Places
-from . import forked, memory, printed
+from . import forked, function_output, memory
 from .board import Board
 from .deadman import Deadman
 from .engine import Engine
@@ -44,16 +44,16 @@ from .frames import (
     encode,
     row_of,
 )
+from .guard_memory import WatchPage
 from .kernel_timer import kernel_timer
 from .loader import load_functions
-from .process_table import NO_MARKS, VARIABLE, look_up, until_none_is_left
+from .process_table import NO_MARKS, VARIABLE, end_until_none_is_left, look_up
 from .rules import attempt
 from .rules.ending import Ward
 from .rules.overdue import Overdue
 from .rules.suspicion import EXHAUSTED
 from .threads import THREAD
 from .tracing import tracing
-from .watch import WatchPage
 
 #: The mark in the environment of everything that this process starts. Functions may change the environment later.
 MARK = os.environ.get(VARIABLE, "")
@@ -244,7 +244,7 @@ def end_group() -> None:
     with contextlib.suppress(OSError):  # it may open no more
         me = look_up(os.getpid(), NO_MARKS)
         if me is not None:
-            until_none_is_left(Ward(MARK, me.pid, me.start), {me.pid, 1}, PATIENCE)
+            end_until_none_is_left(Ward(MARK, me.pid, me.start), {me.pid, 1}, PATIENCE)
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -253,7 +253,7 @@ def end_group() -> None:
 def main() -> None:
     """Runs an executor process."""
     work_fd, control_fd, board_fd, cells, watch_fd, page, *known_as = map(int, sys.argv[1:])
-    printed.forgive()  # before the log has standard error
+    function_output.never_fail()  # before the log has standard error
     describe_by(described)
     telemetry.set_up("executor", number=known_as[0] if known_as else 0)
     for number in (signal.SIGTERM, signal.SIGINT):

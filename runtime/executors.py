@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from ..model.workload import Ended, Kind
-from . import bare, pid_namespacing
+from . import bare_interpreter, pid_namespace_command
 from .board import Board
 from .frames import (
     Done,
@@ -38,11 +38,11 @@ from .frames import (
     encode,
     ended_of,
 )
+from .guard_memory import WatchPages
 from .pid_namespace import END
-from .process_table import VARIABLE, listed, look_up, until_none_is_left
+from .process_table import VARIABLE, end_until_none_is_left, listed, look_up
 from .rules.ending import Ward, theirs
 from .rules.suspicion import ProcessDeath
-from .watch import WatchPages
 
 LOG = logging.getLogger("tailrace.runtime")
 
@@ -164,7 +164,10 @@ class ExecutorProcess:
             command = [sys.executable, "-m", "tailrace.runtime.executor_main", *map(str, arguments)]
             environment = {**os.environ, VARIABLE: mark}
             if self._pid_namespace:
-                command, environment = pid_namespacing.inside(command), {**bare.environment(), VARIABLE: mark}
+                command, environment = (
+                    pid_namespace_command.inside(command),
+                    {**bare_interpreter.environment(), VARIABLE: mark},
+                )
             self._process = subprocess.Popen(  # noqa: ASYNC220 - a few ms, rarely; what waits for it is a thread
                 command,
                 pass_fds=[*fds, self.board.fd, self._watch.fd],
@@ -298,7 +301,7 @@ class ExecutorProcess:
             self._loop.run_in_executor(None, self._is_followed).add_done_callback(found)
 
     def _is_followed(self) -> bool:
-        own = pid_namespacing.PROCESSES if self._pid_namespace else 1
+        own = pid_namespace_command.PROCESSES if self._pid_namespace else 1
         return len(theirs(listed(self._ward.start), self._ward, self._spared)) > own
 
     def _accept(self, frame: Any) -> None:
@@ -317,7 +320,7 @@ class ExecutorProcess:
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
             self._kill_group()
         when = time.monotonic()
-        over = until_none_is_left(self._ward, self._spared, PATIENCE)
+        over = end_until_none_is_left(self._ward, self._spared, PATIENCE)
         if not over:
             LOG.error(
                 "executor %d: processes that it started could not be ended within %g s; the guard goes on trying",

@@ -19,9 +19,9 @@ import sys
 import time
 
 from .end_as import end_as
+from .guard_memory import WatchPages
 from .process_table import NO_MARKS, end_each, listed, look_up, now_in_ticks
 from .rules.ending import NEVER, Process, Ward, below, due_at, theirs
-from .watch import WatchPages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

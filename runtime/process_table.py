@@ -117,7 +117,7 @@ def end_each(found: Iterable[Process]) -> list[Process]:
     return [process for process in found if end(process)]
 
 
-def until_none_is_left(ward: Ward, spared: Collection[int], patience: float) -> bool:
+def end_until_none_is_left(ward: Ward, spared: Collection[int], patience: float) -> bool:
     """Ends the processes of an executor, round after round, until a round finds none. False: patience ended before,
     since the kernel holds a process that was ended, or this process cannot look."""
     until = time.monotonic() + patience

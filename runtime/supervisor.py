@@ -15,12 +15,12 @@ from ..model.errors import UserError
 from ..model.metrics import RUN_DURATION
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Flight
-from . import pid_namespacing
+from . import pid_namespace_command
 from .batch import AssignedFlight
 from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import ExecutorSetup
-from .guarding import Guarding
+from .guard_handle import Guarding
 from .loader import LoadedFunctions
 from .pool import Pool, Reports
 from .rules.attempt import Stop
@@ -89,7 +89,7 @@ class Supervisor:
         if process is None:
             self._guard = self._guard or Guarding.child()
             if config.pid_namespace:
-                await asyncio.to_thread(pid_namespacing.demand)
+                await asyncio.to_thread(pid_namespace_command.check_supported)
             process = partial(ExecutorProcess, watch=self._guard.watch, pid_namespace=config.pid_namespace)
             guarding = [self._guard.start(self._unguarded)]
         pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=process)

@@ -27,7 +27,7 @@ from .carried import CarriedRuns
 from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import REF_MASK, SESSION_BITS
-from .guarding import Guarding
+from .guard_handle import Guarding
 from .labels import own_labels
 from .loader import LoadedFunctions, load_functions
 from .metrics import samples

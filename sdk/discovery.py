@@ -134,7 +134,7 @@ def _ours(port: str, known: Sequence[Notice]) -> bool:
     """Whether one of these users listens at a port without a notice, as a tunnel to another machine does. (Of a run
     directory that was chosen only notices count: what listens there may be of another one.) Who it is takes the
     kernel milliseconds to say where there are many connections, so it is asked when somebody does."""
-    from ..foundation.listening import listeners
+    from ..foundation.port_listeners import listeners
 
     try:
         socket.create_connection(("127.0.0.1", int(port)), ANSWERED_WITHIN).close()

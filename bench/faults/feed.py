@@ -13,7 +13,7 @@ from ...model.errors import StoreFull, Unavailable
 from ...sdk.async_client import AsyncClient
 from ...sdk.call import Call
 from ...stores.log.log import Record
-from .fed import Fed
+from .fed_streams import Fed
 from .path import QUEUE, STREAM
 from .plan import FedItem
 from .verdict import Expected

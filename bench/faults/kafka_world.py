@@ -9,7 +9,7 @@ from pathlib import Path
 from ...stores.kafka.options import KafkaOptions
 from ...stores.log.kafka import KafkaLog
 from ..kafka_nodes import KafkaCluster
-from .fed import Fed, FedLog
+from .fed_streams import Fed, FedLog
 from .kafka_commits import GroupCommits
 from .kafka_plan import GROUP, PARTITIONS, TOPIC, brokers_of
 from .known_too_soon import JournaledProgress

@@ -21,8 +21,8 @@ from .feed import FaultFeed
 from .journal import Line
 from .known_too_soon import JournaledProgress, KnownProgress, known_too_soon
 from .looks import Ask, Looks
+from .lost_settlements import known_done, ran_again
 from .path import QUEUE
-from .settled import known_done, ran_again
 from .verdict import Expected, Finding
 from .world import FaultWorld, signal_all
 

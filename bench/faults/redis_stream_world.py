@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..redis_server import RedisNode
 from .checkpoints_seen import checkpoints
-from .fed import Fed
+from .fed_streams import Fed
 from .known_too_soon import JournaledProgress
 from .looks import Connect
 from .proxy import FaultProxy

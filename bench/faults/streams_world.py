@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...sdk.async_client import AsyncClient
-from .fed import Fed
+from .fed_streams import Fed
 from .feed import FaultFeed
 from .journal import Line
 from .known_too_soon import JournaledProgress, KnownProgress, known_too_soon

@@ -32,7 +32,7 @@ from ...stores.remote import RemoteLog
 from ...wire.direct import SCHEME
 from ..process import children, descendants
 from .disk import SmallDisk
-from .fed import FedLog
+from .fed_streams import FedLog
 from .feed import PATIENCE, FaultFeed
 from .functions import FOLDER_VARIABLE
 from .host_networks import HostNetworks

@@ -22,7 +22,7 @@ from ...model.errors import InvalidRequest, TailraceError
 from ..figures import Figures, Progress
 from ..process import cpu_of_tree
 from ..server_node import running
-from .places import RELAXED, SERVERS, server
+from .queue_servers import RELAXED, SERVERS, server
 from .roster import Rival
 from .running import FIRST_WITHIN, SETTLE, SLOWEST, feed, started
 from .settings import RivalSettings

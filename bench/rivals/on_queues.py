@@ -12,7 +12,7 @@ from ..percentiles import percentile
 from ..scenarios import latency, queue
 from ..submitting import submit
 from .chords import chords
-from .places import RELAXED, server
+from .queue_servers import RELAXED, server
 from .roster import Rival
 from .running import feed, pace, waits
 from .settings import RivalSettings

@@ -62,7 +62,7 @@ def cause(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def epitaph(death: ProcessDeath, others: int = 0, note: str = "") -> str:
+def death_reason(death: ProcessDeath, others: int = 0, note: str = "") -> str:
     """The reason that a dead letter shows for a death: cause, age, memory and the last progress note."""
     words = (
         "the process ran out of memory "
@@ -115,6 +115,6 @@ def verdicts(
         elif why:
             ends[item] = Ended(Outcome.LOST, f"its process was ended: {why}", progress=note)
         else:
-            reason = epitaph(death, 0 if death.alone else len(suspects) - 1, note)
+            reason = death_reason(death, 0 if death.alone else len(suspects) - 1, note)
             ends[item] = Ended(Outcome.LOST, reason, crashed=True, progress=note)
     return ends

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.foundation import run_dir
-from tailrace.foundation.listening import asked, listeners, reached, read
+from tailrace.foundation.port_listeners import asked, listeners, reached, read
 from tailrace.foundation.run_dir import CARD, VARIABLE, Card, RunDir, cards, nobody_known, places
 from tailrace.model.errors import ConfigError
 from tailrace.wire.entry import CallerCheck, Proof, showable, strangers_among

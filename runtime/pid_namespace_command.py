@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from ..model.errors import UserError
-from . import bare
+from . import bare_interpreter
 
 #: Processes of an executor that stand still between two runs: the launcher, the init, itself.
 PROCESSES = 3
@@ -16,11 +16,11 @@ TRY_WITHIN = 20.0
 
 
 def inside(program: list[str]) -> list[str]:
-    """The command that starts a program in a namespace of its own. Its environment is `bare.environment()`."""
-    return bare.command("pid_namespace", str(os.getpid()), *program)
+    """The command that starts a program in a namespace of its own, in `bare_interpreter.environment()`."""
+    return bare_interpreter.command("pid_namespace", str(os.getpid()), *program)
 
 
-def demand() -> None:
+def check_supported() -> None:
     """Tries an empty program in a namespace once. Raises UserError, which says what the system lacks, when it fails."""
     if sys.platform != "linux":
         raise UserError("pid_namespace: only Linux has PID namespaces: leave it out of the worker's configuration here")
@@ -28,7 +28,7 @@ def demand() -> None:
     try:
         tried = subprocess.run(
             command,
-            env=bare.environment(),
+            env=bare_interpreter.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

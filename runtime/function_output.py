@@ -55,6 +55,6 @@ def forgiving(stream: TextIO) -> TextIO:
     return found
 
 
-def forgive() -> None:
+def never_fail() -> None:
     """Replaces this process's standard output and error by streams that lose output rather than fail."""
     sys.stdout, sys.stderr = forgiving(sys.stdout), forgiving(sys.stderr)

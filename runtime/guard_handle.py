@@ -14,11 +14,11 @@ import sys
 import threading
 from collections.abc import Callable
 
-from . import bare
+from . import bare_interpreter
 from .guard import PASSED_ON
-from .process_table import until_none_is_left
+from .guard_memory import WatchPages
+from .process_table import end_until_none_is_left
 from .rules.ending import Ward
-from .watch import WatchPages
 
 LOG = logging.getLogger("tailrace.runtime")
 
@@ -81,7 +81,7 @@ class Guarding:
                     pass_fds=(self.watch.fd, theirs.fileno()),
                     stdin=subprocess.DEVNULL,
                     stdout=2,
-                    env=bare.environment(),
+                    env=bare_interpreter.environment(),
                     start_new_session=True,
                 )
         except BaseException:
@@ -131,7 +131,7 @@ class Guarding:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(ward.pid, signal.SIGKILL)
         for ward in wards:
-            until_none_is_left(ward, {os.getpid(), os.getppid(), 1}, PATIENCE)
+            end_until_none_is_left(ward, {os.getpid(), os.getppid(), 1}, PATIENCE)
 
     def close(self) -> None:
         """Lets go of the guard when nothing is left to guard; a child is waited for. Harmless when closed."""
@@ -173,7 +173,7 @@ def under_guard() -> Guarding | None:
         for fd in (watch.fd, theirs.fileno()):
             os.set_inheritable(fd, True)
         command = _command(watch.fd, theirs.fileno(), child)
-        os.execve(command[0], command, bare.environment())  # noqa: S606 - our own interpreter, no shell
+        os.execve(command[0], command, bare_interpreter.environment())  # noqa: S606 - our own interpreter, no shell
     except OSError as error:
         sys.stderr.write(f"the guard of this worker cannot be started: {error}\n")
         sys.stderr.flush()
@@ -189,4 +189,4 @@ def _take_orphans() -> None:
 
 
 def _command(memory: int, line: int, child: int) -> list[str]:
-    return bare.command("guard", str(memory), str(line), str(child))
+    return bare_interpreter.command("guard", str(memory), str(line), str(child))

@@ -15,7 +15,7 @@ from typing import Final
 LONGEST: Final = 200
 
 
-def plainly() -> None:
+def set_filters() -> None:
     """Sets the filters on the loggers of those libraries. Harmless twice."""
     for name, rule in _RULES.items():
         logging.getLogger(name).addFilter(rule)
