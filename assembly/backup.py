@@ -63,7 +63,7 @@ def put_back(backup: Path, data: Path, as_json: bool) -> None:
         left = [each.name for each in [*databases(data), *data.glob("*.db-wal"), *data.glob("*.db-shm")]]
         if left:
             raise ConfigError(
-                f"{data} is not empty ({', '.join(sorted(left))}): move what is there away first, or choose another "
+                f"{data} is not empty ({', '.join(sorted(left))}): move these files away first, or choose another "
                 "--data. Nothing was changed"
             )
         with terminal.progress("Looking at the backup", len(names)) as advance:
@@ -79,7 +79,7 @@ def put_back(backup: Path, data: Path, as_json: bool) -> None:
                 made.append(data / name)
                 _copy(backup / name, data / name, advance)
             sync(data)
-    said = "the first run hands nothing out for the lease of a source, since what was handed out later may still run"
+    said = "the first run hands nothing out for the lease of a source, since items handed out later may still run"
     _tell(as_json, data, names, f"{backup} is in {data}; {said}")
 
 

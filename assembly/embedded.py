@@ -323,7 +323,7 @@ class EmbeddedStores:
             self.held_logs[name] = held
             if before is None:
                 who = ", ".join(held.readers) or "nobody known has it open"
-                _LOG.warning("%s-wal has %.0f MB and cannot be begun anew: %s", name, held.size / 1e6, who)
+                _LOG.warning("%s-wal has %.0f MB and cannot be checkpointed: %s", name, held.size / 1e6, who)
 
     async def drain(self, timeout: float) -> None:
         """Does nothing: every answered write is in its file."""

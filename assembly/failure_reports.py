@@ -108,7 +108,7 @@ class TellingTroubles:
                 continue
             except TailraceError as error:
                 if not refused:
-                    _LOG.warning("the store server was not told what fails here: %s", error)
+                    _LOG.warning("failures of this process are not reported to the store server: %s", error)
                 refused = True
             owed = bool(ailing)
 

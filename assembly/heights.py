@@ -1,5 +1,5 @@
 """Heights of the embedded stores (high-water marks): noted outside the data directory, compared with that note at
-opening, and with what schedulers remember whenever one is met."""
+opening, and with the memory of each scheduler that is met."""
 
 from __future__ import annotations
 

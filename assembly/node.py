@@ -56,7 +56,7 @@ def with_the_queue(configs: Sequence[TailerConfig]) -> list[TailerConfig]:
 class Node:
     """The node: a Part. `listen` has the addresses of `gateway`, `store` and `delay`; `addresses` the actual ones.
 
-    Order of starting: stores, then those who serve them, then the tailers; drained and stopped in reverse, so that
+    Order of starting: stores, then the servers over them, then the tailers; drained and stopped in reverse, so that
     items in flight are still settled while the tailers drain. With `watch` files that change are read again by itself.
     """
 

@@ -48,7 +48,7 @@ def use_certificates(directory: ConfigDirectory) -> None:
 
 
 def allow_files() -> None:
-    """Takes as many open files as this process may have, up to what listeners need."""
+    """Raises the limit of open files of this process, as far as it may, to the number that listeners need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -261,7 +261,7 @@ class KeptProcess:
         try:
             whom(*what)
         except Exception:
-            _LOG.exception("telling of the %s failed", self.name)
+            _LOG.exception("an event of the %s could not be told", self.name)
 
     async def drain(self, timeout: float) -> None:
         """Ends the part gracefully: it gets its configured time, and a margin, but no more than `timeout` seconds."""

@@ -110,7 +110,7 @@ class LeasesConfig(BaseModel):
 
 
 def unread(here: Path) -> Path | None:
-    """A folder in `here` or `here` itself that looks like a configuration directory, for somebody who named none. Not
+    """A folder in `here`, or `here` itself, that looks like a configuration directory, for a user who named none. Not
     the examples of a clone: some of them need servers and functions that are nowhere."""
     for folder in (here / "configs", here):
         with contextlib.suppress(OSError):  # of one that this user may not enter nothing is known

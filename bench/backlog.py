@@ -130,8 +130,7 @@ def compared(few: Costs, many: Costs) -> Figures:
 
 
 async def _load(data: Path, place: BacklogPlace, name: str, count: int, progress: Progress) -> None:
-    """Puts FEW items in by the queue's own submission, so that its rows are what they always are, and then their
-    twins."""
+    """Puts FEW items in by the queue's own submission, so that its rows are the usual ones, and then their twins."""
     async with opened_in(data, place, name) as queue:
         for batch in items(FEW, FUNCTIONS, size=FEW):
             await queue.submit(batch)

@@ -1,4 +1,4 @@
-"""A disk that can be looked at as a power cut would leave it: an ext4 file system in an image file of its own. Bytes
+"""A disk whose state after a power cut can be looked at: an ext4 file system in an image file of its own. Bytes
 that were only written rest in the page cache above it; bytes that were synced, or written back since, are in the image.
 So a copy of the image holds what a machine would find after losing its power in that moment.
 

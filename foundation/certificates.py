@@ -120,13 +120,13 @@ class Certificates:
         lists = lists_of(_bytes(list_at), authorities, str(list_at)) if list_at.exists() else {}
         if former is not None and (former.listing & set(map(key_of, authorities))) - set(lists):
             raise ConfigError(
-                f"{list_at}: an authority in {AUTHORITY} had a list of revoked certificates here, and it is gone; put "
-                "it back, one list behind the other where there are several. A restart does without it"
+                f"{list_at}: an authority in {AUTHORITY} had a list of revoked certificates here, which is gone; put "
+                "the list back, one behind the other where there are several. A restart does without a list"
             )
         gone = frozenset[Serial]().union(*lists.values()), frozenset(lists)
         if not path.exists() and not at.exists():
             if former is not None and former.caller is not None:
-                raise ConfigError(f"{path}: it is gone, and {KEY} too; put both of them there together")
+                raise ConfigError(f"{path}: gone, and {KEY} too; put both of them there together")
             return Identity(number, authority, revoked=gone[0], listing=gone[1])
         certificate, key = _bytes(path), _bytes(at)
         chain = parsed(certificate, str(path))

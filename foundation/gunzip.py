@@ -1,4 +1,4 @@
-"""Gzip, piece by piece, with a bound on what may come out of it.
+"""Decompresses gzip, piece by piece, with a bound on the output.
 
 A few kilobytes can expand to terabytes, so output and input are compared after every piece. A member costs the same
 however little is in it, so empty members are counted, and the input behind one is not copied.
@@ -26,7 +26,7 @@ class Undecodable(TailraceError):
 class Gunzip:
     """Takes compressed bytes and gives their content, any number of gzip members one after the other.
 
-    most_ratio  content may be so many times as long as what was fed, beyond SLACK; more raises Undecodable
+    most_ratio  content may be so many times as long as the input, beyond SLACK; more raises Undecodable
     wants       it can give nothing more before it is fed
     """
 

@@ -239,7 +239,7 @@ def _signing(data: bytes, where: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(data, None)
     except (ValueError, TypeError):
-        raise ConfigError(f"{where}: no private key in PEM without a passphrase; nothing was made of it") from None
+        raise ConfigError(f"{where}: expected a private key in PEM without a passphrase; nothing was made") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ConfigError(_not_ours(where))
     return key

@@ -69,7 +69,7 @@ class Reopening:
             await self.part.drain(timeout)
 
     async def stop(self) -> None:
-        """Stops the part, whatever state it is in."""
+        """Stops the part, in any state."""
         await self._forget()
         self._open = False
         await self.part.stop()
@@ -119,8 +119,8 @@ class Reopening:
 
 class Group:
     """Several parts as one: started in order, drained and stopped in reverse; a failed start stops those that had
-    started. Parts that have duties are kept open (`Reopening`). Whatever one of them raises as it ends, the others end
-    too. They share the time of a drain: time that one used is not there for the next."""
+    started. Parts that have duties are kept open (`Reopening`). If one of them raises as it ends, the others end all
+    the same. They share the time of a drain: time that one used is not there for the next."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = [kept_open(part) for part in parts]
@@ -173,7 +173,7 @@ async def each_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
             if first is None:
                 first = error
             else:
-                _LOG.exception("another one failed as it ended")
+                _LOG.exception("a further part failed as it ended")
     if first is not None:
         raise first
 
@@ -184,7 +184,7 @@ async def all_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
     ended = await asyncio.gather(*(step() for step in steps), return_exceptions=True)
     errors = [error for error in ended if isinstance(error, BaseException)]
     for error in errors[1:]:
-        _LOG.error("another one failed as it ended", exc_info=error)
+        _LOG.error("a further part failed as it ended", exc_info=error)
     if errors:
         raise errors[0]
 

@@ -31,7 +31,7 @@ class Place(BaseModel):
     url          s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, file:///folder, memory:///
     endpoint     of a store that speaks the protocol elsewhere: http://127.0.0.1:9000
     region       of an S3 bucket
-    credentials  by name; write ${NAME} for what the environment holds. Default: what the store's own tools find
+    credentials  by name; write ${NAME} for a variable of the environment. Default: those that the store's tools find
     anonymous    ask without credentials, but for the account_name of an Azure
     timeout      seconds for one request, its body included
     """

@@ -128,8 +128,8 @@ class ObjectStore:
         secrets = secrets_of(self.place)
         if secrets is None and not self.place.anonymous:
             raise InvalidPathError(
-                "a listing gets past it where access_key_id and secret_access_key are given, in the file or by the "
-                "environment"
+                "give access_key_id and secret_access_key, in the file or by the environment: then a listing gets past "
+                "such keys"
             )
         passed, odd = "", True
         while odd and (page := await raw_page(self.place, secrets, at, SYSTEM_CLOCK.wall())):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 #: The complaint about a certificate that comes from no trusted authority.
-ASTRAY = "comes from no authority in ca.crt any longer; `tailrace auth issue` of one that is there makes another one"
+ASTRAY = "comes from no authority in ca.crt any longer; make another one with `tailrace auth issue`"
 #: Roles all of whose calls are governed by rights, so that a caller with rights may call nothing else.
 LIMITED = ("client", "operator")
 

@@ -63,12 +63,10 @@ def all_renewed(
     for folder in sorted(folders):
         former = authority.lying(folder.name) or _noted(authority, folder.name)
         if former is None:
-            found.append(
-                RenewedFolder(folder, False, f"it is not of the authority in {authority.folder}: left as it is")
-            )
+            found.append(RenewedFolder(folder, False, f"not of the authority in {authority.folder}: left unchanged"))
         elif former.serial in gone:
             found.append(
-                RenewedFolder(folder, False, "its certificate was revoked: name it if it is to have another one")
+                RenewedFolder(folder, False, "the certificate was revoked: name this folder to renew it all the same")
             )
         elif former.until - now < within * _DAY or not _fits(folder):
             found.append(renewed(authority, folder.name, now, days))

@@ -2,7 +2,7 @@
 
 Not `asyncio.TaskGroup`: below Python 3.13 a group one of whose tasks fails leaves the task that waits for it counted as
 cancelled (with 3.11.2, Debian 12's, each `asyncio.timeout` in it ends in CancelledError from then on), and from 3.13 on
-a task that was told to end meanwhile is cancelled once more, in the midst of what it closes.
+a task that was told to end meanwhile is cancelled once more, in the midst of closing something.
 """
 
 from __future__ import annotations

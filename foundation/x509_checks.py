@@ -60,7 +60,7 @@ def peer_of(certificate: Certificate) -> PeerCertificate:
     except x509.ExtensionNotFound:
         uris = []
     except ValueError:
-        raise InvalidRequest("its alternative names cannot be read") from None
+        raise InvalidRequest("the certificate's alternative names cannot be read") from None
     since, until = certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
     return PeerCertificate(caller_of(uris), since, until, certificate.serial_number, certificate.issuer.public_bytes())
 
@@ -133,7 +133,7 @@ def key_of(certificate: Certificate) -> bytes:
 def revoked(found: PeerCertificate, those: Collection[Serial]) -> str:
     """The message that a certificate was revoked; empty: it was not."""
     if (found.issuer, found.serial) in those:
-        return f"the certificate of {found.caller} was revoked; `tailrace auth issue` makes another one"
+        return f"the certificate of {found.caller} was revoked; make another one with `tailrace auth issue`"
     return ""
 
 
@@ -147,7 +147,7 @@ def out_of_time(found: PeerCertificate, now: float) -> str:
     if now >= found.until:
         return (
             f"the certificate of {found.caller} expired at {moment(found.until)}, and it is {moment(now)} here: "
-            "`tailrace auth renew` makes another one"
+            "make another one with `tailrace auth renew`"
         )
     return ""
 
@@ -164,21 +164,21 @@ def check_key(certificate: Certificate, key: bytes, where: str, at: str) -> None
         ) from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if private.public_key().public_bytes(*form) != key_of(certificate):
-        raise ConfigError(f"{at}: it is not the key of {where}; put both of them there together")
+        raise ConfigError(f"{at}: not the key of {where}; put both of them there together")
 
 
 def check_chain(chain: Sequence[Certificate], authorities: Sequence[Certificate], where: str, at: str) -> None:
     """Raises ConfigError unless each certificate was issued by the next one, and the last one by an authority."""
     for below, above in pairwise(chain):
         if not _issued(below, above):
-            raise ConfigError(f"{where}: its certificates are no chain: each is to be followed by its issuer's")
+            raise ConfigError(f"{where}: the certificates are no chain; put each one's issuer behind it")
     if not any(chain[-1] == each or _issued(chain[-1], each) for each in authorities):
-        raise ConfigError(f"{where}: it was not issued by an authority in {at}: are they of two fleets?")
+        raise ConfigError(f"{where}: not issued by an authority in {at}: are both of one fleet?")
 
 
 def leads_to(chain: Sequence[Certificate], authorities: Sequence[Certificate]) -> bool:
     """Whether the first certificate comes from an authority, through others of the chain that may issue some. Each is
-    looked at once, in whatever order they are."""
+    looked at once, in any order."""
     reached = [chain[0]]
     for below in reached:
         if any(below == each or _issued(below, each) for each in authorities):

@@ -29,9 +29,9 @@ class WorkerConfig(BaseModel):
     isolated          processes of each `isolation="process"` pool; default: one per processor
     suspects          processes in which suspects of a crash run, one each; there only while there are some, and 5 s
                       more. Default: four per processor, since most of them wait rather than compute
-    quarantine_memory memory a suspect may allocate, on top of what its process had when it was ready; 0: as much as it
-                      likes. Default: 1 GiB, more than most functions ever need, and stopped long before the
-                      machine's own killer would have to choose whom it ends
+    quarantine_memory memory a suspect may allocate, on top of its process's memory when that was ready; 0: as much as
+                      it likes. Default: 1 GiB, more than most functions ever need, and stopped long before the
+                      machine's out-of-memory killer would have to choose a process
     memory            memory that each executor of an ordinary pool may allocate on top, by pool: `{default: 4GiB}`.
                       Default: none is bound, since many runs share an executor and only the operator knows how much
                       they need together

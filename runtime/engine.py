@@ -49,7 +49,7 @@ LATE = Ended(Outcome.EXPIRED, EXPIRED_WHY)
 class Engine:
     """The runs of one executor process. `send` writes a frame to the supervisor; it is called on the loop only. `bound`
     says how much memory functions may have, empty if they are not bounded; `spent` is called when the only item that
-    ran has used it up and ended: what it left behind must not be missed by the next.
+    ran has used it up and ended: the next item must have all of it.
 
     Invariants: an item that was admitted is waiting, running or ended, and ends by exactly one row; from its start
     until that row was sent its key is on the board; `deadman.left` counts every row that was sent.

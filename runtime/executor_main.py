@@ -82,7 +82,7 @@ class Work(asyncio.Protocol):
             self._executor.accept(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends this process and what it started: the supervisor is gone."""
+        """Ends this process and all that it started: the supervisor is gone."""
         end_group()
 
 

@@ -95,7 +95,7 @@ class ExecutorProcess:
     launcher of that, which ends as the executor does (pid_namespace.py).
 
     on_frame  Ready, Failed, Done, Notes, Waits or RunTimes from it
-    on_death  it was reaped, and what it started has ended: everything it had said was handed to on_frame before
+    on_death  it was reaped, and all that it started has ended; every frame from it was handed to on_frame before
 
     Invariant: its number is its own, and its group's, until `_dead` is set, under the lock.
     """
@@ -295,7 +295,7 @@ class ExecutorProcess:
     def _look_for_what_goes_on(self) -> None:
         def found(looking: asyncio.Future[bool]) -> None:
             if not looking.cancelled() and looking.result():
-                self.kill("what was started in it went on beyond a lease")
+                self.kill("a process started in it went on beyond a lease")
 
         if not self._dead:
             self._loop.run_in_executor(None, self._is_followed).add_done_callback(found)

@@ -189,7 +189,7 @@ def _can_be_written(row: Any) -> bool:
 
 class Frames:
     """Makes frames of bytes as they come. Invariant: between calls `_buffer` holds less than one whole frame, and only
-    bytes that begin as a frame does: else it would wait for the end of what is none. Raises the decoder's errors, or
+    bytes that begin as a frame does: else it would wait for an end that never comes. Raises the decoder's errors, or
     ValueError."""
 
     def __init__(self, kind: Any) -> None:

@@ -1,4 +1,4 @@
-"""The guard of a worker: a process that ends what executors started when nobody else can any more.
+"""The guard of a worker: a process that ends processes started by executors when nobody else can any more.
 
 It is the parent of the supervisor (a worker that lives inside another program has it as a child instead), and adopts
 processes that lose their own parent. Nobody sends it messages: it reads deadlines from the memory that it shares with
@@ -200,7 +200,7 @@ class Guard:
     # -- what there is to do -------------------------------------------------------------------------------------------
 
     def _round(self) -> bool:
-        """Ends what is due. True: it found something, so another round must tell whether it is gone."""
+        """Ends processes that are due. True: it found some, so another round must tell whether they are gone."""
         self._look()
         now = time.monotonic()
         due = []

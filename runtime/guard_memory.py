@@ -1,8 +1,9 @@
 """The memory that a worker's guard, its supervisor and its executors share: a page for each executor.
 
-The supervisor writes who runs there (a mark, a process id), the executor the time to which its kernel timer is armed,
-the guard when it saw it die. Nobody sends anything: what was written last holds, whoever of them has died or stands
-still. An executor maps its own page alone. The guard imports this without the rest of the platform.
+The supervisor writes which executor runs there (a mark, a process id), the executor the time to which its kernel timer
+is armed, the guard the time at which it saw the executor die. Nobody sends anything: the last words written hold, even
+if their writer has died or stands still. An executor maps its own page alone. The guard imports this without the rest
+of the platform.
 """
 
 from __future__ import annotations

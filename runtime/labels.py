@@ -1,4 +1,4 @@
-"""Labels that every worker has: what its machine and its Python are."""
+"""Labels that every worker has: facts of its machine and its Python."""
 
 from __future__ import annotations
 

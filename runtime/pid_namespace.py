@@ -1,10 +1,10 @@
-"""An executor in a PID namespace of its own: whatever it starts is in there too, and the kernel ends all of it with the
-namespace's first process, whatever it did to hide. Linux only.
+"""An executor in a PID namespace of its own: processes that it starts are in there too, and the kernel ends them all
+with the namespace's first process, even those that tried to hide. Linux only.
 
 Two processes of a bare interpreter stand around it. The *launcher* is the supervisor's child, outside: it makes the
-namespace, waits until nothing is left of it, and ends as the executor did, so whoever waits for it sees an executor.
-The *init* is the first process inside, and so the parent of what loses its own: it ends when the executor does. It is
-not the executor itself, since no signal from inside ends a namespace's first process, nor does its own kernel timer.
+namespace, waits until nothing is left of it, and ends as the executor did, so its parent sees the executor's end. The
+*init* is the first process inside, and so the parent of orphans there: it ends when the executor does. It is not the
+executor itself, since no signal from inside ends a namespace's first process, nor does its own kernel timer.
 When the supervisor ends, the kernel ends the launcher, and then the init (a signal at the parent's death).
 
     python -c CODE SUPERVISOR COMMAND …      a process id; the command that starts the executor

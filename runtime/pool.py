@@ -366,7 +366,8 @@ class Pool:
         return set().union(*(executor.waits for executor in self.executors))
 
     def set_timers(self, soon: float) -> None:
-        """Sets the kernel timers that would ring before `soon` (absolute) to what their items' leases say now."""
+        """Sets the kernel timers that would ring before `soon` (absolute) to the deadlines of their items' leases
+        now."""
         for executor in self.executors:
             if executor.timer and executor.timer < soon:
                 deadline = self._reports.earliest(executor.live)

@@ -1,5 +1,5 @@
 """Traces of functions' runs: a span of each sampled run, which is the current one while its function runs, so that the
-spans of user code are its children and what it submits goes on in its trace.
+spans of user code are its children and its submissions go on in its trace.
 
 OpenTelemetry's context is only touched for items that carry a trace, and where its API is loaded: by us, to export, or
 by the functions' own modules.

@@ -1,4 +1,4 @@
-"""A worker: attaches to schedulers, advertises what it can run, runs it, and drains."""
+"""A worker: attaches to schedulers, advertises the functions that it can run, runs items, and drains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal that the functions under test write themselves: the truth of a run, whatever the platform believes.
+"""The journal that the functions under test write themselves: the truth of a run, even where the platform errs.
 
 One file per process, one line per event, each line one O_APPEND write at the moment it happens:
 

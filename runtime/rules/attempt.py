@@ -1,9 +1,9 @@
 """One assignment → one outcome: THE classification of how a run ended (Oban's executor: perform, normalise, report).
 
-| what the function did                        | outcome   | attempt spent |
+| the function                                 | outcome   | attempt spent |
 |----------------------------------------------|-----------|---------------|
 | returned, and the value can be kept          | success   | -             |
-| returned what is not JSON, or is too large   | fatal     | -             |
+| returned no JSON, or too large a value       | fatal     | -             |
 | raised RetryLater                            | retry     | yes           |
 | raised Fatal, or its payload does not fit    | fatal     | -             |
 | raised Throttled                             | throttled | no            |
@@ -12,7 +12,7 @@
 | was cancelled by its owner                   | cancelled | -             |
 | was stopped because its lease or worker ends | lost      | no            |
 | found no memory left below its process's bound | retry   | yes           |
-| raised anything else, whatever it is         | retry     | yes           |
+| raised anything else                         | retry     | yes           |
 
 An exception is user code: its text, its attributes and its class may raise, lie, or never return. So its type is asked
 and not the object, texts are made plain (model/plain_text.py), and nothing here raises. The time that an answer takes
@@ -78,8 +78,8 @@ def returned(result: bytes, limit: int) -> Ended | None:
         return Ended(
             Outcome.FATAL,
             f"the return value has {len(result)} bytes, more than the {limit} that are kept. Raise `result_bytes` in "
-            "worker.yaml, return a reference to it, or declare the function with results=False; to redrive it runs it "
-            "once more",
+            "worker.yaml, return a reference to it, or declare the function with results=False; redriving the item "
+            "runs it once more",
         )
     return Ended(Outcome.SUCCESS, result=result)
 
@@ -87,9 +87,9 @@ def returned(result: bytes, limit: int) -> Ended | None:
 def raised(  # noqa: PLR0911 - one return per row of the table above
     error: BaseException, stop: Stop = Stop.NONE, timeout: float | None = None, bound: str = "", signs: Signs = ()
 ) -> Ended:
-    """The end of a run that raised. `stop` says whether we asked it to: then that is why it ended, whatever it raised
-    on the way out, except that a signal it raised on purpose is heard. `bound` says how much memory it may have, when
-    that is bounded, and where that is set. `signs`: what counts as throttled, as its function declared."""
+    """The end of a run that raised. `stop` says whether we asked it to: then that is why it ended, except that a signal
+    which it raised on purpose is heard. `bound` is the memory that it may have, where that is bounded, and the setting
+    that bounds it. `signs`: errors that count as throttled, as its function declared."""
     kind = type(error)  # not isinstance: that asks the object what it is, and it may answer by raising
     if issubclass(kind, Fatal):
         return Ended(Outcome.FATAL, _said(error, "reason") or "the function raised Fatal")

@@ -21,7 +21,7 @@ def allotted(
     serves: Sequence[str],
     unable: Collection[str] = (),
 ) -> dict[str, list[str]]:
-    """The functions of each pool. `moved`: pool → functions that are in it whatever their declaration says; `serves`:
+    """The functions of each pool. `moved`: pool → functions that are in it despite their declaration; `serves`:
     the pools that count, empty: all; `unable`: functions that do not run here. Raises UserError for names that do not
     exist, and for contradictions."""
     pool_of = {name: spec.pool for name, spec in declared.items()}

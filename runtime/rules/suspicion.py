@@ -32,7 +32,7 @@ class ProcessDeath:
     why       set when it was ended on purpose (its lease's timer, a timeout, a drain …); empty: nobody meant to
     culprits  items that caused it, with their end; only with `why`
     what      what happened to it, in its own last words, where nobody can tell which item caused it
-    alone     the process ran one item at a time, so whatever ran is certainly what ended it
+    alone     the process ran one item at a time, so an item that ran is certainly what ended it
     ran       seconds since that item was given to it; 0: it ran several
     peak      most memory that it ever held, bytes, as the kernel counted until it was reaped; 0: not known
     floor     bytes below which a peak tells nothing: the kernel lets a process begin with that of its parent
@@ -79,9 +79,9 @@ def death_reason(death: ProcessDeath, others: int = 0, note: str = "") -> str:
 
 
 def by_deadline(death: ProcessDeath) -> bool:
-    """Whether the kernel's timer ended it: its lease was over. The timer sends SIGKILL, as do the machine's own killer
-    of what takes too much memory and many a person, so that only counts once the timer was due; where it is ITIMER_REAL
-    it sends SIGALRM."""
+    """Whether the kernel's timer ended it: its lease was over. The timer sends SIGKILL, as do the kernel's
+    out-of-memory killer and many a person, so a SIGKILL only counts once the timer was due; an ITIMER_REAL sends
+    SIGALRM."""
     return death.code == -signal.SIGALRM or (death.code == -signal.SIGKILL and death.overdue)
 
 

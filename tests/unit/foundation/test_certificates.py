@@ -139,7 +139,7 @@ def test_a_certificate_that_is_gone_with_its_key_leaves_the_former_in_force_and_
     for name in kept:
         (node / name).unlink()
     said = twice(found, clock)
-    assert said.startswith(f"{node / 'tls.crt'}: it is gone, and tls.key too; put both of them there together")
+    assert said.startswith(f"{node / 'tls.crt'}: gone, and tls.key too; put both of them there together")
     assert found.now() is former and found.serving() is former
     # And when they are there again, all is well
     for name, content in kept.items():
@@ -234,13 +234,11 @@ def test_a_key_of_another_certificate_and_an_authority_of_another_fleet_are_refu
 ) -> None:
     folder = fleet.issue("worker")
     shutil.copy(fleet.issue("worker", "other") / "tls.key", folder)
-    with pytest.raises(
-        ConfigError, match=r"tls\.key: it is not the key of .*tls\.crt; put both of them there together"
-    ):
+    with pytest.raises(ConfigError, match=r"tls\.key: not the key of .*tls\.crt; put both of them there together"):
         read(folder)
     foreign = Fleet(tmp_path / "g", monkeypatch, "g").issue("worker")
     shutil.copy(fleet.folder / "ca.crt", foreign)
-    with pytest.raises(ConfigError, match=r"not issued by an authority in .*ca\.crt: are they of two fleets"):
+    with pytest.raises(ConfigError, match=r"not issued by an authority in .*ca\.crt: are both of one fleets"):
         read(foreign)
 
 
