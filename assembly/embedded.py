@@ -294,7 +294,7 @@ class EmbeddedStores:
             if not self._moved:
                 await self.heights.note(now=last)
         except (OSError, TailraceError) as error:
-            if last:  # of a run that ends, perhaps since its writer died: the next one knows what was noted before
+            if last:  # the run ends, perhaps since its writer died: the next run has the note from before
                 _LOG.info("%s failed at the end: %s", duty, error)
             else:
                 self._ails(duty, error)

@@ -39,7 +39,7 @@ def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: b
             say("tailrace", "tailers", ", ".join(names) or f"no file in {config / TAILERS}/: the queue alone is read")
         say("tailrace", "ready", f"gateway {platform.gateway_address}, scheduler {platform.scheduler_address}")
 
-    return _run(platform, started, math.inf)  # it gives each part what that needs
+    return _run(platform, started, math.inf)  # the platform gives each part its own time
 
 
 def run_part(settings: PartSettings) -> int:

@@ -78,7 +78,7 @@ class Reloading:
         self._busy = asyncio.Lock()
         self._work: set[asyncio.Task[list[FileChange]]] = set()
         self._broken: Trouble | None = None
-        self._seen = self._looked = self._stamps()  # those that were read, and those of the last look
+        self._seen = self._looked = self._stamps()  # stamps of the files that were read, and of the last look
         self._told = ""  # the reason that was logged last, why they are not read
         self._settings, self._tailers = self._read()
 

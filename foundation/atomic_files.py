@@ -76,7 +76,7 @@ def _write(path: Path, new: NewFile) -> None:
         file.write(new.content)
         file.flush()
         os.fsync(made)
-    path.chmod(new.mode)  # whatever the umask left of it
+    path.chmod(new.mode)  # the umask may have taken bits away
 
 
 def _take_away(paths: Iterable[Path]) -> None:

@@ -34,10 +34,10 @@ class Gunzip:
         self._most_ratio = most_ratio
         self._stream = zlib.decompressobj(_GZIP)
         self._input = b""
-        self._at = 0  # of the input, what comes next
+        self._at = 0  # the next place in the input
         self._fed = 0
         self._given = 0
-        self._member = 0  # what was given before the current one
+        self._member = 0  # bytes that were given before the current member
         self._fresh = True  # the current one was given nothing yet
         self._empty = 0
         self._begun = False  # whether the current member has had any byte

@@ -49,7 +49,7 @@ class Notice:
     owner: int
 
 
-# Those who listen.
+# For the parts that listen.
 
 
 class Posted:
@@ -126,7 +126,7 @@ def _network() -> int:
         return 0
 
 
-# Those who look.
+# For those who look for them.
 
 
 def notices(part: str, environment: Mapping[str, str] | None = None) -> list[Notice]:

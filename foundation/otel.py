@@ -135,7 +135,7 @@ def set_up(part: str, environment: Mapping[str, str], number: int = 0) -> None:
             'pip install "tailrace[otel]", or unset OTEL_EXPORTER_OTLP_ENDPOINT'
         )
     told = _settings = Settings(part, environment, number)
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # what it says time and again is said once by us
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # we log a failure once, it does each time
     if told.traces:
         _queue = SpanQueue(lambda: _exporter(told), ratio=told.ratio, most=told.queue, every=max(0.01, told.every))
         tracing.install(_queue)

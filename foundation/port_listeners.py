@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-#: Where Linux lists all sockets. To read it takes it milliseconds, some of them with interrupts off: the last resort.
+#: Linux's lists of all sockets. Reading them takes milliseconds, some of them with interrupts off: the last resort.
 TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENING: Final = "0A"
 #: The beginning of an IPv4 address that is written as one of IPv6.
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 
-#: The same asked by netlink (sock_diag), of sockets that listen alone: linux/inet_diag.h.
+#: Constants of the question by netlink (sock_diag) about listening sockets alone: linux/inet_diag.h.
 _SOCK_DIAG, _BY_FAMILY, _DUMP, _DONE, _ERROR = 4, 20, 0x301, 3, 2
 _LISTEN: Final = 1 << 10
 _HEADER, _PORT_AT, _ADDRESS_AT, _USER_AT = 16, 4, 8, 64

@@ -63,7 +63,7 @@ class Attachment:
         self._carried: set[int] = set()  # keys of earlier sessions that are not over
         self._carried_changed = False
 
-    # -- what the worker says ----------------------------------------------------------------------------------------
+    # -- calls of the worker -----------------------------------------------------------------------------------------
 
     def hello(self) -> None:
         """Notes the moment before a hello is sent: leases count from then."""

@@ -61,7 +61,7 @@ class Deadman:
         self._lock = threading.Lock()
         self._inside = 0
         self._covered = 0  # the last assignment that `_known` speaks for
-        self._renewed = 0.0  # what the last `Timer` said
+        self._renewed = 0.0  # the deadline in the last `Timer`
         self._known: float | None = None  # the same, while anything of it is inside
         self._later: dict[int, float] = {}  # assignment → deadline, numbers above `_covered`
         self._armed: float | None = None

@@ -86,7 +86,7 @@ class Engine:
         self._waiting: SlotQueue[Item] = SlotQueue()
         self._runners: list[Runner] = []
         self._idle: list[Runner] = []
-        self._cells = list(range(slots + parents, 0, -1))  # those that no runner has
+        self._cells = list(range(slots + parents, 0, -1))  # cells that no runner has
         self._crowd = self._spreading = False  # there are more runners than slots; some are being woken
         #: The item whose code the event loop is in; 0: it cannot be told. Safe from any thread.
         self.culprit = Blame(self._loop, self._runners).culprit
@@ -332,7 +332,7 @@ class Engine:
         if forked.child:
             forked.end(error)
         if self._bound and attempt.out_of_memory(error):
-            traceback.clear_frames(attempt.traceback_of(error))  # frees what it held: even to report needs memory
+            traceback.clear_frames(attempt.traceback_of(error))  # frees its objects: even a report needs memory
             self._spender = key
         return attempt.raised(error, stop, entry.timeout, self._bound, entry.signs)
 
@@ -361,7 +361,7 @@ class Engine:
                 following = runner.deadline
         self._sweep = None if following is None else self._loop.call_at(following, self._sweep_timeouts)
 
-    # -- what is reported --------------------------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------------------------
 
     def _end(self, key: int, ended: Ended) -> None:
         self._ended.append(row_of(key, ended))

@@ -122,9 +122,9 @@ class ExecutorProcess:
         self.kinds: dict[Kind, int] = {}
         self.started = 0.0  # loop time
         self.given = 0.0  # loop time when its only item was sent; 0: it runs several at once
-        self.was_running: set[int] = set()  # what had begun in it when it died, and was not told to have ended
-        self.was_waiting: set[int] = set()  # what waited for other work then
-        self.waits: set[int] = set()  # what waits so now: a part of `live`
+        self.was_running: set[int] = set()  # items that had begun when it died, and were not told to have ended
+        self.was_waiting: set[int] = set()  # items that waited for other work then
+        self.waits: set[int] = set()  # items that wait so now: a part of `live`
         self.dead = asyncio.Event()
         self.board = Board.create(setup.cells)
         self._on_frame = on_frame
@@ -187,7 +187,7 @@ class ExecutorProcess:
                 end.close()
         self._watch.started(self._page, self.pid)
         self._ward = Ward(mark, self.pid)
-        with contextlib.suppress(OSError):  # it may open no more just now: then the mark alone tells what is its own
+        with contextlib.suppress(OSError):  # it may open no more just now: then the mark alone tells its processes
             found = look_up(self.pid)
             self._ward.start = 0 if found is None else found.start
         self.started = self._loop.time()
@@ -341,7 +341,7 @@ class ExecutorProcess:
             self._loop.call_soon_threadsafe(self._reaped, process.returncode, peak, when)
 
     def _reaped(self, code: int, peak: int, when: float) -> None:
-        if self._connecting:  # what the loop is given just now is not to be closed under it: libuv ends the worker
+        if self._connecting:  # sockets on their way to the loop must not be closed under it: libuv ends the worker
             self._death = (code, peak, when)
             return
         for end, pipe, transport in zip(self._sockets, self._pipes, self._transports, strict=False):

@@ -37,7 +37,7 @@ def part(loop: asyncio.AbstractEventLoop, *sockets: socket.socket) -> None:
         for each in sockets:
             with contextlib.suppress(OSError):  # closed by the function; nothing is left to take
                 os.dup2(nothing, each.fileno(), inheritable=False)
-        # If it awaits, the loop would go on with what is ready, which belongs to others: this comes first.
+        # If it awaits, the loop would go on with ready callbacks of other items: this comes first.
         loop.call_soon(end, RuntimeError("a function awaited in a process that it had forked"))
         ready = getattr(loop, "_ready", None)
         if isinstance(ready, deque):

@@ -74,7 +74,7 @@ class Guard:
         self._status = 0
         self._pause = ROUND
         self._watched: dict[int, Watched] = {}
-        # Those that this process had before it became the guard are nobody's to end, nor can their orphans be told.
+        # Children from before it became the guard are not to be ended, and their orphans cannot be told from others.
         self._alone = all(process.parent != os.getpid() or process.pid == child for process in listed(NO_MARKS))
 
     def run(self) -> None:
@@ -98,7 +98,7 @@ class Guard:
         """Ends as the supervisor did, since that exit status is the worker's."""
         end_as(self._status)
 
-    # -- what there is to know -----------------------------------------------------------------------------------------
+    # -- looking -------------------------------------------------------------------------------------------------------
 
     def _wait(self, waking: int, left: bool, now: float) -> None:
         poll = select.poll()
@@ -197,7 +197,7 @@ class Guard:
                 return
             os.waitpid(found.si_pid, 0)
 
-    # -- what there is to do -------------------------------------------------------------------------------------------
+    # -- ending --------------------------------------------------------------------------------------------------------
 
     def _round(self) -> bool:
         """Ends processes that are due. True: it found some, so another round must tell whether they are gone."""

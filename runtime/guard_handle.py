@@ -159,7 +159,7 @@ def under_guard() -> Guarding | None:
     watch = WatchPages.create()
     ours, theirs = socket.socketpair()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, nobody would be told how the supervisor ended
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # what arrives now is the guard's to pass on
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # the guard passes on signals that arrive now
     _take_orphans()
     sys.stdout.flush()
     sys.stderr.flush()

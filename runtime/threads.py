@@ -173,7 +173,7 @@ class Threads:
                 self._ended.append((key, attempt.raised(error, run.stop)))
         with self._condition:
             self._free.append(place)
-            self._rousing = False  # whoever was on its way may have been this one
+            self._rousing = False  # the thread that was on its way may have been this one
             self._rouse()
         self._wake()
 

@@ -141,7 +141,7 @@ def tracing() -> RunTracing | None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
-    gc.freeze()  # what was imported is not looked through again with each run's garbage
+    gc.freeze()  # imported objects are not looked through again with each run's garbage
     provider = TracerProvider(resource=settings.resource(), sampler=ParentBased(ALWAYS_OFF), shutdown_on_exit=False)
     provider.add_span_processor(_Queued(queue))  # type: ignore[arg-type]
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):  # the functions' modules set up no other

@@ -263,7 +263,7 @@ class Worker:
         if items:
             self._supervisor.stop_items(items, Stop.LEASE)
 
-    # -- what attachments ask ----------------------------------------------------------------------------------------
+    # -- calls of attachments ----------------------------------------------------------------------------------------
 
     def new_session(self) -> int:
         """A session number that no live item bears."""
@@ -315,7 +315,7 @@ class Worker:
     def _of_session(self, session: int) -> set[int]:
         return {key for key in self._supervisor.inside() if key >> SESSION_BITS == session}
 
-    # -- what the supervisor says ------------------------------------------------------------------------------------
+    # -- calls of the supervisor -------------------------------------------------------------------------------------
 
     def _ended(self, succeeded: list[int], ended: dict[int, Ended]) -> None:
         self._counts[Outcome.SUCCESS] += len(succeeded)

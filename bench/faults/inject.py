@@ -86,7 +86,7 @@ class Injector:
         begin = time.monotonic()
         signal_all([pid for name in members for pid in world.parts[name].processes], number)
         await asyncio.gather(*(world.up_again(name, count) for name, count in deaths.items()))
-        # Of all but workers there is only one: nothing goes on before it was started again.
+        # There is only one of each part but workers: nothing goes on before it was started again.
         return _one(kind, target, begin, time.monotonic(), pids, lasting=target not in WORKERS)
 
     def _processes(self, target: str) -> set[int]:
@@ -163,7 +163,7 @@ class Injector:
         await self._run_item(FedItem(self._chance.choice((QUEUE, STREAM)), "hungry", {"megabytes": _HUNGER}))
         for pid in limited:
             _limit(pid, None)
-        # Who asks for more may come too late: all that ran had less memory meanwhile, whether it was seen or not.
+        # The hungry item may come too late: all items that ran had less memory meanwhile, whether it was seen or not.
         return _one(kind, "executor", begin, time.monotonic(), set(limited), lasting=True)
 
     async def _disk(self, action: Breakage, kind: str) -> DoneFault:

@@ -33,8 +33,8 @@ class Reach(StrEnum):
     QUEUED = "queued"  # those of the queue
     STREAMED = "streamed"  # those of streams
     FAILED = "failed"  # those of streams that came back from the delay service, having failed there once
-    TAILED = "tailed"  # those that one of its tailers' processes held
-    RAN = "ran"  # those that ran in or under one of its processes
+    TAILED = "tailed"  # executions whose item one of its tailers' processes held
+    RAN = "ran"  # executions in or under one of its processes
 
 
 class Hit(NamedTuple):

@@ -74,7 +74,7 @@ class StreamsWorld(FaultWorld, ABC):
         try:
             await super().stop()
         finally:
-            # As parts first: these start again what was only killed, and left servers behind.
+            # As parts first: a part starts its server again if that is only killed.
             servers = [part for part in self.parts.values() if isinstance(part, ServerPart)]
             await asyncio.gather(*(part.end(0.0) for part in servers))
             await asyncio.gather(*(asyncio.to_thread(node.kill) for node in self.nodes.values()))

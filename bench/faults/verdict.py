@@ -197,7 +197,7 @@ def _compare(id: str, runs: list[JournaledRun], find: Callable[[Finding], None])
         if not run.until:
             continue
         for later in runs[index + 1 :]:
-            # The same attempt again means that the failure was never told: then there is no delay to keep.
+            # An attempt that comes again means that the failure was never told: then there is no delay to keep.
             told = later.start.attempt > run.start.attempt if run.end == RETRY else False
             if told and later.start.at < run.until:
                 find(Finding("early", id, later.start.at, f"{run.until - later.start.at:.3f} s before its delay ended"))

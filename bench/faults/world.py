@@ -64,7 +64,7 @@ _FILES = {
 }
 _TAILERS = {
     "queue": "name: queue\nsource: {kind: queue}\n",
-    # The window bounds what a takeover has to run alone (L14), and so how long that takes.
+    # The window bounds the items that a takeover has to run alone (L14), and so the time that it takes.
     "faults": (
         f"name: faults\nsource: {{kind: log, stream: {STREAM}}}\n"
         "function: {header: function}\nwindow: {items: 60}\n"
@@ -279,7 +279,7 @@ class FaultWorld:
             return list(self.tailer_parts)
         return list(NODE) if target == "node" else [target]
 
-    # What the run asks of it.
+    # The calls of the run.
 
     def feed(self) -> FaultFeed:
         """The feed that puts items in."""

@@ -46,7 +46,7 @@ Signs = Sequence[tuple[type[BaseException], str]]
 #: Causes of an exception that are looked at.
 CAUSES = 8
 
-# What every exception has, read past whatever its class put before it: a user's property may raise, or never return.
+# Attributes of every exception, read past its class, whose properties are user code and may raise, or never return.
 _traceback: Any = BaseException.__dict__["__traceback__"].__get__
 _cause: Any = BaseException.__dict__["__cause__"].__get__
 _context: Any = BaseException.__dict__["__context__"].__get__
