@@ -115,7 +115,7 @@ def test_a_list_that_is_gone_leaves_the_former_in_force_and_is_told(
             (node / "crl.pem").write_bytes(text)
         said = twice(found, clock)
         assert said.startswith(f"{node / 'crl.pem'}: an authority in ca.crt had a list of revoked certificates here")
-        assert "put it back, one list behind the other" in said and "The former certificates stay in force" in said
+        assert "put the list back, one behind the other" in said and "The former certificates stay in force" in said
         assert found.now() is former
     # When they are there again, Then all is well
     (node / "crl.pem").write_bytes(b"".join(reversed(lists)))

@@ -74,7 +74,7 @@ def test_somebody_else_s_directory_or_card_is_refused(tmp_path: Path) -> None:
         RunDir(theirs).open()
     RunDir(mine).open()
     os.chown(mine / CARD, 65534, 65534)
-    with pytest.raises(ConfigError, match="not a card of tailrace, or somebody else's"):
+    with pytest.raises(ConfigError, match="not a card of tailrace, or another user's"):
         RunDir(mine).open()
     assert [*cards({VARIABLE: str(mine)})] == []
 
