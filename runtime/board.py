@@ -48,7 +48,8 @@ class Board:
             raise
 
     def running(self) -> set[int]:
-        """Keys of the items that began last in each slot and do not wait; those that have not ended are running."""
+        """Keys of the items that began last in each slot and do not wait for other work; those of them that have not
+        ended are running."""
         return {key for key in self.cells[1:] if key and not key & WAITS}
 
     def waiting(self) -> set[int]:

@@ -32,9 +32,9 @@ class WorkerConfig(BaseModel):
     quarantine_memory memory a suspect may allocate, on top of its process's memory when that was ready; 0: as much as
                       it likes. Default: 1 GiB, more than most functions ever need, and stopped long before the
                       machine's out-of-memory killer would have to choose a process
-    memory            memory that each executor of an ordinary pool may allocate on top, by pool: `{default: 4GiB}`.
-                      Default: none is bound, since many runs share an executor and only the operator knows how much
-                      they need together
+    memory            memory that each executor of an ordinary pool may allocate, likewise on top, by pool:
+                      `{default: 4GiB}`. Default: none is bound, since many runs share an executor and only the
+                      operator knows how much they need together
     max_runs          runs after which an isolated process is replaced, so that leaks stay small
     pid_namespace     each executor gets a PID namespace of its own (Linux): all processes that it started end with it,
                       whatever they did to hide. Needs root, or user namespaces for all. Default: no, since not every

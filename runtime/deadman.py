@@ -93,7 +93,7 @@ class Deadman:
             self._set()
 
     def left(self, count: int) -> None:
-        """Takes out `count` items that ended; with the last one the timer goes off."""
+        """Takes out `count` items that ended; with the last one the timer is disarmed."""
         with self._lock:
             self._inside -= count
             if self._inside <= 0:

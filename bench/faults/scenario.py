@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ...model.errors import ConfigError, InvalidRequest
-from ..ending import until_told
+from ..sigterm import until_told
 from ..surroundings import surroundings
 from . import plan, streams_plan
 from .report import broken, figures, show
