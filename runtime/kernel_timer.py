@@ -1,4 +1,4 @@
-"""The timer by which the kernel ends this process at an absolute CLOCK_MONOTONIC time, even if its code hangs.
+"""The timer by which the kernel ends this process at an absolute CLOCK_MONOTONIC time, whatever its code does then.
 
 On Linux it is a timer of our own that sends SIGKILL: user code cannot reach it, it rings even while the process is
 stopped, and SIGALRM and `setitimer` stay free for the time-outs of functions. Python has no call for it, so ctypes does

@@ -183,7 +183,7 @@ class Supervisor:
             pool.release()
 
     def set_timers(self, soon: float = float("inf")) -> None:
-        """Sets kernel timers again that would ring before `soon`: leases were renewed, or items ended."""
+        """Sets kernel timers again that would ring before `soon`, after leases were renewed or items ended."""
         for pool in self.all_pools():
             pool.set_timers(soon)
 

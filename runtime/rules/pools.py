@@ -1,5 +1,5 @@
 """Pools of a worker: the functions that it runs, and the pool of each. Functions declare a pool, the configuration may
-move them, and a worker serves all pools or some. A function that requires a label which it lacks is in none of them.
+move them, and a worker serves all pools or some. A function is in none of them if the worker lacks a label it requires.
 
 A pool of critical functions, with workers that serve nothing else, is half of a dedicated queue: these executors wait
 for its items, whatever else there is to do.

@@ -86,7 +86,7 @@ def by_deadline(death: ProcessDeath) -> bool:
 
 
 def explained(death: ProcessDeath) -> str:
-    """The purpose for which a process was ended; empty: nobody meant to."""
+    """The reason for which a process was ended on purpose; empty: nobody meant to."""
     return death.why or ("its lease was over" if by_deadline(death) else "")
 
 
