@@ -238,7 +238,7 @@ def test_a_key_of_another_certificate_and_an_authority_of_another_fleet_are_refu
         read(folder)
     foreign = Fleet(tmp_path / "g", monkeypatch, "g").issue("worker")
     shutil.copy(fleet.folder / "ca.crt", foreign)
-    with pytest.raises(ConfigError, match=r"not issued by an authority in .*ca\.crt: are both of one fleets"):
+    with pytest.raises(ConfigError, match=r"not issued by an authority in .*ca\.crt: are both of one fleet"):
         read(foreign)
 
 
