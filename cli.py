@@ -1,6 +1,6 @@
-"""The `tailrace` command: the tree of commands, and how errors end it. Each folder's commands are in its `commands`.
+"""The `tailrace` command: the tree of commands, and its end by errors. Each folder's commands are in its `commands`.
 
-Thin and quick: whatever loads gRPC, pydantic or YAML is imported by the command that needs it.
+Thin and quick: modules that load gRPC, pydantic or YAML are imported by the command that needs them.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ TRY = """Five things to try:
 
 tailrace --help lists every command."""
 
-#: What people call the types of options that typer calls otherwise.
+#: Plain words for the types of options, by typer's words.
 TYPE_WORDS = {"int": "whole number", "int range": "whole number", "float": "number", "float range": "number"}
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands whose help and messages call the types of options what people call them."""
+    """A group of commands whose help and messages name the types of options in plain words."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -87,7 +87,7 @@ OPERATE = "Operating"
 
 
 def _store_address(given: str) -> str:
-    """Refuses what is no address where it was given, since nobody would ever answer there."""
+    """Refuses a text that is no address, since nobody would ever answer there."""
     return checked_address(given, "--store (TAILRACE_STORE)", DEFAULT_STORE)
 
 
@@ -102,7 +102,7 @@ StoreAddress = Annotated[
         metavar="HOST:PORT",
         envvar="TAILRACE_STORE",
         callback=_store_address,
-        help="A `tailrace store serve`.",
+        help="Address of a `tailrace store serve`.",
     ),
 ]
 DelayAddress = Annotated[
@@ -112,10 +112,10 @@ DelayAddress = Annotated[
         metavar="HOST:PORT",
         envvar="TAILRACE_DELAY",
         callback=_delay_address,
-        help="A `tailrace delay`.",
+        help="Address of a `tailrace delay`.",
     ),
 ]
-_SCHEDULER = "A `tailrace scheduler`; default: TAILRACE_SCHEDULER, else yours here, 127.0.0.1:8788 or the one that runs"
+_SCHEDULER = "Address of a scheduler; default: TAILRACE_SCHEDULER, else 127.0.0.1:8788 or your scheduler that runs here"
 Schedulers = Annotated[
     list[str] | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}. May be repeated.")
 ]
@@ -123,12 +123,12 @@ Functions = Annotated[
     list[str] | None,
     typer.Option("--functions", "-f", metavar="MODULE", help="A module or file with functions; may be repeated."),
 ]
-Watch = Annotated[bool, typer.Option("--watch", help="Read files that change again, by itself.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Watch the files, and read changed ones again.")]
 DEFAULT_GATEWAY_DATA = Path(".tailrace/gateway")
 
 
 def _told(version: bool) -> None:
-    """Says which tailrace and which Python, which is what a report of a defect begins with."""
+    """Shows the versions of tailrace and Python, with which a report of a defect begins."""
     if version:
         terminal.say(f"tailrace {__version__} on Python {sys.version.split()[0]}")
         raise typer.Exit
@@ -140,7 +140,7 @@ def root(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_told, is_eager=True, help="Show what this is and its Python, and end."),
+        typer.Option("--version", callback=_told, is_eager=True, help="Show the versions of tailrace and Python."),
     ] = False,
 ) -> None:
     """Runs your functions on work that already rests somewhere: a queue, a stream, a folder."""
@@ -153,7 +153,7 @@ def root(
 @app.command(rich_help_panel=PARTS)
 def up(
     modules: Annotated[
-        list[str] | None, typer.Argument(metavar="MODULE…", help="Modules or files with functions, as of --functions.")
+        list[str] | None, typer.Argument(metavar="MODULE…", help="Modules or files with functions, like --functions.")
     ] = None,
     functions: Functions = None,
     config: Config = None,
@@ -161,7 +161,7 @@ def up(
     watch: Watch = False,
     json: terminal.Json = False,
 ) -> None:
-    """The whole platform here: stores, gateway, tailers, delay service, scheduler, worker."""
+    """Run the whole platform here: stores, gateway, tailers, delay service, scheduler, worker."""
     from .assembly.foreground import run_up
 
     raise typer.Exit(run_up([*(modules or []), *(functions or [])], config, data, json, watch))
@@ -177,12 +177,12 @@ def node(
         typer.Option(
             "--tailers",
             metavar="FILE",
-            help="A tailer's file besides those of the configuration, or a folder of such; may be repeated.",
+            help="A further tailer file, or a folder of such files; may be repeated.",
         ),
     ] = None,
     watch: Watch = False,
 ) -> None:
-    """A node: stores, gateway, delay service and tailers in one process; scheduler and workers run apart."""
+    """Run a node: stores, gateway, delay service and tailers in one process; scheduler and workers run apart."""
     from .assembly import foreground, parts
     from .assembly.files import addresses, read_all
     from .assembly.settings import ConfigDirectory
@@ -206,10 +206,10 @@ def node(
 def scheduler(
     listen: Listen = None,
     gateway: terminal.GatewayAddress = None,
-    no_gateway: Annotated[bool, typer.Option("--no-gateway", help="Without gates and quotas.")] = False,
+    no_gateway: Annotated[bool, typer.Option("--no-gateway", help="Run without gates and quotas.")] = False,
     config: Config = None,
 ) -> None:
-    """A scheduler. It takes gates and quotas from the gateway, and admits nothing before it has them."""
+    """Run a scheduler. It takes gates and quotas from the gateway, and admits nothing before it has them."""
     from .assembly import foreground, parts
     from .sdk.discovery import find_gateway
 
@@ -224,7 +224,7 @@ def worker(
     gateway: terminal.GatewayAddress = None,
     config: Config = None,
 ) -> None:
-    """A worker: runs the functions of these modules."""
+    """Run a worker, which runs the functions of these modules."""
     from .assembly import foreground, parts
     from .sdk.discovery import find_gateway, find_scheduler
 
@@ -237,7 +237,7 @@ def worker(
 
 @app.command(rich_help_panel=PARTS)
 def delay(listen: Listen = None, store: StoreAddress = DEFAULT_STORE, config: Config = None) -> None:
-    """The delay service: keeps failed stream items until they are due."""
+    """Run the delay service, which keeps failed stream items until they are due."""
     from .assembly import foreground, parts
 
     raise typer.Exit(foreground.run_part(parts.DelaySettings(config=config, listen=listen, store=store)))
@@ -254,11 +254,11 @@ def gateway(
             "--data",
             metavar="DIR",
             envvar="TAILRACE_GATEWAY_DATA",
-            help="Where it spools submissions while the store is away; each gateway has its own.",
+            help="Folder that keeps submissions while the store is away (spool); each gateway has its own.",
         ),
     ] = DEFAULT_GATEWAY_DATA,
 ) -> None:
-    """The gateway: submission, status, results, gates and quotas."""
+    """Run a gateway: submission, status, results, gates and quotas."""
     from .assembly import foreground, parts
 
     raise typer.Exit(foreground.run_part(parts.GatewaySettings(config=config, listen=listen, store=store, data=data)))
@@ -266,7 +266,7 @@ def gateway(
 
 @tailer.command("run")
 def tailer_run(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files of tailers, or folders of such.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files, or folders of such files.")],
     scheduler: Annotated[str | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}.")] = None,
     delay: DelayAddress = DEFAULT_DELAY,
     store: StoreAddress = DEFAULT_STORE,
@@ -305,7 +305,7 @@ def metrics(
     gateway: terminal.GatewayAddress = None,
     json: terminal.Json = False,
 ) -> None:
-    """The platform's numbers in Prometheus' text format: printed, or served to whoever scrapes them."""
+    """Show the platform's metrics in Prometheus' text format, or serve them to scrapers."""
     from .gateway.commands.metrics import show_metrics
 
     if listen is None:
@@ -319,7 +319,7 @@ def metrics(
 
 @app.command(rich_help_panel=OPERATE)
 def version(json: terminal.Json = False) -> None:
-    """The version of tailrace, of Python and of gRPC."""
+    """Show the version of tailrace, of Python and of gRPC."""
     from importlib.metadata import version as version_of
 
     import tailrace
@@ -353,8 +353,9 @@ for name, group in (
 
 
 def tree(words: Sequence[str]) -> typer.Typer:
-    """The tree of commands for a line of words: of its first level only what the first word names, since typer looks at
-    every function of a tree, a tenth of a short command. All of it for help, options and mistakes."""
+    """The tree of commands for a line of words. Its first level has only the command that the first word names, since
+    typer looks at every function of a tree, a tenth of a short command. All of it is there for help, options and
+    mistakes."""
     first = words[0] if words else ""
     commands = [each for each in app.registered_commands if each.callback and each.callback.__name__ == first]
     groups = [each for each in app.registered_groups if each.name == first]
@@ -366,8 +367,8 @@ def tree(words: Sequence[str]) -> typer.Typer:
 
 
 def main() -> None:
-    """The entry point. A TailraceError is one message on standard error; with --debug, its traceback too."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what gRPC would say besides is in the error's one message
+    """Runs the command line. A TailraceError is one message on standard error; with --debug, its traceback too."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log would repeat the error's one message
     try:
         tree(sys.argv[1:])()
     except TailraceError as error:

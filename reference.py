@@ -1,6 +1,6 @@
 """Writes the generated pages of docs/ from the code itself: `python -m tailrace.reference [--check]`.
 
-Reference pages tell commands, configuration, metrics and rules; the index of decisions is made of its pages' heads.
+The reference pages list commands, configuration, metrics and rules; the index of decisions is made of its pages' heads.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _option(option: Any) -> str:
 
 
 def _default_of(option: Any) -> str:
-    """The default of an option; of one that has a negative the one of both names that it stands for."""
+    """The default of an option; an option with a negative shows that one of its two names."""
     if option.secondary_opts and isinstance(option.default, bool):
         return f"`{(option.opts if option.default else option.secondary_opts)[0]}`"
     return _default(option.default)
@@ -154,7 +154,7 @@ def _metrics() -> str:
 
 
 def _model(model: type[BaseModel]) -> list[str]:
-    """What its docstring says, and a table of its keys."""
+    """The docstring of a model, and a table of its keys."""
     about = inspect.cleandoc(model.__doc__ or "").splitlines()
     lines = ["```text", *about, "```", ""]
     if model.model_fields:
@@ -166,7 +166,8 @@ def _model(model: type[BaseModel]) -> list[str]:
 
 
 def _below(model: type[BaseModel]) -> list[str]:
-    """The same of all that has keys of its own, once each, with the keys that it may stand under."""
+    """Docstring and table of all models with keys of their own below this one, once each, with the keys that each may
+    stand under."""
     keys: dict[type[BaseModel], list[str]] = {}
     left = [model]
     while left:
@@ -191,7 +192,7 @@ def _value(field: Any) -> str:
 
 
 def _written(value: Any, field: Any) -> Any:
-    """A value of a field as somebody would write it in a file: durations and sizes with their units."""
+    """The value of a field in the form for a file: durations and sizes with their units."""
     if isinstance(value, BaseModel):
         below = type(value).model_fields
         return {each.alias or name: _written(getattr(value, name), each) for name, each in below.items()}
@@ -205,19 +206,19 @@ def _written(value: Any, field: Any) -> Any:
 
 
 def _marks(annotation: Any) -> list[Any]:
-    """What is said of the parts of a type beside what they are."""
+    """Annotations of all parts of a type."""
     mine = list(getattr(annotation, "__metadata__", ()))
     return [*mine, *(mark for part in typing.get_args(annotation) for mark in _marks(part))]
 
 
 def _duration(value: float) -> Any:
-    """Such as 30d, 1.5s or 100ms; a number where the text would not say it exactly."""
+    """A duration such as 30d, 1.5s or 100ms; a number where the text would not say it exactly."""
     text = f"{value:g}s" if 1 <= value < 60 else duration_text(value)
     return text if value and seconds(text) == value else value
 
 
 def _size(value: float) -> Any:
-    """Such as 16MiB; a number where it is no whole number of a unit."""
+    """A size such as 16MiB; a number where it is no whole number of a unit."""
     for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if value and value % step == 0:
             return f"{int(value) // step}{unit}"
@@ -228,12 +229,12 @@ _TEXTS: tuple[tuple[Any, Callable[[float], Any]], ...] = ((Seconds, _duration), 
 
 
 def _plain(value: Any) -> Any:
-    """A default is no secret, whatever its field may hold."""
+    """The plain value of a default, which is no secret, whatever its field may hold."""
     return value.get_secret_value() if isinstance(value, SecretStr) else list(value)
 
 
 def _rules() -> str:
-    """A table for each folder of each room, folders named `rules` first."""
+    """The index of rules: a table for each folder of each room, folders named `rules` first."""
     lines = [
         "# Index of rules",
         "",
@@ -274,7 +275,7 @@ def first_sentence(text: str) -> str:
 
 
 def _decisions() -> str:
-    """A line for each page of docs/decisions/, out of its title and its second line."""
+    """The index of decisions: a line for each page of docs/decisions/, out of its title and its second line."""
     lines = [
         "# Decisions",
         "",
@@ -304,7 +305,7 @@ def stale() -> list[str]:
 
 
 def main() -> None:
-    """Writes the pages, or with --check only says which are stale (exit status 1)."""
+    """Writes the pages; with --check it only names stale ones (exit status 1)."""
     outdated = stale()
     if "--check" in sys.argv[1:]:
         if outdated:

@@ -1,4 +1,4 @@
-"""A part that tells where another one listens, for as long as that is open to all: by a notice in the run directory."""
+"""Tells the address of a gateway or scheduler, as long as it listens, by a notice in the run directory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..model.metrics import Sample
 from ..wire.shared_secret import ENTRY
 from .remade import Remade
 
-#: Seconds between looks at what was told: somebody may remove it, or the whole directory.
+#: Seconds between looks at the notice: somebody may remove it, or the whole directory.
 LOOK = 10.0
 
 _LOG = logging.getLogger("tailrace.parts")
@@ -30,9 +30,9 @@ class Listening(Part, Protocol):
 
 
 class Posting:
-    """A Part, to be started after the one that listens: `kind` is gateway or scheduler, `home` says of which platform.
-    A directory in which nothing can be told is a warning: who is given the address finds the part all the same. What
-    somebody removes is told again, with the card that callers show."""
+    """The notice of a part that listens: a Part, to be started after it. `kind` is gateway or scheduler, `home` says of
+    which platform. A directory that takes no notice is a warning: a caller who is given the address finds the part all
+    the same. A notice that somebody removes is made again, with the card that callers show."""
 
     def __init__(self, run_dir: RunDir, kind: str, home: str, part: Listening) -> None:
         self._run_dir = run_dir
@@ -43,7 +43,7 @@ class Posting:
         self.duties = Duties(f"the notice of the {kind}")
 
     async def start(self) -> None:
-        """Tells the address."""
+        """Posts the address."""
         self._tell()
         self.duties.begin(self._keep(), f"keep-{self._kind}-notice")
 
@@ -69,7 +69,7 @@ class Posting:
                 self._tell()
                 if self._posted.stands():
                     _LOG.warning(
-                        "the notice of the %s was gone from %s, and is told again", self._kind, self._run_dir.path
+                        "the notice of the %s was gone from %s, and is made again", self._kind, self._run_dir.path
                     )
 
     async def drain(self, timeout: float) -> None:
@@ -85,7 +85,7 @@ class Posting:
 
 
 class WithNotice(Group):
-    """A part that is made anew, and the notice of where it listens. A Part."""
+    """A part that is made anew whenever it fails, and the notice of its address. A Part."""
 
     def __init__(self, run_dir: RunDir, kind: str, home: str, part: Remade) -> None:
         self._part = part
@@ -93,9 +93,9 @@ class WithNotice(Group):
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which it listens."""
         return self._part.address
 
     async def samples(self) -> list[Sample]:
-        """Its numbers now."""
+        """Metrics of the part now."""
         return await self._part.samples()

@@ -23,9 +23,9 @@ from ..stores.data_dir import DataDir
 from ..stores.restored import STAMP
 from ..stores.sqlite.backup import copy, fault_of, sizes, snapshots, sync
 
-#: What says that a folder is a backup, and of which files.
+#: The file that says that a folder is a backup, and of which files.
 LIST = "backup.json"
-#: The way in which it says so.
+#: The version of its format.
 FORMAT = 1
 
 
@@ -57,13 +57,13 @@ def back_up(target: Path, data: Path, as_json: bool) -> None:
 
 
 def put_back(backup: Path, data: Path, as_json: bool) -> None:
-    """Copies a backup to a data directory that has no databases. Nobody may use that one."""
+    """Copies a backup to a data directory that has no databases and that nobody uses meanwhile."""
     names = _listed(backup)
     with DataDir(data):
         left = [each.name for each in [*databases(data), *data.glob("*.db-wal"), *data.glob("*.db-shm")]]
         if left:
             raise ConfigError(
-                f"{data} is not empty ({', '.join(sorted(left))}): move what is there away first, or choose another "
+                f"{data} is not empty ({', '.join(sorted(left))}): move these files away first, or choose another "
                 "--data. Nothing was changed"
             )
         with terminal.progress("Looking at the backup", len(names)) as advance:
@@ -79,7 +79,7 @@ def put_back(backup: Path, data: Path, as_json: bool) -> None:
                 made.append(data / name)
                 _copy(backup / name, data / name, advance)
             sync(data)
-    said = "the first run hands nothing out for the lease of a source, since what was handed out later may still run"
+    said = "the first run hands nothing out for the lease of a source, since items handed out later may still run"
     _tell(as_json, data, names, f"{backup} is in {data}; {said}")
 
 
@@ -94,7 +94,7 @@ def _refuse_full(target: Path) -> None:
 
 
 def _listed(backup: Path) -> dict[str, int]:
-    """The files of a backup and their sizes. Raises ConfigError for what is none."""
+    """The files of a backup and their sizes. Raises ConfigError for a folder that is none."""
     try:
         found: Any = json.loads((backup / LIST).read_text())
         known, names = found["format"], {str(name): int(size) for name, size in found["files"].items()}
@@ -124,7 +124,7 @@ def _copy(source: Path, target: Path, advance: Callable[[int], None]) -> None:
 
 @contextlib.contextmanager
 def _making(folder: Path) -> Iterator[list[Path]]:
-    """What is made is undone when it is not done to its end; errors of the operating system are told in words."""
+    """Removes the files that were begun when the work inside fails; tells errors of the operating system in words."""
     made: list[Path] = []
     try:
         yield made

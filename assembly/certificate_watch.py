@@ -1,5 +1,5 @@
-"""A part that looks after this process' certificates: files that cannot be used, and an end that comes near, are told
-to operators in time."""
+"""Watches this process' certificates: tells operators in time of files that cannot be used, and of an end that comes
+near."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..foundation.duties import Duties
 from ..foundation.x509_checks import moment
 from ..model.units import duration_text
 
-#: Seconds between looks. Whoever is dialed or dials looks too.
+#: Seconds between looks. A call or a listener looks too.
 LOOK = 5.0
 #: A certificate of which less than this share is left should have been renewed: what renews by itself does at a third.
 LEFT = 0.2
@@ -22,7 +22,7 @@ _LOG = logging.getLogger("tailrace.tls")
 
 
 class CertificateWatch:
-    """A Part. Without certificates there is nothing to look after."""
+    """The watch over certificates: a Part. Without certificates there is nothing to look after."""
 
     def __init__(self, found: Callable[[], Certificates | None] = certificates, clock: Clock = SYSTEM_CLOCK) -> None:
         self._found = found
@@ -30,15 +30,15 @@ class CertificateWatch:
         self.duties = Duties("certificates")
 
     async def start(self) -> None:
-        """Looks from now on."""
+        """Begins to look."""
         if (found := self._found()) is not None:
             self.duties.begin(self._watch(found), "watching certificates")
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     async def stop(self) -> None:
-        """Looks no more."""
+        """Ends the looks."""
         await self.duties.end()
 
     async def _watch(self, found: Certificates) -> None:

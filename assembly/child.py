@@ -17,7 +17,8 @@ from .running import Signals, run, say_ready, watch_lifeline
 
 
 async def serve(part: Part, told: dict[str, Any]) -> None:
-    """Runs one part for a parent, which told what `processes.spawn` tells: says when it is ready, and ends with it."""
+    """Runs one part for a parent, with the settings that `processes.spawn` sends: says when it is ready, and ends when
+    its parent does."""
     signals = Signals()
     signals.install()
     watch_lifeline(told["lifeline"], signals)
@@ -38,13 +39,13 @@ def main() -> None:
     few_threads()
     try:
         telemetry.set_up(name)
-        if name == "worker":  # before anything is loaded that a guard has no use for
-            from ..runtime.guarding import under_guard
+        if name == "worker":  # before modules are loaded that a guard has no use for
+            from ..runtime.guard_handle import under_guard
 
             if gateway := told["settings"].get("gateway"):
                 set_default_gateway(gateway)
             guard = under_guard()
-        with loading():  # of the part's own world only
+        with loading():  # only the modules of this part
             from .parts import from_data
             from .private_process import enter
 

@@ -1,8 +1,8 @@
-"""Checkpoints of the delay service that are not of the log which it has now: they are forgotten before anything reads.
+"""Forgets checkpoints of the delay service that are not of its present log, before anything reads by them.
 
-They are positions. In another log, or in one that lost its end, what is parked next gets positions below them: it would
-be taken for moved on or done, never be read, and be trimmed. Without them a log is read from its start: what was done
-already and not trimmed comes once more, and the ledger starts none of it.
+They are positions. In another log, or in one that lost its end, items that are parked next get positions below them:
+they would be taken for moved on or done, never be read, and be trimmed. Without checkpoints a log is read from its
+start: items that were done already and not trimmed come once more, and the ledger starts none of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..stores.state.sqlite import DELAY_LOG_NOTE
 
 #: The source of the tailer that reads what is due, whose partitions are functions.
 DUE = "due"
-#: What of the options says which log it is.
+#: The options that say which log it is.
 _PLACE = ("engine", "url", "bootstrap_servers", "prefix")
 #: Seconds for which a log that does not answer is asked at the start.
 PATIENCE = 10.0
@@ -38,8 +38,8 @@ _LOG = logging.getLogger("tailrace.stores")
 async def forget_marks_of_another_log(
     checkpoints: Checkpoints, ownership: Ownership, log: Log, choice: Mapping[str, Any]
 ) -> None:
-    """Looks at `log`, which is the one of `choice`. A store that is away is not waited for: it is said that nothing was
-    compared."""
+    """Compares the checkpoints with `log`, which `choice` describes, and forgets them if they are of another one. A
+    store that is away is not waited for: the log says then that nothing was compared."""
     try:
         why = await _why(checkpoints, log, log_name(choice))
         if why:
@@ -50,15 +50,15 @@ async def forget_marks_of_another_log(
                 await checkpoints.forget(source)
             await _begin(checkpoints, ownership, starts)
             await _note(checkpoints, log_name(choice))
-            _LOG.warning("the delay service's checkpoints are not of its log: %s. All that is in it is read again", why)
+            _LOG.warning("the delay service's checkpoints are not of its log: %s. The whole log is read again", why)
     except (Unavailable, TimeoutError) as error:
         why = str(error) or type(error).__name__
         _LOG.warning("the delay service's checkpoints were not compared with its log (`delay_log`): %s", why)
 
 
 def log_name(choice: Mapping[str, Any]) -> str:
-    """A name of the log of `delay_log` in stores.yaml, without its secrets; empty for the node's own file, of which
-    checkpoints are that have no note."""
+    """A name of the log of `delay_log` in stores.yaml, without its secrets; empty for the node's own file, to which
+    checkpoints without a note belong."""
     engine = str(choice.get("engine", EMBEDDED))
     if engine == EMBEDDED:
         return ""
@@ -67,7 +67,7 @@ def log_name(choice: Mapping[str, Any]) -> str:
 
 
 async def _why(checkpoints: Checkpoints, log: Log, name: str) -> str:
-    """Why the checkpoints are not of this log; empty: they are."""
+    """The reason why the checkpoints are not of this log; empty: they are."""
     noted = next(iter(await checkpoints.load(DELAY_LOG_NOTE)), "")
     if noted != name:
         return f"they are of {noted or 'delay.db, or an earlier version'}, and it is {name or 'delay.db'} (`delay_log`)"
@@ -84,7 +84,7 @@ async def _why(checkpoints: Checkpoints, log: Log, name: str) -> str:
 
 
 async def _starts(log: Log) -> dict[str, int]:
-    """Where what is due of each function begins, where that is not 0."""
+    """First position of each function's due stream, where that is not 0."""
     async with asyncio.timeout(PATIENCE):
         functions = [name for stream in await log.streams() if (name := due_function(stream)) is not None]
         bounds = await asyncio.gather(*[log.bounds(due_stream(name)) for name in functions])
@@ -93,8 +93,8 @@ async def _starts(log: Log) -> dict[str, int]:
 
 
 async def _begin(checkpoints: Checkpoints, ownership: Ownership, starts: Mapping[str, int]) -> None:
-    """What is due is read from there: what was trimmed before is not lost. By the epoch of the last owner: the next one
-    has a higher one."""
+    """Sets the checkpoints of due streams to these positions, so that none is lost that was trimmed before. It is done
+    under the epoch of the last owner: the next owner has a higher one."""
     row = await ownership.read(DUE, "") if starts else None
     if row is not None:
         with contextlib.suppress(StaleFence):
@@ -103,7 +103,7 @@ async def _begin(checkpoints: Checkpoints, ownership: Ownership, starts: Mapping
 
 
 async def _note(checkpoints: Checkpoints, name: str) -> None:
-    """Notes of which log they are from now on. What cannot be noted is looked at again by the next start."""
+    """Records which log the checkpoints belong to from now on. If that fails, the next start looks again."""
     await checkpoints.forget(DELAY_LOG_NOTE)
     if name:
         with contextlib.suppress(StaleFence):

@@ -41,19 +41,19 @@ from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
 from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
 from ..stores.state.sqlite_restored import supersede
-from .binding import bind
 from .delay_log_marks import forget_marks_of_another_log
 from .heights import NotedHeights
 from .left_behind import refuse_what_is_parked_in, refuse_what_rests_in, refuse_what_waits_in
+from .log_binding import bind
 
-#: Seconds between sweeps of what is past its retention.
+#: Seconds between sweeps of entries past their retention.
 SWEEP_PERIOD = SWEEP.first
 #: The files that know what was handed out.
 QUEUE_FILE, STATE_FILE = "queue.db", "state.db"
 LOG_FILE, DELAY_FILE = "log.db", "delay.db"
 
-#: The queue in which the delay service's items wait. The delay service bounds it (delay.yaml); what has moved on is
-#: forgotten at once.
+#: The queue in which the delay service's items wait. The delay service bounds it (delay.yaml); an item that has moved
+#: on is forgotten at once.
 WAITING_FILE = "waiting.db"
 STAMPED = (QUEUE_FILE, STATE_FILE, LOG_FILE, DELAY_FILE, WAITING_FILE)
 WAITING_BOUNDS = {"max_waiting": 1 << 40, "max_payload": 12 << 20, "retention": 0.0, "keep_ended": 0}
@@ -68,11 +68,11 @@ class EmbeddedStores:
     """Every store of one node. A Part, and an async context manager for tools that fill or read a data directory.
 
     Files are apart where their writers would wait for each other: the queue's commits never wait for the log's.
-    `file` opens them; a simulation has its own. When they were put back from a copy, what was handed out after it may
+    `file` opens them; a simulation has its own. When they were put back from a copy, items handed out after it may
     still run: then nothing is claimed and no stream is taken for the lease of a source (`sizes`). `reads_log`: somebody
-    reads `log`, whose positions are in the state. `run_dir`: where it is remembered, outside the data directory, how
-    far they have come. `carries_events`: those of jobs go on into `log` while it is open. `fleet`: that of this
-    process, empty where it has none; what is another one's is refused.
+    reads `log`, whose positions are in the state. `run_dir`: the folder outside the data directory in which the heights
+    of the stores are noted. `carries_events`: events of jobs go on into `log` while it is open. `fleet`: the fleet of
+    this process, empty where it has none; stores of another fleet are refused.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class EmbeddedStores:
         self._quiet_until = -math.inf
 
     async def start(self) -> None:
-        """Takes the data directory and opens the files. Raises what DataDir and SqliteFile raise."""
+        """Takes the data directory and opens the files. Raises the errors of DataDir and SqliteFile."""
         self.data_dir.open()
         refuse_folder_of_another(self.data_dir.path, self._fleet)
         if self._queue_left:
@@ -187,21 +187,21 @@ class EmbeddedStores:
         return NotedHeights(outside, own, logs, self._state_file, self._were_set_back, self._clock)
 
     async def _were_set_back(self, names: Iterable[str]) -> None:
-        """Files were, with the stamp beside them."""
+        """Holds hand-outs off when files were set back together with their stamp."""
         self._quiet_until = self._hold_off()
         self._moved = self._stamp.names
         self._stamp.opened(self._marks, self._moved)
         _LOG.warning("%s", self.heights.tell(names, self._quiet))
 
     async def _bind_logs(self, *, reads_log: bool) -> None:
-        """The state elsewhere has positions of these logs: they are of one node, or nobody knows of which."""
+        """Binds a state on a server to this node's logs, since it has positions in them."""
         mine = [] if self._delay_file is None else ["delay_log"]
         if reads_log or await self.log.streams():
             mine.append("log")
         await bind(self.data_dir.path, self.state.ground, self._config.state, mine)
 
     async def reads_log_now(self) -> None:
-        """A tailer of its log is new: the log is this node's from now on."""
+        """Binds the log to this node, since a tailer of it is new."""
         if not self._reads_log:
             await self._bind_logs(reads_log=True)
             self._reads_log = True
@@ -220,7 +220,7 @@ class EmbeddedStores:
     def _stay_quiet(self, moved: list[str]) -> float:
         until = self._hold_off()
         _LOG.warning(
-            "%s: not what the last run left, but put back from a copy. What was handed out since then may still run: "
+            "%s: not as the last run left it, but put back from a copy. Items handed out since then may still run: "
             "nothing is handed out for %.0f s (the lease of a source)",
             ", ".join(moved),
             self._quiet,
@@ -228,7 +228,8 @@ class EmbeddedStores:
         return until
 
     def _stamp_opened(self) -> None:
-        """What was put back is so until the wait is over: whoever dies in it leaves it to the next run."""
+        """Stamps the files as opened. Files that were put back count as such until the wait is over, so that a process
+        which dies in it leaves the wait to the next run."""
         if self._moved and self._clock.monotonic() >= self._quiet_until:
             self._moved, self._stamped = (), False
         if not self._stamped:
@@ -236,7 +237,7 @@ class EmbeddedStores:
             self._stamped = True
 
     def troubles(self) -> list[Trouble]:
-        """What was found when they were opened."""
+        """Troubles found when the files were opened, for operators."""
         return self.heights.troubles()
 
     def engines(self) -> dict[str, object]:
@@ -253,8 +254,8 @@ class EmbeddedStores:
         return [*self._files(), *([] if self._state_file is None else [self._state_file])]
 
     async def _sweep(self) -> None:
-        """Each store by itself: a sweep holds nothing between two turns, so what one fails with is only told, and it is
-        tried again after a pause."""
+        """Sweeps the stores one after the other. A sweep holds nothing between two turns, so a failure is only told,
+        and the sweep is tried again after a pause."""
         swept = [
             ("queue", _whole(self.queue)),
             ("jobs", _whole(self.jobs)),
@@ -284,8 +285,8 @@ class EmbeddedStores:
                         _LOG.info("%s goes on", duty)
 
     async def _note(self, *, last: bool = False) -> None:
-        """How things stand, in the stamp and then outside; there not during a wait, so that whoever dies in it leaves
-        it to the next run."""
+        """Writes the state of the files into the stamp, then their heights outside; no heights during a wait, so that a
+        process which dies in it leaves the wait to the next run."""
         duty = _STAMPING
         try:
             self._stamp_opened()
@@ -293,7 +294,7 @@ class EmbeddedStores:
             if not self._moved:
                 await self.heights.note(now=last)
         except (OSError, TailraceError) as error:
-            if last:  # of a run that ends, perhaps since its writer died: the next one knows what was noted before
+            if last:  # the run ends, perhaps since its writer died: the next run has the note from before
                 _LOG.info("%s failed at the end: %s", duty, error)
             else:
                 self._ails(duty, error)
@@ -302,7 +303,7 @@ class EmbeddedStores:
             self.duties.well(_NOTING)
 
     def _ails(self, duty: str, error: Exception) -> None:
-        """It is said once in the log, with the traceback of what is no accident."""
+        """Logs a failure of a duty once, with its traceback unless it is an expected kind of error."""
         why = str(error) or type(error).__name__
         if self.duties.ails(duty, why, self._clock.monotonic()):
             accident = isinstance(error, TailraceError | OSError)
@@ -322,10 +323,10 @@ class EmbeddedStores:
             self.held_logs[name] = held
             if before is None:
                 who = ", ".join(held.readers) or "nobody known has it open"
-                _LOG.warning("%s-wal has %.0f MB and cannot be begun anew: %s", name, held.size / 1e6, who)
+                _LOG.warning("%s-wal has %.0f MB and cannot be checkpointed: %s", name, held.size / 1e6, who)
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for: every answered write is in its file."""
+        """Does nothing: every answered write is in its file."""
 
     async def stop(self) -> None:
         """Closes the files and gives the data directory back, whatever fails on the way."""
@@ -360,7 +361,7 @@ class EmbeddedStores:
 
 
 def _whole(each: OpenQueue | OpenJobs) -> Callable[[], Awaitable[object]]:
-    """Sweeps until nothing is left to be swept, with a pause between the steps."""
+    """A sweep that goes on until nothing is left to sweep, with a pause between the steps."""
 
     async def sweep() -> None:
         while await each.sweep():  # noqa: ASYNC110 - a pause between steps, no event

@@ -1,4 +1,4 @@
-"""Environments: what each part gets of the stores, in the process or in another one. One place, so that none is
+"""Environments: the stores that each part gets, in the process or in another one. One place, so that none is
 forgotten."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .spool_file import SpoolFile
 
 
 def gateway_stores(stores: EmbeddedStores | RemoteStores, spool: SpoolFile | None = None) -> GatewayStores:
-    """What a gateway reads and writes."""
+    """The stores that a gateway reads and writes."""
     return GatewayStores(
         queue=stores.queue,
         results=stores.results,
@@ -30,7 +30,7 @@ def gateway_stores(stores: EmbeddedStores | RemoteStores, spool: SpoolFile | Non
 
 
 def tailers_environment(stores: EmbeddedStores | RemoteStores, clock: Clock = SYSTEM_CLOCK) -> Environment:
-    """What tailers read and write."""
+    """The stores that tailers read and write."""
     return Environment(
         queue=stores.queue,
         log=stores.log,
@@ -51,7 +51,7 @@ def tailers_environment(stores: EmbeddedStores | RemoteStores, clock: Clock = SY
 
 
 def declared(directory: ConfigDirectory) -> DeclaredFiles:
-    """What `quotas.yaml` and `schedules.yaml` say. Raises ConfigError."""
+    """The content of `quotas.yaml` and `schedules.yaml`. Raises ConfigError."""
     schedules = directory.find("schedules.yaml", SchedulesConfig)
     return DeclaredFiles(
         quotas=directory.read("quotas.yaml", QuotasConfig).all(),

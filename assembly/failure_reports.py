@@ -1,5 +1,5 @@
-"""Failures in a part that runs apart reach operators: schedulers and workers tell their gateway, all others the store
-server that they use, which gateways ask."""
+"""Reports of failures in parts that run apart, for operators: schedulers and workers tell their gateway, all others the
+store server that they use, which gateways ask."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ..model.reopening import Trouble
 from ..stores.troubles import TELL_EVERY, Troubles
 from ..wire.gateway import GatewayClient
 
-#: Seconds that a store server gets to say what it was told; it is asked with all that operators ask.
+#: Seconds that a store server gets to answer with the failures it was told; operators wait for it meanwhile.
 ANSWER_WITHIN = 3.0
 
-#: Function, level, and how many in each bucket.
+#: Function, priority, and the count in each bucket.
 StartDelays = tuple[str, str, list[int]]
 
 _LOG = logging.getLogger("tailrace.parts")
 
 
 async def tell_failure(gateway: str, part: str, why: str, times: int) -> None:
-    """Tries until the gateway is told, or refuses to be."""
+    """Tells a gateway of a failed part: tries until it takes it, or refuses."""
     backoff = Backoff(*CALL, random.random)
     async with GatewayClient(gateway) as client:
         while True:
@@ -45,8 +45,8 @@ async def tell_failure(gateway: str, part: str, why: str, times: int) -> None:
 
 
 class TellingStartDelays:
-    """A Part: tells a gateway how many items of a scheduler started after which delay, by `rows`, while that says
-    something. A gateway that is away hears it the next time."""
+    """Reports of start delays: a Part. It tells a gateway how many items of a scheduler started after which delay, by
+    `rows`, while there are any. A gateway that is away hears it the next time."""
 
     def __init__(self, gateway: str, name: Callable[[], str], rows: Callable[[], list[StartDelays]]) -> None:
         self._gateway = gateway
@@ -55,14 +55,14 @@ class TellingStartDelays:
         self.duties = Duties("telling of start delays")
 
     async def start(self) -> None:
-        """Tells from now on."""
+        """Begins to tell."""
         self.duties.begin(self._tell_on(), "telling of start delays")
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     async def stop(self) -> None:
-        """Tells no more."""
+        """Ends the reports."""
         await self.duties.end()
 
     async def _tell_on(self) -> None:
@@ -75,8 +75,8 @@ class TellingStartDelays:
 
 
 class TellingTroubles:
-    """A Part: tells a store server what ails this process, by `found`, for as long as something does, and once when
-    all is well again. A server that cannot be told hears it when it can."""
+    """Reports of troubles: a Part. It tells a store server the troubles of this process, by `found`, for as long as
+    there are any, and once when all is well again. A server that cannot be told hears it when it can."""
 
     def __init__(self, server: Troubles, found: Callable[[], Iterable[Trouble]]) -> None:
         self._server = server
@@ -84,14 +84,14 @@ class TellingTroubles:
         self.duties = Duties("telling of failures")
 
     async def start(self) -> None:
-        """Tells from now on."""
+        """Begins to tell."""
         self.duties.begin(self._tell_on(), "telling of failures")
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     async def stop(self) -> None:
-        """Tells no more."""
+        """Ends the reports."""
         await self.duties.end()
 
     async def _tell_on(self) -> None:
@@ -108,13 +108,13 @@ class TellingTroubles:
                 continue
             except TailraceError as error:
                 if not refused:
-                    _LOG.warning("the store server was not told what fails here: %s", error)
+                    _LOG.warning("failures of this process are not reported to the store server: %s", error)
                 refused = True
             owed = bool(ailing)
 
 
 async def told(server: Troubles) -> list[Trouble]:
-    """What a store server knows, if it says so: one that is away or hangs does not."""
+    """Troubles that a store server knows; none where it is away, hangs or has no such call."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN):
             return await server.all()
@@ -123,7 +123,7 @@ async def told(server: Troubles) -> list[Trouble]:
 
 
 def named(troubles: Iterable[Trouble]) -> list[Trouble]:
-    """Troubles of this process, for operators who see those of others beside them."""
+    """Troubles of this process with its host and process id, for operators who see those of others beside them."""
     return [replace(each, part=f"{each.part} {_here()}") for each in troubles]
 
 

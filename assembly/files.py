@@ -1,4 +1,4 @@
-"""The files of a configuration directory: which model reads which. All are read before anything starts."""
+"""The files of a configuration directory, and the model that reads each. All are read before anything starts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "worker.yaml": WorkerConfig,
 }
 
-#: The parts that listen, and the file that says where.
+#: The parts that listen, and the file with the address of each.
 LISTENERS = {
     "gateway": "gateway.yaml",
     "scheduler": "scheduler.yaml",
@@ -72,11 +72,11 @@ def read_all(directory: ConfigDirectory) -> dict[str, Any]:
 
 
 def tailer_names(directory: ConfigDirectory) -> list[str]:
-    """The tailers that its files make, by name. Raises ConfigError, as `read_all` does."""
+    """Names of the tailers in its files, sorted. Raises ConfigError, as `read_all` does."""
     return sorted(load(path, TailerConfig).name for path in directory.tailers())
 
 
 def addresses(settings: dict[str, Any]) -> dict[str, str]:
-    """Where each part is to listen."""
+    """The address at which each part is to listen."""
     listening = {part: settings[name].listen for part, name in LISTENERS.items()}
     return listening | {"direct": settings["scheduler.yaml"].direct_listen}

@@ -23,7 +23,7 @@ from .settings import TAILERS, ConfigDirectory, unread
 
 
 def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool, watch: bool) -> int:
-    """The whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there. With
+    """Runs the whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there. With
     `watch` files of `config` that change are read again by themselves."""
     say = _sayer(as_json)
     if config is None and (folder := unread(Path())) is not None:
@@ -39,15 +39,15 @@ def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: b
             say("tailrace", "tailers", ", ".join(names) or f"no file in {config / TAILERS}/: the queue alone is read")
         say("tailrace", "ready", f"gateway {platform.gateway_address}, scheduler {platform.scheduler_address}")
 
-    return _run(platform, started, math.inf)  # it gives each part what that needs
+    return _run(platform, started, math.inf)  # the platform gives each part its own time
 
 
 def run_part(settings: PartSettings) -> int:
-    """One part, until a signal. A process that runs a worker becomes its guard, and a child of it the worker."""
+    """Runs one part, until a signal. A process that runs a worker becomes its guard, and a child of it the worker."""
     telemetry.set_up(settings.name)
     guard = None
     if isinstance(settings, WorkerSettings):
-        from ..runtime.guarding import under_guard
+        from ..runtime.guard_handle import under_guard
 
         if settings.gateway:
             set_default_gateway(settings.gateway)
@@ -79,7 +79,8 @@ def _run(part: Part, started: Callable[[], None], grace: float) -> int:
 
 
 def _sayer(as_json: bool) -> Callable[[str, str, str], None]:
-    """Tells people, or machines, what the parts do; on standard error, as logs are, for as long as that is read."""
+    """A function that tells people, or machines, of events in the parts; on standard error, as logs are, for as long as
+    that is read."""
 
     def say(part: str, event: str, detail: str) -> None:
         if as_json:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 #: Ports below are often somebody's by custom.
 FIRST = 10_000
-#: Where the kernel's own begin when it does not say (RFC 6335's dynamic ports begin at 49152, Linux's at 32768).
+#: First port of the kernel's own, when it does not say (RFC 6335's dynamic ports begin at 49152, Linux's at 32768).
 KERNEL_FIRST = 32_768
 #: Ports that are tried; if all of them are taken, the kernel is to choose.
 TRIES = 100
@@ -19,7 +19,7 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port of this host that nobody listens on now. Whoever takes it must be ready to find it taken."""
+    """A port of this host that nobody listens on now. The caller must be ready to find it taken."""
     end = KERNEL_FIRST
     with contextlib.suppress(OSError, ValueError, IndexError):
         end = int(_RANGE.read_text().split()[0])

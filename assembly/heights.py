@@ -1,5 +1,5 @@
 """Heights of the embedded stores (high-water marks): noted outside the data directory, compared with that note at
-opening, and with what schedulers remember whenever one is met."""
+opening, and with the memory of each scheduler that is met."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.identity import log_height, state_height
 from ..stores.state.sqlite_restored import supersede
 
-#: What the databases are asked by (stores/heights.py), and their files.
+#: The names by which the databases are asked (stores/heights.py), and their files.
 _FILES = {QUEUE: "queue.db", STATE: "state.db"}
-#: Seconds for which operators are told.
+#: Seconds for which operators are told of stores that were set back.
 TOLD = 3600.0
 
 
 class NotedHeights:
-    """Of one data directory, whose open databases are named by their files; implements `stores.heights.Heights`.
-    `outside` None: nothing is remembered there. `hold_off` sees to it that nothing is handed out, where some were set
-    back."""
+    """Heights of the open databases in one data directory, by the names of their files; implements
+    `stores.heights.Heights`. `outside` None: nothing is remembered there. `hold_off` stops hand-outs for a while, where
+    some databases were set back."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class NotedHeights:
         return found
 
     async def opened(self) -> None:
-        """They are open, and nothing was handed out yet."""
+        """Compares the databases with the note outside. Called when they are open and nothing was handed out yet."""
         self._opened_at, self._began = self._clock.wall(), self._clock.monotonic()
         self._opened = await self._now()
         remembered = {} if self._outside is None else await asyncio.to_thread(self._outside.read)
@@ -79,7 +79,8 @@ class NotedHeights:
             return True
 
     def _follow_clock(self) -> None:
-        """What was given since the clock was set back is below the moment of opening as it was told then."""
+        """Moves the moment of opening back with the wall clock: numbers given since the clock was set back lie below
+        the moment as it was told then."""
         self._opened_at = min(self._opened_at, self._clock.wall() - (self._clock.monotonic() - self._began))
 
     async def _found(self, behind: Mapping[str, Height]) -> None:
@@ -88,8 +89,8 @@ class NotedHeights:
         self._opened |= behind
 
     async def _rise(self, remembered: Mapping[str, Height]) -> None:
-        """Brings those that were set back above what is remembered, where the clock alone does not: it may have been
-        set back with them."""
+        """Raises the numbers of databases that were set back above those remembered, where the clock alone does not: it
+        may have been set back with them."""
         for name, queue in [*self._queues.items()]:
             if name in remembered:
                 await queue.rise(remembered[name].highest)
@@ -99,25 +100,24 @@ class NotedHeights:
             await state.write(lambda connection: supersede(connection, wall, before.highest if before else 0))
 
     def tell(self, names: Iterable[str], quiet: float) -> str:
-        """Has operators told that these were set back. Returns what is said."""
+        """Keeps a trouble for operators: these databases were set back. Returns its text."""
         what = (
-            f"{', '.join(sorted(names))}: set back to an earlier state, with the stamp beside it. What was stored "
-            "since then is lost. What was handed out since may still run: nothing is handed out for "
+            f"{', '.join(sorted(names))}: set back to an earlier state, with the stamp beside it. Everything stored "
+            "since then is lost. Items handed out since may still run: nothing is handed out for "
             f"{quiet:.0f} s (the lease of a source)"
         )
-        todo = "see what set the disk back; what was submitted since then has to be submitted again"
+        todo = "find out why the disk was set back; workloads submitted since then have to be submitted again"
         self._trouble = self._clock.monotonic(), Trouble("stores", self._clock.wall(), what, todo=todo)
         return what
 
     def troubles(self) -> list[Trouble]:
-        """What was found when they were opened, for a while."""
+        """The trouble found at the opening or later, told for an hour."""
         if self._trouble is None or self._clock.monotonic() - self._trouble[0] > TOLD:
             return []
         return [self._trouble[1]]
 
     async def note(self, *, now: bool = False) -> None:
-        """Notes how high they are, if they have risen and it was not noted just before (`now`: even so). Raises
-        OSError."""
+        """Notes the heights, if they have risen and were not noted just before (`now`: even so). Raises OSError."""
         self._follow_clock()
         moment = self._clock.monotonic()
         if self._outside is None or (moment < self._noted_at + PERIOD and not now):

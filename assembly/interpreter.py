@@ -16,8 +16,8 @@ YOUNG_OBJECTS = 50_000
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """For the imports of a process. What modules make lives as long as it, so it is not looked through for garbage, now
-    or later: that was a quarter of a node's start."""
+    """Keeps the garbage collector off during the imports of a process. Objects that modules make live as long as the
+    process, so they are not looked through for garbage, now or later: that was a quarter of a node's start."""
     gc.disable()
     try:
         yield
@@ -27,7 +27,7 @@ def loading() -> Iterator[None]:
 
 
 def settle_in() -> None:
-    """Called once, when the process has started: what is there now lives as long as the process."""
+    """Tunes the interpreter, once, when the process has started: objects that exist now live as long as the process."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.collect()
     gc.freeze()

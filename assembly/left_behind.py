@@ -1,5 +1,4 @@
-"""Rows left behind in a node's own files, of a store that is configured to be elsewhere: then the node does not
-start."""
+"""Refuses to start a node whose own files still have rows of a store that is now configured to be elsewhere."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ async def refuse_what_waits_in(file: Path) -> None:
     waiting = sum(found[state.label] for state in WAITING | LEASED)
     if waiting:
         raise ConfigError(
-            f"{file} still has {waiting} workloads, and the queue is configured to be elsewhere: run it as it was until"
-            " they have ended, or move the file away if they are not to run"
+            f"{file} still has {waiting} workloads, and the queue is configured to be elsewhere: run the node with the "
+            "former `queue` in stores.yaml until they have ended, or move the file away if they are not to run"
         )
 
 
@@ -55,7 +54,7 @@ async def refuse_what_is_parked_in(file: Path) -> None:
 
 
 async def refuse_what_rests_in(file: Path) -> None:
-    """Raises ConfigError when a state that is not configured any more keeps anything that nobody would find: streams
+    """Raises ConfigError when a state that is not configured any more still has rows, which nobody would find: streams
     would begin anew, and dead letters, gates and schedules be gone."""
     former = SqliteFile(file, state.SCHEMA, name="state")
     await former.open()
@@ -66,6 +65,6 @@ async def refuse_what_rests_in(file: Path) -> None:
     if found:
         told = ", ".join(f"{number} {name}" for name, number in found.items())
         raise ConfigError(
-            f"{file} still has {told}, and the state is configured to be elsewhere, which would know nothing of them: "
+            f"{file} still has {told}, and the state is configured to be elsewhere, where they are not known: "
             "leave `state` in stores.yaml as it was, or move the file away if none of it is needed any more"
         )

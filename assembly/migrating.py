@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def migrate(config: Path | None, plan: bool, as_json: bool) -> None:
-    """Takes the steps that are lacking, or says which. Raises ConfigError where nothing is on a server."""
+    """Takes the migration steps that are lacking, or says which (`plan`). Raises ConfigError where no store is on a
+    server."""
     places = schemas_of(ConfigDirectory(config).read("stores.yaml", StoresConfig))
     from ..stores.postgres.migrations.migrate import bring_up
 

@@ -1,5 +1,5 @@
-"""The movers of a delay service: the ladder's always, since a rung not used any more is emptied too, and that of the
-queue where there is one.
+"""The movers of a delay service: one of the ladder always, since a rung not used any more is emptied too, and one of
+the queue where there is a queue.
 """
 
 from __future__ import annotations

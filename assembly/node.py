@@ -43,7 +43,8 @@ QUEUE_TAILER = {"name": "queue", "results": True}
 
 
 def with_the_queue(configs: Sequence[TailerConfig]) -> list[TailerConfig]:
-    """These tailers, and one for what none of them reads of the node's own queue."""
+    """Tailers of a node: the configured ones, and one for the functions of the node's own queue that none of them
+    reads."""
     queues = [config.source for config in configs if config.source["kind"] == "queue"]
     if any("functions" not in source for source in queues):  # it reads all of them
         return [*configs]
@@ -53,10 +54,10 @@ def with_the_queue(configs: Sequence[TailerConfig]) -> list[TailerConfig]:
 
 
 class Node:
-    """A Part. `listen` has the addresses of `gateway`, `store` and `delay`; `addresses` the actual ones after start.
+    """The node: a Part. `listen` has the addresses of `gateway`, `store` and `delay`; `addresses` the actual ones.
 
-    Order of starting: stores, then those who serve them, then the tailers; drained and stopped in reverse, so that
-    what is in flight is still settled while the tailers drain. With `watch` files that change are read again by itself.
+    Order of starting: stores, then the servers over them, then the tailers; drained and stopped in reverse, so that
+    items in flight are still settled while the tailers drain. With `watch` files that change are read again by itself.
     """
 
     def __init__(
@@ -144,11 +145,11 @@ class Node:
         )
 
     async def samples(self) -> list[Sample]:
-        """The numbers of all that is in it now."""
+        """Metrics of all parts of the node now."""
         return await self._gateway.samples()
 
     async def _overview(self) -> Overview:
-        """What the gateway cannot count by itself."""
+        """Numbers that the gateway cannot count by itself."""
         depths = await self._delay.depth()
         return Overview(
             tailers=self._tailers.overviews(),
@@ -164,27 +165,27 @@ class Node:
         await self._gateway.declare(before, now)
 
     async def _check(self, configs: Sequence[TailerConfig]) -> None:
-        """Raises ConfigError where these tailers cannot be here, beside the one of the queue."""
+        """Raises ConfigError where these tailers cannot run here, beside the one of the queue."""
         self._tailers.check_names(with_the_queue(configs))
         if any(config.source["kind"] == "log" for config in configs):
             await self._stores.reads_log_now()
 
     async def _reconfigure(self, configs: Sequence[TailerConfig]) -> dict[str, str]:
-        """Makes the tailers those of these files, beside the one of the queue."""
+        """Replaces the tailers by those of these files, beside the one of the queue."""
         return await self._tailers.reconfigure(with_the_queue(configs))
 
     async def _tell_health(self, tailer: str, well: bool) -> None:
-        """The tailers have no server of their own: the gateway's answers for them."""
+        """Sets the health of a tailer at the gateway: tailers have no server of their own."""
         await self._gateway.set_health(f"{TAILERS}/{tailer}" if tailer else TAILERS, well)
 
     @property
     def address(self) -> str:
-        """Where clients submit."""
+        """The address at which clients submit."""
         return self._gateway.address
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Where each part listens."""
+        """The address at which each part listens."""
         return {
             "gateway": self._gateway.address,
             "store": self._store_server.address,

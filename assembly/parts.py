@@ -1,4 +1,4 @@
-"""Parts: the settings of each, one frozen value, and what a process makes of them.
+"""Parts: the settings of each, one frozen value, from which a process builds the part.
 
 The command line makes such a value of its options; the parent of a child process sends one as JSON. This is the only
 place that knows every folder.
@@ -26,9 +26,9 @@ from .with_metrics import measured
 if TYPE_CHECKING:
     from ..model.limits import Snapshot
     from ..runtime.config import WorkerConfig
-    from ..runtime.guarding import Guarding
+    from ..runtime.guard_handle import Guarding
 
-#: Seconds after which a part that is not ready has failed; of a worker, besides what its modules may take to load.
+#: Seconds after which a part that is not ready has failed; a worker has more, beside what its modules may take to load.
 READY_WITHIN, READY_BESIDES = 60.0, 30.0
 #: Seconds that a worker waits to be ready until the gateway knows its functions; one that is away is not waited for.
 REGISTERED_WITHIN = 2.0
@@ -53,29 +53,30 @@ class PartSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", 
 
     @property
     def directory(self) -> ConfigDirectory:
-        """The configuration directory, read where somebody asks."""
+        """The configuration directory, read when asked."""
         return ConfigDirectory(self.config)
 
     @property
     def drain_time(self) -> float:
-        """Seconds that its drain may take. Raises ConfigError where a file should say."""
+        """Seconds that its drain may take. Raises ConfigError where a file that should say is bad."""
         return GRACE if self.grace is None else self.grace
 
     @property
     def ready_within(self) -> float:
-        """Seconds after which its start has failed. Raises ConfigError where a file should say."""
+        """Seconds after which its start has failed. Raises ConfigError where a file that should say is bad."""
         return READY_WITHIN
 
     def build(self, guard: Guarding | None = None) -> Part:
-        """The part. `guard`: the process's own, of a worker."""
+        """Builds the part. `guard`: the process's own, of a worker."""
         raise NotImplementedError
 
 
 class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"):
     """A scheduler.
 
-    listen   None: as configured; `direct`: also for sessions without gRPC (see SchedulerConfig)
-    gateway  whose gates and quotas it has; None: it has none
+    listen   address; None: as configured
+    direct   address for sessions without gRPC (see SchedulerConfig); None: as configured
+    gateway  the gateway whose gates and quotas it follows; None: it has none
     """
 
     listen: str | None = None
@@ -128,9 +129,9 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
     """A worker.
 
     modules     modules or files with its functions
-    schedulers  which it attaches to
-    gateway     where its functions are announced; None: nowhere
-    changes     to its configuration, by key
+    schedulers  addresses of the schedulers that it attaches to
+    gateway     the gateway to which its functions are announced; None: none
+    changes     changes to its configuration, by key
     """
 
     modules: tuple[str, ...]
@@ -140,7 +141,7 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
 
     @property
     def configured(self) -> WorkerConfig:
-        """Its file, with the changes. Raises ConfigError."""
+        """The worker's file, with the changes. Raises ConfigError."""
         from ..runtime.config import WorkerConfig
 
         return merged(self.directory.read("worker.yaml", WorkerConfig), **self.changes)
@@ -151,7 +152,8 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
 
     @property
     def ready_within(self) -> float:
-        """It loads its modules itself, and then its executors load them, who say so when they take too long."""
+        """Twice the load limit, and a margin: the worker loads its modules itself, and then its executors load them,
+        who say so when they take too long."""
         return 2 * self.configured.load_limit + READY_BESIDES
 
     def build(self, guard: Guarding | None = None) -> Part:
@@ -169,7 +171,7 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
 
 
 def _telling(gateway: str | None) -> Tell | None:
-    """What tells the gateway that a part failed and is open again."""
+    """The function that tells the gateway of a part that failed and is open again."""
     from .failure_reports import tell_failure
 
     return None if gateway is None else partial(tell_failure, gateway)
@@ -178,10 +180,10 @@ def _telling(gateway: str | None) -> Tell | None:
 class NodeSettings(PartSettings, frozen=True, kw_only=True, tag="node"):
     """The embedded stores with everything that reads and writes them: gateway, delay service, tailers.
 
-    data       where the stores rest
-    scheduler  that its tailers push to
-    gateway, store, delay    where these listen
-    tailers    files besides those of the configuration, and folders of such
+    data       the folder of the stores
+    scheduler  address of the scheduler to which its tailers push
+    gateway, store, delay    addresses at which these listen
+    tailers    tailer files besides those of the configuration, and folders of such files
     watch      files that change are read again by itself
     """
 
@@ -306,6 +308,6 @@ def to_data(settings: PartSettings) -> Any:
 
 
 def from_data(data: Any) -> PartSettings:
-    """The inverse."""
+    """Settings from plain data: the inverse of `to_data`."""
     found: PartSettings = msgspec.convert(data, _CHILDREN, dec_hook=lambda kind, value: kind(value))
     return found

@@ -1,4 +1,4 @@
-"""The command `tailrace quota plan`: what a change of quotas is, and with a recording, how work would have fared."""
+"""The command `tailrace quota plan`: shows a change of quotas, and with a recording, how work would have fared."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def quota_plan(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, as in quotas.yaml.")],
     traffic: Annotated[
         Path | None,
-        typer.Option("--traffic", metavar="RECORDING", help="Play what `tailrace record` kept, before and after."),
+        typer.Option("--traffic", metavar="RECORDING", help="A file of `tailrace record`, to play before and after."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most so many functions and tenants.")] = 40,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """What applying a file would change, and what to think about before; with a recording, how work would have fared.
-    Changes nothing."""
+    """Show the changes that a file of quotas would make, and doubts about them; with a recording, how work would have
+    fared. Changes nothing."""
     from ..gateway.commands.quotas import planned, show_plan, to_plan
     from ..scheduler.quota_fit import attached, facts, misfits
 
@@ -54,7 +54,7 @@ def quota_plan(
 
 
 async def _inspected() -> InspectReply | None:
-    """What the scheduler says that is found here; None: none answers."""
+    """The state of the scheduler that is found here; None: none answers."""
     from ..sdk.discovery import find_scheduler
     from ..wire.scheduler import SchedulerClient
 

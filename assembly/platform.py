@@ -22,9 +22,9 @@ from .settings import ConfigDirectory
 
 #: Seconds that a node has to stop in order: a tailer bounds its last writes with 5 s, a group its last commit with 3.
 STOP_WITHIN = 8.0
-#: Seconds that a worker needs after its grace to stop what runs on and tell that it is lost, which the others hear.
+#: Seconds that a worker needs after its grace to stop the remaining runs and tell the other parts that they are lost.
 LAST_WORDS = 5.0
-#: What listens, and where if nobody says.
+#: The listeners, and the address of each if nobody says.
 LISTENING = ("gateway", "scheduler", "direct", "store", "delay")
 ANY_PORT = "127.0.0.1:0"
 
@@ -32,7 +32,7 @@ ANY_PORT = "127.0.0.1:0"
 class Platform:
     """Starts the three processes, keeps them running, and ends them. A Part (start, drain, stop).
 
-    data         where the embedded stores rest
+    data         the folder of the embedded stores
     functions    modules or files with functions; empty: no worker is started
     config       a configuration directory; None: defaults
     tailers      more tailer files
@@ -41,7 +41,7 @@ class Platform:
     ports        the listening addresses by part (`gateway`, `scheduler`, `store`, `delay`, and `direct`, where node and
                  worker attach to the scheduler without gRPC; empty: they use gRPC); a missing one takes any free port
                  of loopback, and so does `direct` when it is `auto`
-    on_event     told of each start and death, for people: (part, "ready" | "died", detail)
+    on_event     called with each start and death, for people: (part, "ready" | "died", detail)
     """
 
     def __init__(
@@ -138,46 +138,46 @@ class Platform:
 
     @property
     def _longer_grace(self) -> float:
-        """Of those who hear how the worker's runs end: longer than the worker's."""
+        """Seconds of grace for the parts that hear how the worker's runs end: longer than the worker's."""
         return max(GRACE, self._grace + LAST_WORDS)
 
     @property
     def _attach_address(self) -> str:
-        """Where the node's tailers and the worker attach: they run on the scheduler's machine."""
+        """The address at which the node's tailers and the worker attach: they run on the scheduler's machine."""
         return f"{SCHEME}{self._ports['direct']}" if self._ports["direct"] else self._ports["scheduler"]
 
     @property
     def gateway_address(self) -> str:
-        """Where clients submit."""
+        """The address at which clients submit."""
         return self._ports["gateway"]
 
     @property
     def scheduler_address(self) -> str:
-        """Where tailers and workers of other machines attach, and callers ask."""
+        """The address at which tailers and workers of other machines attach, and at which callers ask."""
         return self._ports["scheduler"]
 
     @property
     def direct_address(self) -> str:
-        """Where they attach without gRPC, on this machine; empty: nowhere."""
+        """The address at which tailers and workers of this machine attach without gRPC; empty: none."""
         return self._ports["direct"]
 
     @property
     def store_address(self) -> str:
-        """Where the embedded stores are served to other processes."""
+        """The address at which the embedded stores are served to other processes."""
         return self._ports["store"]
 
     @property
     def delay_address(self) -> str:
-        """Where items are parked."""
+        """The address at which items are parked."""
         return self._ports["delay"]
 
     def pids(self) -> dict[str, int]:
-        """The process id of each running part."""
+        """Process id of each running part."""
         kept = (self._node, self._scheduler, self._worker)
         return {each.name: each.child.pid for each in kept if each.child is not None}
 
     def worker_pids(self) -> list[int]:
-        """The worker supervisor's process id, if one runs."""
+        """Process id of the worker's supervisor, if one runs."""
         return [pid for name, pid in self.pids().items() if name == "worker"]
 
     async def start(self) -> None:
@@ -201,13 +201,13 @@ class Platform:
 
     async def drain(self, timeout: float) -> None:
         """Ends gracefully: tailers first take in nothing more, then the worker finishes, then the scheduler goes. Each
-        gets what it was told and a margin, but no more than `timeout` seconds."""
+        gets its configured time and a margin, but no more than `timeout` seconds."""
         await asyncio.gather(self._worker.drain(timeout), self._node.drain(timeout))
         await self._scheduler.drain(timeout)
 
     async def stop(self) -> None:
-        """Ends everything now, without waiting for what is out. The node first, in order: its tailers write what is
-        settled into their checkpoints, and tell a consumer group, whose offsets may be a second behind."""
+        """Ends everything now, without waiting for items that are out. The node goes first, in order: its tailers write
+        checkpoints of settled items, and tell a consumer group, whose offsets may be a second behind."""
         await self._node.stop(STOP_WITHIN)
         await asyncio.gather(self._worker.stop(), self._scheduler.stop())
         self._run_dir.close()

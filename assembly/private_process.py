@@ -1,4 +1,4 @@
-"""A process that serves: in the run directory of its user, and with files that are nobody else's."""
+"""Sets up a process that serves: with the run directory of its user, and with files that are private to that user."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..model.grants import read_grants
 from ..wire.shared_secret import ENTRY, CallerCheck
 from .settings import AccessConfig, ConfigDirectory
 
-#: What the files of parts that keep data are not: readable or writable by anybody else. A worker's are its functions'.
+#: Files of parts that keep data cannot be read or written by others. A worker's files are its functions' own matter.
 UMASK = 0o077
 #: Open files: a thousand connections for each listener of a node, and the stores' own.
 FILES = 16_384
 #: Parts that serve nobody and write nothing of their own.
 WITHOUT = ("metrics", "worker")
 
-_held: list[RunDir] = []  # until the process ends: the lock keeps who cleans temporary folders out
+_held: list[RunDir] = []  # until the process ends: the lock keeps cleaners of temporary folders out
 
 
 def enter(part: str, directory: ConfigDirectory) -> None:
-    """Takes what this process needs, before it makes files and listeners: from now on they ask for the secret. Raises
+    """Sets this process up before it makes files and listeners: from now on they ask for the secret. Raises
     ConfigError."""
     use_certificates(directory)
     if part in WITHOUT:
@@ -37,8 +37,8 @@ def enter(part: str, directory: ConfigDirectory) -> None:
 
 
 def use_certificates(directory: ConfigDirectory) -> None:
-    """Takes the certificates that the configuration names, for this process and those that it starts, and the rights
-    of others. Raises ConfigError for what cannot be used."""
+    """Takes the certificates that the configuration names, for this process and those that it starts, and the rights of
+    others. Raises ConfigError for files that cannot be used."""
     config = directory.read("access.yaml", AccessConfig)
     GRANTS.set(read_grants(config.rights))
     if (folder := config.tls) is not None:
@@ -48,7 +48,7 @@ def use_certificates(directory: ConfigDirectory) -> None:
 
 
 def allow_files() -> None:
-    """Takes as many open files as this process may have, up to what listeners need."""
+    """Raises the limit of open files of this process, as far as it may, to the number that listeners need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -57,5 +57,5 @@ def allow_files() -> None:
 
 
 def run_dir_of(directory: ConfigDirectory) -> RunDir:
-    """The run directory, for whom the configuration says."""
+    """The run directory, shared with the group that the configuration names."""
     return RunDir(group=directory.read("access.yaml", AccessConfig).group)

@@ -24,21 +24,21 @@ from ..model.errors import TailraceError, UserError
 from .parts import PartSettings, WorkerSettings, to_data
 from .running import GRACE
 
-#: What a part that gave up its start gets to end, seconds.
+#: Seconds that a part which gave up its start gets to end.
 ENDS_WITHIN = 2.0
-#: What a part gets beyond its drain to stop what runs on, say so, and close in order, seconds.
+#: Seconds that a part gets beyond its drain to stop the remaining runs, say so, and close in order.
 MARGIN = 10.0
-#: What a worker's guard gets to end what that leaves, seconds.
+#: Seconds that a worker's guard gets to end processes that the worker leaves.
 GUARD_TIMEOUT = 10.0
-#: A part that ran this long starts its back-off afresh, seconds.
+#: Seconds after which a part that ran so long starts its back-off afresh.
 SETTLED = 30.0
 
 _LOG = logging.getLogger("tailrace.parts")
 
 
 class PartFailed(TailraceError):
-    """A part did not start. `code` is its exit status; what it had to say is on its standard error. None: the system
-    did not start it at all, for this reason."""
+    """A part did not start. `code` is its exit status; its own message is on its standard error. None: the system did
+    not start it at all, for the reason `why`."""
 
     def __init__(self, name: str, code: int | None, why: str = "") -> None:
         did_not = f"did not start (exit status {code}); its own message is above"
@@ -60,7 +60,8 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Of the part itself. What was started for a worker is its guard; the worker is that one's child."""
+        """Process id of the part itself. The process that was started for a worker is its guard; the worker is the
+        guard's child."""
         return int(self.ready.get("pid", self.process.pid))
 
 
@@ -85,11 +86,11 @@ async def spawn(
         line = await _read_line(ready, limit)
     except TimeoutError:
         await stop(child, 0)
-        why = f"it was not ready within {limit:g} s; what it waits for is in its own messages, if it said so"
+        why = f"it was not ready within {limit:g} s; its own messages may say why"
         if isinstance(settings, WorkerSettings):
             why += "; if its modules take that long to load, raise load_limit in worker.yaml"
         raise PartFailed(name, None, why) from None
-    except BaseException:  # whoever waited has given up: nobody would end the child
+    except BaseException:  # the caller has given up: nobody would end the child
         await stop(child, 0)
         raise
     finally:
@@ -110,7 +111,8 @@ async def spawn(
 def _launched(
     name: str, told: dict[str, Any], within: Sequence[str], stderr: IO[bytes] | None, environment: dict[str, str]
 ) -> tuple[Child, int]:
-    """The child as it begins, and where it says that it is ready. Raises OSError, with every pipe closed."""
+    """Starts the child. Returns it, and the pipe on which it says that it is ready. Raises OSError, with every pipe
+    closed."""
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         lifeline_read, lifeline = os.pipe()
         theirs.callback(os.close, lifeline_read)
@@ -132,7 +134,8 @@ def _launched(
 
 
 async def _read_line(descriptor: int, limit: float) -> bytes:
-    """The one line a child writes when it is ready; empty when it ended. Raises TimeoutError after `limit` seconds."""
+    """Reads the one line that a child writes when it is ready; empty when it ended. Raises TimeoutError after `limit`
+    seconds."""
     loop = asyncio.get_running_loop()
     arrived = asyncio.Event()
     os.set_blocking(descriptor, False)
@@ -153,7 +156,7 @@ async def _read_line(descriptor: int, limit: float) -> bytes:
 
 
 async def wait(child: Child) -> int:
-    """The child's exit status, when it has one."""
+    """Waits for the child's exit status."""
     return await asyncio.to_thread(child.process.wait)
 
 
@@ -178,7 +181,7 @@ async def stop(child: Child, grace: float, *, hurry: bool = False) -> int:
 
 
 async def _kill(child: Child) -> None:
-    """Ends the part. A guard then ends what the part leaves, and itself."""
+    """Ends the part. A guard then ends processes that the part leaves, and itself."""
     if child.pid != child.process.pid:
         with contextlib.suppress(ProcessLookupError, TimeoutError):
             os.kill(child.pid, signal.SIGKILL)
@@ -190,7 +193,7 @@ async def _kill(child: Child) -> None:
 
 
 async def _reaped(child: Child) -> None:
-    """Waits without a thread: a thread in `wait` could not be cancelled."""
+    """Waits for the end without a thread: a thread in `wait` could not be cancelled."""
     backoff = Backoff(*REAP)
     while child.process.poll() is None:
         pause = backoff.pause()
@@ -201,7 +204,7 @@ class KeptProcess:
     """A part that is kept running: started again with back-off whenever it dies.
 
     `settings` is asked before every start, so that a part learns the addresses of the others as they are now.
-    `on_ready` and `on_death` are told of each start, and of each end and why; what they raise is only logged.
+    `on_ready` is called after each start, `on_death` after each end with the reason; their errors are only logged.
     """
 
     def __init__(
@@ -222,7 +225,7 @@ class KeptProcess:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """The first start; its failure is raised, later ones are tried again."""
+        """Starts it for the first time, and raises if that fails; later starts are tried again."""
         self.child = await spawn(self._settings(), self._environment)
         self._tell(self._on_ready, self.child)
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
@@ -254,14 +257,14 @@ class KeptProcess:
                 self._tell(self._on_ready, self.child)
 
     def _tell(self, whom: Callable[..., None], *what: object) -> None:
-        """Whoever hears of it, and fails in that, keeps no part from its next start."""
+        """Calls a listener, whose failure keeps no part from its next start."""
         try:
             whom(*what)
         except Exception:
-            _LOG.exception("telling of the %s failed", self.name)
+            _LOG.exception("an event of the %s could not be told", self.name)
 
     async def drain(self, timeout: float) -> None:
-        """Ends the part gracefully: it gets what it was told, and a margin, but no more than `timeout` seconds."""
+        """Ends the part gracefully: it gets its configured time, and a margin, but no more than `timeout` seconds."""
         await self._forget()
         if self.child is not None:
             await stop(self.child, min(timeout, self.child.grace + MARGIN))

@@ -1,9 +1,9 @@
 """Reloading: the files of a configuration directory, read again while everything runs.
 
 `quotas.yaml`, `schedules.yaml` and the files of tailers take effect at once; the others wait for a restart, as is said.
-All files are read and checked before anything is changed: where one is broken the former ones stay in force. What could
-not be put in force for another reason is told, and tried again with the next reload. Files that are watched are read
-once they have been the same at two looks, and not while one was emptied: most programs empty a file, then write it.
+All files are read and checked before anything is changed: where one is broken the former ones stay in force. A change
+that could not be put in force for another reason is told, and tried again with the next reload. Files that are watched
+are read once they have been the same at two looks, and not while one is empty: most programs empty a file, then write.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ IN_FORCE, LATER = "in force", "takes effect when its part is started again"
 
 _LOG = logging.getLogger("tailrace.reload")
 
-#: By path: when a file was changed, its size, and its inode. What tells one state of the files from another.
+#: By path: when a file was changed, its size, and its inode. They tell one state of the files from another.
 Stamps = dict[str, tuple[int, int, int]]
-#: Of one that was named and is not there, or that leads nowhere, as the kubelet's links do while it takes files away.
+#: Stamp of a named file that is not there, or leads nowhere, as the kubelet's links do while it takes files away.
 NOTHING = (0, -1, 0)
 
 #: Puts other declared files in force: those before, those now.
@@ -50,10 +50,10 @@ Check = Callable[[Sequence[TailerConfig]], Awaitable[None]]
 
 
 class Reloading:
-    """A Part. With `watch` it looks by itself whether a file is another one. `tailers`: files of tailers besides those
-    of the directory, and folders of such.
+    """The files in force: a Part. With `watch` it looks by itself whether a file has changed. `tailers`: files of
+    tailers besides those of the directory, and folders of such files.
 
-    Invariant: `_settings`, `_declared` and `_tailers` are what is in force, or waits for a restart."""
+    Invariant: `_settings` and `_tailers` are in force, or wait for a restart."""
 
     def __init__(
         self,
@@ -73,42 +73,42 @@ class Reloading:
         self._reconfigure = reconfigure
         self._watch = watch
         self._check = check
-        self._again = False  # what is in the files is not in force yet, for a reason that is not in them
+        self._again = False  # the files are not in force yet, for a reason that is not in them
         self._clock = clock
         self._busy = asyncio.Lock()
         self._work: set[asyncio.Task[list[FileChange]]] = set()
         self._broken: Trouble | None = None
-        self._seen = self._looked = self._stamps()  # those that were read, and those of the last look
-        self._told = ""  # what was logged last, of why they are not read
+        self._seen = self._looked = self._stamps()  # stamps of the files that were read, and of the last look
+        self._told = ""  # the reason that was logged last, why they are not read
         self._settings, self._tailers = self._read()
 
     async def start(self) -> None:
-        """Begins to look, where it is to look by itself."""
+        """Begins to look, if it is to look by itself."""
         if self._watch:
             self.duties.begin(self._look(), "looking at the files")
 
     async def drain(self, timeout: float) -> None:
-        """Looks no more, and is done with what was asked."""
+        """Ends the looks, and finishes reloads that were asked for."""
         await self.duties.end()
         if self._work:
             await asyncio.wait(self._work, timeout=timeout)
 
     async def stop(self) -> None:
-        """Looks no more."""
+        """Ends the looks and the reloads."""
         await self.duties.end()
         for work in list(self._work):
             await cancel(work)
 
     def troubles(self) -> list[Trouble]:
-        """Why files that were changed are not in force."""
+        """The reason why files that were changed are not in force."""
         return [] if self._broken is None else [self._broken]
 
     async def reload(self) -> list[FileChange]:
-        """Puts in force what is new in the files; see FilePort. Goes on where whoever asked waits no more."""
+        """Puts changes in the files in force; see FilePort. It goes on when the caller waits no more."""
         return await self._shielded(None)
 
     async def look(self) -> None:
-        """Looks once whether the files are others, and puts in force what is new once they are written."""
+        """Looks once whether files have changed, and puts changes in force once they are written."""
         stamps = await asyncio.to_thread(self._stamps)
         written, self._looked = stamps == self._looked, stamps
         if not written or (stamps == self._seen and not self._again):
@@ -117,7 +117,7 @@ class Reloading:
             path for path, (_, size, _) in stamps.items() if not size and stamps[path] != self._seen.get(path)
         ]:
             self._again = True
-            error = ConfigError(f"{', '.join(emptied)}: empty: write what it is to say, or {{}} for nothing at all")
+            error = ConfigError(f"{', '.join(emptied)}: empty: write its content, or {{}} for no settings at all")
             self._ails(error, "write it, or ask for a reload: until then the former files are in force")
             self._tell(error)
             return
@@ -140,7 +140,8 @@ class Reloading:
         return await asyncio.shield(work)
 
     async def _reload(self, looked: Stamps | None) -> list[FileChange]:
-        """Nothing where the files are others than those that were `looked` at: who writes them is still at it."""
+        """Reads and applies the files; returns the changes. None where the files are not those that were `looked` at:
+        they are still being written."""
         async with self._busy:
             self._seen = self._stamps() if looked is None else looked
             found: list[FileChange] = []
@@ -166,7 +167,7 @@ class Reloading:
             return found
 
     def _half_way(self, error: TailraceError, found: Sequence[FileChange]) -> TailraceError:
-        """What to raise where only some of what is new is in force."""
+        """The error to raise where only some of the changes are in force."""
         so_far = ", ".join(each.file for each in found) or "nothing new"
         text = f"{error}; in force so far: {so_far}. Reload again to have the rest"
         self._again = True

@@ -1,4 +1,4 @@
-"""A part that is made anew whenever it is opened again: one that keeps more in memory than it could take back."""
+"""A part that is made anew whenever it is opened again: it keeps more in memory than it could reset."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..model.metrics import PART_FAILURES, Sample
 
 
 class Made(Attended, Protocol):
-    """A part that knows its numbers."""
+    """A part that knows its metrics."""
 
     async def samples(self) -> Sequence[Sample]: ...
 
 
-#: Tells somebody of a part that was opened again: which one, why, and how often it was.
+#: Tells somebody of a part that was opened again: its name, why, and how often it was.
 Tell = Callable[[str, str, int], Coroutine[Any, Any, object]]
 
 
 class Remade:
-    """A Part around one that `make` makes, for each start another. `make` is given the one before, of which others know
-    where it listened; None: there was none. `tell` is begun whenever another one is open; None: nobody is told."""
+    """A Part around one that `make` makes, for each start another. `make` is given the former one, since others know
+    its address; None: there was none. `tell` is begun whenever another one is open; None: nobody is told."""
 
     def __init__(self, make: Callable[[Any], Made], tell: Tell | None = None) -> None:
         self._make = make
@@ -33,21 +33,21 @@ class Remade:
 
     @property
     def duties(self) -> Duties:
-        """Those of the part as it is now."""
+        """Duties of the present part."""
         return self._part.duties
 
     @property
     def part(self) -> Any:
-        """The part as it is now."""
+        """The present part."""
         return self._part
 
     @property
     def address(self) -> str:
-        """Where it listens, if it does."""
+        """The address at which the part listens, if it does."""
         return str(getattr(self._part, "address", ""))
 
     async def samples(self) -> list[Sample]:
-        """Its numbers now, and how often it was opened again."""
+        """Metrics of the part now, and how often it was opened again."""
         part = (("part", self.duties.part),)
         return [*await self._part.samples(), Sample(PART_FAILURES, part, max(0, self._starts - 1))]
 
@@ -58,7 +58,7 @@ class Remade:
             await attached()
 
     async def start(self) -> None:
-        """Starts the part: the one that was made first, and from then on another."""
+        """Starts the part: at first the one that was made first, later another."""
         if self._starts:
             self._why = self.duties.why or self._why
             self._part = self._make(self._part)
@@ -69,9 +69,9 @@ class Remade:
             self.duties.begin(self._tell(part, self._why, self._starts - 1), "telling of its failure")
 
     async def drain(self, timeout: float) -> None:
-        """Drains the part as it is now."""
+        """Drains the present part."""
         await self._part.drain(timeout)
 
     async def stop(self) -> None:
-        """Stops the part as it is now."""
+        """Stops the present part."""
         await self._part.stop()

@@ -27,8 +27,8 @@ from ..stores.remote import (
 
 class RemoteStores:
     """Clients of every store served at an address; the delay service's streams may be on a server of their own
-    (`delay_log` in stores.yaml), and it may have a queue (`delay_queue`). `fleet`: that of this process, empty where it
-    has none. A Part."""
+    (`delay_log` in stores.yaml), and it may have a queue (`delay_queue`). `fleet`: the fleet of this process, empty
+    where it has none. A Part."""
 
     def __init__(self, address: str, config: StoresConfig | None = None, fleet: str = "") -> None:
         self.queue = RemoteQueue(address)
@@ -54,12 +54,13 @@ class RemoteStores:
         self.usage = RemoteUsage(address)
 
     async def start(self) -> None:
-        """Each client dials at its first call."""
+        """Opens the log of the delay service where it is on a server of its own. Each client dials at its first
+        call."""
         if self._apart is not None:
             await self._apart.open()
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     async def stop(self) -> None:
         """Closes the clients."""

@@ -1,4 +1,4 @@
-"""Runners of items, as a gateway may know them: asked of the scheduler that is beside it, for people."""
+"""The workers that run given items, for people: a gateway asks the scheduler beside it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ PATIENCE = 1.0
 
 
 class AskedRunners:
-    """Asks the scheduler at an address. Whoever made it closes it."""
+    """Asks the scheduler at an address. Each call makes a client and closes it."""
 
     def __init__(self, scheduler: str) -> None:
         self._address = scheduler
 
     async def __call__(self, ids: Sequence[str]) -> Mapping[str, tuple[str, float]]:
-        """Of each id that a worker has, the worker's name and when it was last heard of; the others are left out."""
+        """Name of the worker that has an item, and when it was last heard of, by id; ids that no worker has are left
+        out."""
         client = SchedulerClient(self._address)
         try:
             replies = await asyncio.gather(*(client.explain(id, PATIENCE) for id in ids), return_exceptions=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..foundation.lifecycle import Part, end_all, kept_open
 
-#: How long a part may drain before it is stopped, seconds, unless its settings say otherwise. Whoever stands above it
-#: waits for longer: it has its last words then.
+#: Seconds that a part may drain before it is stopped, unless its settings say otherwise. A parent waits longer, for
+#: the part's last words.
 GRACE = 30.0
 #: Signals of one kind within so many seconds are one.
 TOGETHER = 0.5
@@ -22,8 +22,8 @@ TOGETHER = 0.5
 class Signals:
     """SIGTERM and SIGINT as events: the first asks to drain, the second to stop at once.
 
-    Two of one kind that come together are one: a terminal and a service manager tell every process of a worker, and its
-    guard passes on what it is told."""
+    Two of one kind that come together are one: a terminal and a service manager signal every process of a worker, and
+    its guard passes signals on."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.drain = asyncio.Event()
@@ -38,20 +38,20 @@ class Signals:
             loop.add_signal_handler(number, self.caught, number)
 
     def caught(self, number: int) -> None:
-        """One more signal, unless it is the echo of one."""
+        """Takes one more signal, unless it is the echo of one."""
         now = self._clock()
         if now - self._last.get(number, -TOGETHER) >= TOGETHER:
             self._last[number] = now
             self.arrived()
 
     def arrived(self) -> None:
-        """One more request to end, by a signal or the parent's death."""
+        """Takes one more request to end, by a signal or the parent's death."""
         (self.hurry if self.drain.is_set() else self.drain).set()
 
 
 async def run(part: Part, *, started: Callable[[], None], signals: Signals, grace: float = GRACE) -> None:
-    """Runs a part until it is told to end. `started` is called when it is ready: a worker is when it is attached. One
-    that has duties is kept open."""
+    """Runs a part until it is told to end. `started` is called when it is ready: a worker is when it is attached. A
+    part that has duties is kept open."""
     attached: Callable[[], Awaitable[None]] | None = getattr(part, "attached", None)
     part = kept_open(part)
     if not await _started(part, signals):
@@ -102,6 +102,6 @@ def watch_lifeline(descriptor: int, signals: Signals) -> None:
 
 
 def say_ready(descriptor: int, facts: dict[str, Any]) -> None:
-    """Tells the parent that this part works, and where."""
+    """Tells the parent that this part works, and its address."""
     os.write(descriptor, json.dumps(facts).encode() + b"\n")
     os.close(descriptor)

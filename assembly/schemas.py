@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "configs" / "schema"
 
 
 def schemas() -> dict[str, str]:
-    """The text of each file, by its name."""
+    """Text of each schema file, by its name."""
     found = {
         f"{name.removesuffix('.yaml')}.json": {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -26,14 +26,14 @@ def schemas() -> dict[str, str]:
 
 
 def stale() -> list[str]:
-    """The files that are missing, outdated or superfluous."""
+    """Names of files that are missing, outdated or superfluous."""
     wanted = schemas()
     there = {path.name: path.read_text() for path in FOLDER.glob("*.json")}
     return sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
 
 
 def main() -> None:
-    """Writes the files, or with --check only says which are stale (exit status 1)."""
+    """Writes the files; with --check it only names stale ones (exit status 1)."""
     if "--check" in sys.argv[1:]:
         if outdated := stale():
             sys.exit(f"stale: {', '.join(outdated)}; run python -m tailrace.assembly.schemas")

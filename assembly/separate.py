@@ -67,14 +67,14 @@ class SeparateStore(Group):
         super().__init__([stores, self._server, CertificateWatch()])
 
     async def samples(self) -> list[Sample]:
-        """Its numbers now."""
+        """Metrics of the stores now."""
         found = [Sample(metrics.STORE_TROUBLES, (), len([*self.troubles(), *self._stores.troubles()]))]
         held = self._stores.held_logs.items()
         return [*found, *(Sample(metrics.STORE_HELD_LOG, (("database", name),), each.size) for name, each in held)]
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which it listens."""
         return self._server.address
 
 
@@ -108,23 +108,23 @@ class SeparateGateway(Group):
         super().__init__([stores, gateway_part(self._server, spool), posting, self._reloading, CertificateWatch()])
 
     async def samples(self) -> list[Sample]:
-        """The platform's numbers now, as far as this gateway knows them."""
+        """Metrics of the platform now, as far as this gateway knows them."""
         return await self._server.samples()
 
     async def _declare(self, before: DeclaredFiles, now: DeclaredFiles) -> None:
         await self._server.declare(before, now)
 
     async def _overview(self) -> Overview:
-        """What rests in the stores; tailers and delay streams are other processes'."""
+        """Numbers from the stores; tailers and delay streams belong to other processes."""
         return Overview(replays=await self._replays.overviews())
 
     async def _all_troubles(self) -> list[Trouble]:
-        """Its own, and what the store server knows of itself and of others, if it answers."""
+        """Troubles of this gateway, and those that the store server knows of itself and of others, if it answers."""
         return [*self.troubles(), *self._reloading.troubles(), *await told(self._stores.troubles)]
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which it listens."""
         return self._server.address
 
 
@@ -143,14 +143,14 @@ class SeparateDelay(Group):
         )
 
     async def samples(self) -> list[Sample]:
-        """Its numbers now."""
+        """Metrics of the delay service now."""
         return [
             Sample(metrics.DELAY, (("stream", depth.stream),), depth.items) for depth in await self._service.depth()
         ]
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which it listens."""
         return self._server.address
 
 
@@ -216,11 +216,11 @@ class SeparateTailers:
         return {} if self._tailers is None else await self._tailers.reconfigure(configs)
 
     async def samples(self) -> list[Sample]:
-        """The numbers of its tailers now."""
+        """Metrics of its tailers now."""
         return [] if self._tailers is None else of_tailers(self._tailers.overviews())
 
     def _troubles(self) -> list[Trouble]:
-        """What failed here, and which tailers get nowhere."""
+        """Failures here, and tailers that make no progress."""
         if self._parts is None or self._tailers is None:
             return []
         now, found = SYSTEM_CLOCK.wall(), [*self._parts.troubles(), *self._reloading.troubles()]
@@ -248,8 +248,8 @@ class SeparateTailers:
 
 
 def _without_any(folders: Sequence[Path], watch: bool) -> None:
-    """Raises ConfigError for folders in which there is no file; where they are watched, one may come: that is told."""
+    """Raises ConfigError for folders without a file; where they are watched, it logs that one may come."""
     names = ", ".join(map(str, folders))
     if not watch:
-        raise ConfigError(f"{names}: no file of a tailer (*.yaml) in it; put one there, or wait for one with --watch")
-    _LOG.warning("%s: no file of a tailer (*.yaml) yet; one that comes is in force by itself", names)
+        raise ConfigError(f"{names}: no file of a tailer (*.yaml); put one there, or wait for one with --watch")
+    _LOG.warning("%s: no file of a tailer (*.yaml) yet; a new file takes effect by itself", names)

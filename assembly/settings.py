@@ -41,15 +41,15 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "configs"
 
 
 class AccessConfig(BaseModel):
-    """The callers (`access.yaml`): who may call the parts that run here, besides the user that runs them.
+    """The callers (`access.yaml`) that may call the parts which run here, besides the user that runs them.
 
     group   a group of this machine whose members may: operators, who then set TAILRACE_RUN_DIR to the run directory
             (default: nobody else)
-    tls     a folder with tls.crt, tls.key and ca.crt, as `tailrace auth init` and cert-manager make: who this process
-            is beyond its machine, and whose certificates it takes there (default: TAILRACE_TLS, else nothing listens
-            beyond loopback). Files that change are in force for the next connection
+    tls     a folder with tls.crt, tls.key and ca.crt, as `tailrace auth init` and cert-manager make: the certificate
+            that this process shows beyond its machine, and the authorities it trusts there (default: TAILRACE_TLS, else
+            nothing listens beyond loopback). Files that change are in force for the next connection
     rights  rights of callers by certificate who may do less than their role, as ROLE/NAME or ROLE/BEGINNING*, each with
-            a list: {worker/gpu-*: [run:ml.*], tailer/crm-*: [submit:crm.*]} (default: each may do what its role may).
+            a list: {worker/gpu-*: [run:ml.*], tailer/crm-*: [submit:crm.*]} (default: each has all rights of its role).
             Not for schedulers and gateways, which act for all functions
     """
 
@@ -72,10 +72,10 @@ class AccessConfig(BaseModel):
 class LeasesConfig(BaseModel):
     """The leases of all parts (`leases.yaml`). With `heartbeat` alone the leases keep their default proportions to it.
 
-    heartbeat    how often each holder renews; what breaks for less restarts nothing
+    heartbeat    time between renewals by each holder of a lease; a break that is shorter restarts nothing
     round_trip   allowance for a request and its reply (default: 0.4 heartbeats)
-    kill_margin  from the kernel's signal to the end of a process (default: 0.4 heartbeats)
-    rho          how much a host's clock may drift, as a share
+    kill_margin  allowance from the kernel's signal to the end of a process (default: 0.4 heartbeats)
+    rho          largest drift of a host's clock, as a share
     worker, scheduler, source   the leases (defaults 18, 28 and 36 s at 5 s); each must outlast the one before, or the
                  start is refused with the number to change
     """
@@ -91,7 +91,7 @@ class LeasesConfig(BaseModel):
     source: Seconds | None = None
 
     def sizes(self) -> LeaseSizes:
-        """The sizes, checked against the inequalities. Raises ConfigError naming the number to change."""
+        """Sizes of the leases, checked against the inequalities. Raises ConfigError naming the number to change."""
         usual = LeaseSizes.of_heartbeat(self.heartbeat)
 
         def chosen(name: str) -> float:
@@ -110,7 +110,7 @@ class LeasesConfig(BaseModel):
 
 
 def unread(here: Path) -> Path | None:
-    """A folder in `here` or `here` itself that looks like a configuration directory, for somebody who named none. Not
+    """A folder in `here`, or `here` itself, that looks like a configuration directory, for a user who named none. Not
     the examples of a clone: some of them need servers and functions that are nowhere."""
     for folder in (here / "configs", here):
         with contextlib.suppress(OSError):  # of one that this user may not enter nothing is known
@@ -146,7 +146,7 @@ class ConfigDirectory:
                 raise ConfigError(f"{entry}: not a file that tailrace reads; {hint}")
 
     def read(self, name: str, model: type[M]) -> M:
-        """One part's settings: its file, or its defaults."""
+        """The settings of one part: its file, or its defaults."""
         found = self.find(name, model)
         return model() if found is None else found
 
@@ -156,21 +156,21 @@ class ConfigDirectory:
         return load(path, model) if path is not None and _is_there(path) else None
 
     def tailers(self) -> list[Path]:
-        """The tailer files, sorted by name."""
+        """Paths of the tailer files, sorted by name."""
         folder = None if self.path is None else self.path / TAILERS
         if folder is None or not _is_there(folder) or not folder.is_dir():
             return []
         return listed(folder)
 
     def lease_sizes(self, heartbeat: float | None = None) -> LeaseSizes:
-        """The lease sizes: of `heartbeat` when given, else of `leases.yaml`."""
+        """Sizes of the leases: of `heartbeat` when given, else of `leases.yaml`."""
         if heartbeat is not None:
             return LeaseSizes.of_heartbeat(heartbeat)
         return self.read("leases.yaml", LeasesConfig).sizes()
 
 
 def _holds_yaml(folder: Path) -> bool:
-    """Whether files of tailers may lie in it; no: it is a file, or may not be listed."""
+    """Whether files of tailers may lie in a folder; False also for a file, or a folder that may not be listed."""
     try:
         return any(is_tailer_file(path) for path in folder.iterdir())
     except OSError:
@@ -178,7 +178,7 @@ def _holds_yaml(folder: Path) -> bool:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether something is. Raises ConfigError where that cannot be known: it would count as absent."""
+    """Whether something is at a path. Raises ConfigError where that cannot be known: it would count as absent."""
     try:
         path.stat()
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""The file in which a gateway spools: in the node's data directory, or in one of the gateway's own."""
+"""The file in which a gateway spools (keeps submissions while the queue's store is away): in the node's data directory,
+or in one of the gateway's own."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ NAME = "spool.db"
 
 
 class SpoolFile:
-    """The file, open between `start` and `stop`. `own` takes the directory too; else somebody in this process has it.
-    Always durable: what is in it was answered, and is nowhere else."""
+    """The file, open between `start` and `stop`. `own` takes the directory too; else another part of this process has
+    it. Always durable: its submissions were answered, and are nowhere else."""
 
     def __init__(
         self,
@@ -42,14 +43,14 @@ class SpoolFile:
         )
 
     async def start(self) -> None:
-        """Opens it. Raises what DataDir and SqliteFile raise."""
+        """Opens the file. Raises the errors of DataDir and SqliteFile."""
         if self._data_dir is not None:
             self._data_dir.open()
         await self._file.open()
         await self.spool.open()
 
     async def stop(self) -> None:
-        """Closes it. Harmless twice."""
+        """Closes the file. Harmless twice."""
         await each_of([self._file.close, self._leave])
 
     async def _leave(self) -> None:
@@ -57,13 +58,13 @@ class SpoolFile:
             self._data_dir.close()
 
     def on_death(self, tell: Callable[[BaseException], None]) -> None:
-        """Has `tell` called when the file's writer ended by itself: nothing is spooled, or brought to the store, until
-        the file was closed and opened again."""
+        """Sets a call for the case that the file's writer ends by itself: nothing is spooled then, or brought to the
+        store, until the file was closed and opened again."""
         self._file.on_death(tell)
 
 
 class SpoolingGateway:
-    """A gateway and the file in which it spools, as one Part: what fails in either closes both, and opens them again.
+    """A gateway and the file in which it spools, as one Part: a failure in either closes both, and opens them again.
     The file is opened first and closed last."""
 
     def __init__(self, gateway: GatewayServer, file: SpoolFile) -> None:
@@ -78,7 +79,7 @@ class SpoolingGateway:
         await self._gateway.start()
 
     async def drain(self, timeout: float) -> None:
-        """Drains the gateway; what is spooled stays for the next run."""
+        """Drains the gateway; spooled submissions stay for the next run."""
         await self._gateway.drain(timeout)
 
     async def stop(self) -> None:
@@ -87,7 +88,7 @@ class SpoolingGateway:
 
 
 def gateway_part(gateway: GatewayServer, file: SpoolFile | None) -> Part:
-    """A gateway as it is to be run, with its spool if it has one."""
+    """A gateway as it runs: with its spool, if it has one."""
     return gateway if file is None else SpoolingGateway(gateway, file)
 
 

@@ -11,9 +11,9 @@ from ..foundation import terminal
 
 Config = Annotated[Path | None, typer.Option("--config", metavar="DIR", help="Configuration directory.")]
 Data = Annotated[
-    Path, typer.Option("--data", metavar="DIR", envvar="TAILRACE_DATA", help="Where the embedded stores rest.")
+    Path, typer.Option("--data", metavar="DIR", envvar="TAILRACE_DATA", help="Folder of the embedded stores.")
 ]
-Listen = Annotated[str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.")]
+Listen = Annotated[str | None, typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on.")]
 DEFAULT_DATA = Path(".tailrace")
 
 store = typer.Typer(help="The embedded stores.", no_args_is_help=True, rich_markup_mode=None)
@@ -30,10 +30,10 @@ def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config
 @store.command("migrate")
 def store_migrate(
     config: Config = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what would be done, and do nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show the steps that would be taken.")] = False,
     json: terminal.Json = False,
 ) -> None:
-    """Bring the schema of stores on a server up to this version of tailrace. Stop what uses it first."""
+    """Bring the schema of stores on a server up to this version of tailrace. Stop the parts that use it first."""
     from .migrating import migrate
 
     migrate(config, plan, json)
@@ -53,7 +53,7 @@ def store_backup(
 
 @store.command("restore")
 def store_restore(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `tailrace store backup` made.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `tailrace store backup` made.")],
     data: Data = DEFAULT_DATA,
     json: terminal.Json = False,
 ) -> None:
@@ -66,7 +66,7 @@ def store_restore(
 
 @store.command("restored")
 def store_restored(data: Data = DEFAULT_DATA) -> None:
-    """Say that files were put back from a copy: the next run hands nothing out for the lease of a source. It notices
+    """Note that files were put back from a copy: the next run hands nothing out for the lease of a source. It notices
     most copies by itself."""
     from ..stores.data_dir import DataDir
     from ..stores.restored import Stamp

@@ -13,15 +13,15 @@ from ..model.errors import TailraceError, Unavailable
 from ..model.usage import UsageReport
 from ..wire.gateway import GatewayClient
 
-#: Seconds from one round of reports to the next: at least, and for each thousand rows of it. What the last may take.
+#: Seconds from one round of reports to the next, at least; on top for each thousand rows; and for the last round.
 REPORT_EVERY, FOR_A_THOUSAND, LAST_WITHIN = 5.0, 2.0, 2.0
 
 _LOG = logging.getLogger("tailrace.parts")
 
 
 class Reporting(NamedTuple):
-    """Calls of a scheduler: to look, to tell its next report, the same until that is accepted, and to hear that it
-    was."""
+    """Calls of a scheduler: `look` measures usage, `report` is the next report (the same until it is accepted),
+    `accepted` takes the number of an accepted one."""
 
     look: Callable[[], None]
     report: Callable[[], UsageReport | None]
@@ -29,8 +29,9 @@ class Reporting(NamedTuple):
 
 
 class TellingUsage:
-    """A Part. `of` is asked each time: the scheduler may have been made anew. A gateway that is away hears the same
-    report later; what was in one that nobody answered is not told in another one, so nothing is counted twice."""
+    """Reports of usage: a Part. `of` is asked each time, since the scheduler may have been made anew. A gateway that is
+    away gets the same report later; rows of a report that nobody answered stand in no other one, so nothing is counted
+    twice."""
 
     def __init__(self, gateway: str, of: Callable[[], Reporting], every: float = REPORT_EVERY) -> None:
         self._gateway = gateway
@@ -40,15 +41,15 @@ class TellingUsage:
         self.duties = Duties("telling of usage")
 
     async def start(self) -> None:
-        """Tells from now on."""
+        """Begins to tell."""
         self._telling = True
         self.duties.begin(self._tell_on(), "telling of usage")
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     async def stop(self) -> None:
-        """Tells what is left, if the gateway takes it at once."""
+        """Tells the rest, if the gateway takes it at once."""
         telling, self._telling = self._telling, False
         await self.duties.end()
         if telling:
@@ -67,11 +68,11 @@ class TellingUsage:
                     continue
                 except TailraceError as error:
                     if not self._refused:
-                        _LOG.warning("the gateway does not keep what is used here: %s", error)
+                        _LOG.warning("the gateway does not keep the usage of this scheduler: %s", error)
                     self._refused = True
 
     async def _tell(self, client: GatewayClient) -> int:
-        """All that was used until now; how many rows that is."""
+        """Tells all usage until now. Returns the number of rows."""
         reporting, rows = self._of(), 0
         reporting.look()
         while (report := reporting.report()) is not None:

@@ -20,7 +20,8 @@ APART = 20_000
 def compare(
     recording: Recording, before: Sequence[Quota], after: Sequence[Quota], functions: Sequence[FunctionSpec]
 ) -> dict[str, Any]:
-    """How what was recorded fares under both, as plain data: of each function and tenant, and of the slots."""
+    """Plays a recording under both sets of quotas. Returns plain data: of each function and tenant, and of the
+    slots."""
     if recording.items < APART:
         plays = [played(recording, quotas, functions) for quotas in (before, after)]
     else:
@@ -49,7 +50,7 @@ def compare(
 
 
 def _facts(play: PlayResult, each: Played) -> dict[str, Any]:
-    """Seconds, and the share of the waiting that was behind a limit."""
+    """Start delays in seconds, and the share of the waiting that was behind a limit."""
     return {
         "start_delay_p50": round(each.delay(0.5, play.tick), 3),
         "start_delay_p99": round(each.delay(0.99, play.tick), 3),
@@ -61,7 +62,7 @@ def _facts(play: PlayResult, each: Played) -> dict[str, Any]:
 
 
 def show_comparison(found: dict[str, Any], limit: int) -> None:
-    """For people: before → after, where that differs."""
+    """Shows a comparison to people: before → after, where that differs."""
     recording, slots = found["recording"], found["slots"]
     terminal.say("")
     terminal.say(f"{recording['items']} items in {recording['seconds']:.0f} s, on {slots['number']} slots")
@@ -71,7 +72,7 @@ def show_comparison(found: dict[str, Any], limit: int) -> None:
     if recording["lost"]:
         terminal.say(f"warning: {recording['lost']} items were not recorded")
     if recording["hashed"]:
-        terminal.say("warning: its tenants are hashes: quotas that name a tenant meet none of them")
+        terminal.say("warning: the recording's tenants are hashes: quotas that name a tenant apply to none of them")
     rows = [
         {"function": row["function"], "tenant": row["tenant"], "items": row["items"]}
         | {

@@ -1,5 +1,5 @@
-"""A part with its numbers over HTTP, where its configuration says so, and sent to a collector, where its environment
-names one."""
+"""A part with its metrics: answered over HTTP where its configuration says so, and sent to a collector where its
+environment names one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..model.metrics import Sample
 
 
 class Measurable(Part, Protocol):
-    """A part that knows its numbers."""
+    """A part that knows its metrics."""
 
     async def samples(self) -> Sequence[Sample]: ...
 
 
 class WithMetrics(Group):
-    """A Part: first what answers `GET /metrics` at `listen` (empty: nowhere), since a port that is taken should be
-    known at once, then the part, then what sends them."""
+    """A Part: first the server that answers `GET /metrics` at `listen` (empty: none), since a port that is taken should
+    be known at once, then the part, then the sender."""
 
     def __init__(self, part: Measurable, listen: str) -> None:
         self._part: Any = part
@@ -37,23 +37,23 @@ class WithMetrics(Group):
         super().__init__(parts)
 
     async def samples(self) -> list[Sample]:
-        """Its numbers now, and those of its process's telemetry."""
+        """Metrics of the part now, and of its process's telemetry."""
         return [*await self._part.samples(), *otel.samples()]
 
     @property
     def address(self) -> str:
-        """Where the part listens, if it does."""
+        """The address at which the part listens, if it does."""
         return str(getattr(self._part, "address", ""))
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """Where each part of it listens, if there are several."""
+        """The addresses at which the parts inside it listen, if there are several."""
         found: Mapping[str, str] = getattr(self._part, "addresses", {})
         return found
 
     @property
     def metrics_address(self) -> str:
-        """Where its numbers are; empty: nowhere."""
+        """The address at which the metrics are; empty: none."""
         return "" if self._server is None else str(self._server.address)
 
     async def attached(self) -> None:
@@ -64,5 +64,5 @@ class WithMetrics(Group):
 
 
 def measured(part: Measurable, listen: str) -> Part:
-    """The part, with its numbers at `listen` (empty: nowhere), and sent where the environment says."""
+    """The part, with its metrics at `listen` (empty: nowhere), and sent where the environment says."""
     return WithMetrics(part, listen) if listen or otel.wants_metrics() else part

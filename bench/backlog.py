@@ -1,8 +1,8 @@
-"""The scenario `backlog`: what a claim costs with ten million items waiting, against ten thousand.
+"""The scenario `backlog`: the cost of a claim with ten million items waiting, against ten thousand.
 
-Two queues of one server (or two files) hold the one and the other, of the same functions and tenants, all of it due.
-They are claimed from in turns, so that both meet the same minutes of the machine; what was claimed is settled and as
-much put in again, so that a backlog stays as long as it is.
+Two queues of one server (or two files) hold the one and the other, of the same functions and tenants, all items due.
+They are claimed from in turns, so that both meet the same minutes of the machine; claimed items are settled and as many
+put in again, so that a backlog stays as long as it is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .queue_engines import ENGINES, NODES
 from .server_node import running
 from .workload import items
 
-#: The short backlog, and of how many functions both are.
+#: Items of the short backlog, and functions in each of the two.
 FEW, FUNCTIONS = 10_000, 20
 #: Items of one claim, as a tailer's; claims in a row of one queue, and how often the queues take turns.
 CLAIM, CLAIMS, ROUNDS = 256, 8, 40
@@ -38,7 +38,7 @@ LEASE = 60.0
 
 @dataclass(slots=True)
 class Costs:
-    """Of claims, one number each: seconds of waiting, and of the CPU of this process and the server together."""
+    """Costs of claims, one number for each: seconds of waiting, and of CPU of this process and the server together."""
 
     took: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -46,8 +46,9 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class BacklogPlace:
-    """The places in which queues rest: what `queue` in stores.yaml says, by the queue's name; CPU seconds so far of all
-    that a claim takes; and what gives each item that waits there so many twins (`backlogs/`)."""
+    """The place of queues on an engine. `queue`: the value of `queue` in stores.yaml, by the queue's name; `cpu`: CPU
+    seconds so far of all processes that a claim uses; `add_twins` gives each waiting item so many twins (`backlogs/`).
+    """
 
     queue: Callable[[str], dict[str, object]]
     cpu: Callable[[], float]
@@ -56,7 +57,7 @@ class BacklogPlace:
 
 @contextlib.contextmanager
 def place_of(folder: Path, engine: str) -> Iterator[BacklogPlace]:
-    """Where queues of this engine rest: in the folder, or on a server of their own in it."""
+    """The place of queues on this engine: in the folder, or on a server of their own in it."""
     if engine not in ENGINES:
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
     if engine not in NODES:
@@ -82,7 +83,7 @@ def place_of(folder: Path, engine: str) -> Iterator[BacklogPlace]:
 
 
 async def add_to_file(folder: Path, name: str, times: int, done: Callable[[float], None]) -> None:
-    """Twins in a file of SQLite; whoever opens it next leases at once."""
+    """Adds twins in a file of SQLite, and stamps it so that the next process to open it leases at once."""
     from .backlogs.sqlite import add_twins
 
     await asyncio.to_thread(add_twins, folder / name / QUEUE_FILE, times, done)
@@ -115,7 +116,7 @@ async def backlog(folder: Path, count: int, progress: Progress, engine: str = "s
 
 
 def compared(few: Costs, many: Costs) -> Figures:
-    """The figures of the two."""
+    """The figures of both queues."""
     waits = [1e6 * median(each.took) for each in (few, many)]
     cpu = [1e6 * sum(each.cpu) / len(each.cpu) for each in (few, many)]
     return {
@@ -129,8 +130,7 @@ def compared(few: Costs, many: Costs) -> Figures:
 
 
 async def _load(data: Path, place: BacklogPlace, name: str, count: int, progress: Progress) -> None:
-    """Puts FEW items in by the queue's own submission, so that its rows are what they always are, and then their
-    twins."""
+    """Puts FEW items in by the queue's own submission, so that its rows are the usual ones, and then their twins."""
     async with opened_in(data, place, name) as queue:
         for batch in items(FEW, FUNCTIONS, size=FEW):
             await queue.submit(batch)
@@ -154,7 +154,7 @@ async def stores_in(data: Path, place: BacklogPlace, name: str) -> AsyncIterator
 
 
 async def _turn(queue: OpenQueue, costs: Costs, cpu: Callable[[], float]) -> None:
-    """Some claims, timed; then what they took is settled, and as much is put in."""
+    """Times some claims; then settles the claimed items, and puts in as many."""
     demand = Demand({Cell(f"noop_{number:03}", int(DEFAULT_PRIORITY)): CLAIM for number in range(FUNCTIONS)})
     demand.total = CLAIM
     taken = []

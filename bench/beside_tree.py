@@ -1,5 +1,5 @@
-"""The scenario `beside_tree`: how long a lone interactive item waits for its start beside a running tree of very many
-items, against alone.
+"""The scenario `beside_tree`: the wait of a lone interactive item for its start beside a running tree of very many
+items, against its wait alone.
 
 200 submissions a second, first on a platform without a tree. Then a tree of two stages is filled behind a gate that
 holds its functions, and the gate is shut and opened in turns: the same submissions beside a tree that waits, and beside
@@ -28,7 +28,7 @@ from .scenarios import FUNCTIONS, each_item, paced, work_of
 STAGES = ("bench_first", "bench_second")
 #: Turns of the tree that waits and the tree that runs.
 ROUNDS = 3
-#: Seconds of one measurement, and items of the tree for each of them: so many are there to run on two cores.
+#: Seconds of one measurement, most and least, and items of the tree for each second: so many run on two cores.
 LONGEST, SHORTEST, EACH_SECOND = 10.0, 1.0, 50_000
 #: Items that must have ended before a tree counts as one that runs.
 BEGUN = 1000
@@ -84,7 +84,7 @@ async def beside_tree(folder: Path, count: int, progress: Progress, engine: str 
 
 
 def compared(waits: dict[str, list[float]]) -> Figures:
-    """The figures of the three."""
+    """The figures of the three measurements."""
     figures: Figures = {}
     for name, each in waits.items():
         figures |= {f"{name}_p{share}_ms": 1e3 * percentile(each, share / 100) for share in (50, 99)}
@@ -108,7 +108,7 @@ async def _filled(client: tailrace.AsyncClient, count: int, progress: Progress) 
 
 
 async def _still(job: tailrace.AsyncJob) -> None:
-    """Waits until none of it ends any more: what was out when the gate was shut."""
+    """Waits until no item of the job ends any more: those that were out when the gate was shut have ended then."""
     before = -1
     while (ended := await _ended(job)) != before:
         before = ended
@@ -116,7 +116,8 @@ async def _still(job: tailrace.AsyncJob) -> None:
 
 
 async def _running(job: tailrace.AsyncJob) -> int:
-    """Waits until it runs; how many of its items have ended. Raises TailraceError when it does not."""
+    """Waits until the job runs. Returns the number of its items that have ended. Raises TailraceError when it does
+    not."""
     end, first = time.monotonic() + BEGINS_WITHIN, await _ended(job)
     while (ended := await _ended(job)) < first + BEGUN:
         if time.monotonic() > end:
@@ -125,7 +126,7 @@ async def _running(job: tailrace.AsyncJob) -> int:
 
 
 async def _ended(job: tailrace.AsyncJob) -> int:
-    """Items that have ended. Raises TailraceError when all have."""
+    """Number of items that have ended. Raises TailraceError when all have."""
     status = await job.status()
     if status.over:
         raise TailraceError("the tree was over before all was measured beside it: ask for more --items")

@@ -1,4 +1,4 @@
-"""The scenarios of `tailrace bench`: where each is written, its usual size, and on which engine it runs when none is
+"""The scenarios of `tailrace bench`: the function of each, its usual size, and the engine on which it runs when none is
 named.
 
 Each is imported when it runs: its engines need their extras.
@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 from ..model.errors import InvalidRequest
 from .figures import Figures, Progress
 
-#: What runs: in a folder, of this size, telling how far it is.
+#: A scenario's function: it runs in a folder, has a size, and tells its progress.
 Scenario = Callable[[Path, float, Progress], Coroutine[Any, Any, Figures]]
 
 
 class Form(NamedTuple):
-    """One of them. `where`: module:function, of a folder, a size and `progress`. `unit`: int where the size counts
+    """One scenario. `where`: module:function, of a folder, a size and `progress`. `unit`: int where the size counts
     items or cuts, float where it is seconds. `engine`: the usual one; empty: it has one alone. `in_all`: `all` runs it
-    too, which leaves out failing functions, orders, one rule alone and what takes long. `clients`: it takes a `client`
-    of Kafka's."""
+    too, which leaves out failing functions, orders, one rule alone and long runs. `clients`: it takes a `client` of
+    Kafka's."""
 
     where: str
     size: float
@@ -62,18 +62,18 @@ FORMS = {
     "beside_tree": Form("beside_tree:beside_tree", 1_000_000, engine="sqlite"),
     "neighbours": Form("neighbours:neighbours", 10, float),
 }
-#: Those that `all` runs.
+#: Scenarios that `all` runs.
 IN_ALL = [name for name, form in FORMS.items() if form.in_all]
-#: Those that need a broker, or may.
+#: Scenarios that need a broker, or may.
 KAFKA, RIVALS = "kafka", "rivals"
-#: All that measure.
+#: All scenarios that measure.
 NAMES = (*FORMS, KAFKA, RIVALS)
-#: Those that break the platform on purpose.
+#: Scenarios that break the platform on purpose.
 FAULTS = ("faults", "restarts", "kafka_faults", "redis_stream_faults", "host_faults")
 
 
 def names() -> str:
-    """All of them, for people."""
+    """Names of all scenarios, for people."""
     others = [name for name in NAMES if name not in IN_ALL]
     return f"{', '.join(IN_ALL)}; all of these; {', '.join(others)}; {', '.join(FAULTS)}."
 

@@ -1,9 +1,10 @@
-"""The scenario `claims`: what a claim costs where many tenants have something waiting, against one; and how long the
-next item of one tenant takes behind very many of another's.
+"""The scenario `claims`: the cost of a claim where many tenants have items waiting, against one tenant; and the wait of
+one tenant's item behind very many of another's.
 
 Four queues of one server (or four files) take turns, so that all meet the same minutes of the machine. Of two, the one
-holds items of one tenant and the other as many of TENANTS; they are claimed 256 at a time, and as much is put in again.
-Of the other two, one is empty and one holds `count` items of one tenant; another tenant's item is put in and claimed.
+holds items of one tenant and the other as many of TENANTS; they are claimed 256 at a time, and as many are put in
+again. Of the other two, one is empty and one holds `count` items of one tenant; another tenant's item is put in and
+claimed.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ async def claims(folder: Path, count: int, progress: Progress, engine: str = "sq
 
 
 def compared(costs: dict[str, Costs]) -> Figures:
-    """The figures of the four."""
+    """The figures of the four queues."""
     waits = {name: 1e6 * median(each.took) for name, each in costs.items()}
     cpu = {name: 1e6 * sum(each.cpu) / len(each.cpu) for name, each in costs.items()}
     return {
@@ -86,7 +87,7 @@ async def _fill(queue: OpenQueue, count: int, tenants: int, progress: Progress) 
 
 
 async def _full(queue: OpenQueue, costs: Costs, cpu: Callable[[], float]) -> None:
-    """Claims, each of which is full; what it brought is settled, and as much of the same tenants put in."""
+    """Makes claims, each of which is full; settles the claimed items, and puts in as many of the same tenants."""
     for _ in range(CLAIMS):
         spent, began = cpu(), time.perf_counter()
         leased = await queue.lease(Demand(CELLS, frozenset(), CLAIM), LEASE, 0.0)
@@ -99,8 +100,8 @@ async def _full(queue: OpenQueue, costs: Costs, cpu: Callable[[], float]) -> Non
 
 
 async def _next(queue: OpenQueue, costs: Costs, cpu: Callable[[], float]) -> int:
-    """Another tenant's items, one after the other: claimed beside one of those before it. The most claims that one
-    took."""
+    """Puts in another tenant's items, one after the other, and claims each beside one of those before it. Returns the
+    most claims that one took."""
     other, most = KIND._replace(tenant="other"), 0
     for _ in range(LONE):
         await queue.submit([NewItem(other, PAYLOAD)])

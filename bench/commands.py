@@ -1,4 +1,4 @@
-"""`tailrace bench`."""
+"""The command `tailrace bench`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..foundation.terminal import Json
 from ..model.errors import InvalidRequest
 from .catalogue import FAULTS, names
 
-#: Kafka's.
+#: Kafka's clients.
 CLIENTS = ("kafka-python", "confluent")
 
 
@@ -26,23 +26,21 @@ def bench(
     ] = "all",
     items: Annotated[
         float | None,
-        typer.Option("--items", min=1, help="Items; seconds where the scenario measures over time; cuts of power_cut."),
+        typer.Option("--items", min=1, help="Size: items, seconds where it measures over time, or cuts of power_cut."),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, max=100, help="So many runs; their median counts.")] = 1,
+    runs: Annotated[int, typer.Option("--runs", min=1, max=100, help="Number of runs; their median counts.")] = 1,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write the figures as SVG.")] = None,
-    faults: Annotated[int | None, typer.Option("--faults", min=0, help="How many faults (or restarts).")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The plan of the faults; default: any.")] = None,
+    faults: Annotated[int | None, typer.Option("--faults", min=0, help="Number of faults (or restarts).")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the faults' plan; default: any.")] = None,
     heartbeat: Annotated[
-        float, typer.Option("--heartbeat", min=0.2, max=60, help="Seconds; sizes the leases of faults and restarts.")
+        float, typer.Option("--heartbeat", min=0.2, max=60, help="Seconds; sets the leases in faults and restarts.")
     ] = 0.5,
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Keep data, journals and logs of faults and restarts.")
+        Path | None, typer.Option("--data", metavar="DIR", help="Folder that keeps data, journals and logs of faults.")
     ] = None,
     children: Annotated[
         bool,
-        typer.Option(
-            "--children/--no-children", help="Faults and restarts: some functions start processes of their own."
-        ),
+        typer.Option("--children/--no-children", help="In faults and restarts, let some functions start processes."),
     ] = True,
     kafka: Annotated[
         str,
@@ -50,7 +48,7 @@ def bench(
             "--kafka",
             metavar="HOST:PORT",
             envvar="TAILRACE_BENCH_KAFKA",
-            help="The broker of kafka and rivals; default: one is started, where Kafka is to be had.",
+            help="The broker of kafka and rivals; default: one is started, where Kafka is installed.",
         ),
     ] = "",
     brokers: Annotated[int, typer.Option("--brokers", help="Nodes of kafka_faults: 1 or 3.")] = 1,
@@ -67,10 +65,10 @@ def bench(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
+            help="Engine that holds the items. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
             "backlog, plateau and host_faults: sqlite, postgres, redis; outbox, jobs, trees and beside_tree: sqlite, "
             "postgres; store_down and faults: postgres, redis; power_cut: sqlite, postgres, redis, redis-everysec; "
-            "rivals: the last three, or kafka. stream: where the state rests, sqlite or postgres.",
+            "rivals: the last three, or kafka. stream: the engine that holds the state, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[

@@ -1,9 +1,9 @@
-"""A disk that can be looked at as a power cut would leave it: an ext4 file system in an image file of its own. What was
-only written rests in the page cache above it; what was synced, or written back since, is in the image. So a copy of the
-image has what a machine would find that lost its power in that moment.
+"""A disk whose state after a power cut can be looked at: an ext4 file system in an image file of its own. Bytes
+that were only written rest in the page cache above it; bytes that were synced, or written back since, are in the image.
+So a copy of the image holds what a machine would find after losing its power in that moment.
 
-It needs Linux, root, and loop devices. What the kernel wrote back by itself counts as kept, which a disk with a cache
-of its own need not.
+It needs Linux, root, and loop devices. Bytes that the kernel wrote back by itself count as kept, which a disk with a
+cache of its own need not do.
 """
 
 from __future__ import annotations
@@ -14,39 +14,40 @@ from pathlib import Path
 
 from ..model.errors import ConfigError
 
-#: Of the image, which is sparse.
+#: Bytes of the image, which is sparse.
 SIZE = 1 << 30
 #: Copies that are made until one was not disturbed.
 COPIES = 20
 
 
 class CrashDisk:
-    """A disk whose image is what a power cut would leave. `path` is where it is mounted. Raises ConfigError where that
-    cannot be."""
+    """A disk whose image is what a power cut would leave, mounted at `path`. Raises ConfigError where that is not
+    possible."""
 
     def __init__(self, image: Path, path: Path) -> None:
         self.image = image
         self.path = path
 
     def make(self) -> None:
-        """An empty one."""
+        """Makes an empty disk."""
         self.image.parent.mkdir(parents=True, exist_ok=True)
         with self.image.open("wb") as file:
             file.truncate(SIZE)
         _run("mkfs.ext4", "-q", "-F", str(self.image))
 
     def mount(self) -> None:
-        """Mounts it; what a cut left unfinished its journal mends, as at a machine's start."""
+        """Mounts the disk; its journal repairs what a cut left unfinished, as at a machine's start."""
         self.path.mkdir(parents=True, exist_ok=True)
         _run("mount", "-o", "loop", str(self.image), str(self.path))
 
     def sync(self) -> None:
-        """All that was written so far is on it."""
+        """Writes everything so far to the disk."""
         _run("sync", "--file-system", str(self.path))
 
     def cut(self, image: Path, path: Path) -> CrashDisk:
-        """As it would be found after a power cut now. Whoever writes to it should be stopped. The kernel still may, so
-        it is copied again until nothing was written meanwhile: half of a write back is no state of a disk."""
+        """A copy of the disk as it would be found after a power cut now. Its writers should be stopped. The kernel may
+        still write, so the image is copied again until nothing was written meanwhile: half of a write back is no state
+        of a disk."""
         for _ in range(COPIES):
             before = self.image.stat().st_mtime_ns
             _run("cp", "--sparse=always", str(self.image), str(image))
@@ -55,7 +56,7 @@ class CrashDisk:
         raise ConfigError(f"{self.image} was written to during each of {COPIES} copies: is the machine overloaded?")
 
     def unmount(self) -> None:
-        """Unmounts it."""
+        """Unmounts the disk."""
         _run("umount", str(self.path))
 
 

@@ -1,7 +1,7 @@
-"""The scenario `delay`: how many items a second the delay service parks, durably, and how many it makes due.
+"""The scenario `delay`: the items a second that the delay service parks, durably, and those that it makes due.
 
-Parks come over gRPC, from this process, in batches as a tailer's. Then the node is ended until all that it holds is
-due; what it carries to the due stream from its next start on, from the first to the last item, is the other figure.
+Parks come over gRPC, from this process, in batches as a tailer's. Then the node is ended until all its items are due;
+the other figure is the rate at which it carries them to the due stream from its next start on, first to last item.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENGINES = ("sqlite", "queue", "redis", "kafka")
 
 @contextlib.contextmanager
 def _stores(engine: str, folder: Path, client: str) -> Iterator[str]:
-    """What stores.yaml says for an engine, while its server runs."""
+    """The text of stores.yaml for an engine, while its server runs."""
     if engine == "sqlite":
         yield "delay_log: {engine: sqlite}\n"
     elif engine == "queue":
@@ -52,7 +52,8 @@ def _stores(engine: str, folder: Path, client: str) -> Iterator[str]:
 
 
 async def delay(folder: Path, count: int, engine: str, progress: Progress, client: str = "kafka-python") -> Figures:
-    """`count` items of about 200 bytes on one rung, of one function that nobody runs. `client`: Kafka's."""
+    """Measures with `count` items of about 200 bytes on one rung, of one function that nobody runs. `client`:
+    Kafka's."""
     config = folder / "config"
     config.mkdir()
     with _stores(engine, folder, client) as stores:
@@ -70,7 +71,7 @@ async def delay(folder: Path, count: int, engine: str, progress: Progress, clien
         finally:
             await platform.stop()
         while time.time() < due + WAIT + 1:
-            progress("waiting until all of it is due", 1.0)
+            progress("waiting until all items are due", 1.0)
             await asyncio.sleep(0.2)
         started = time.perf_counter()
         await platform.start()
@@ -83,7 +84,7 @@ async def delay(folder: Path, count: int, engine: str, progress: Progress, clien
 
 
 async def _park(address: str, count: int, due: float, done: Callable[[int], None]) -> None:
-    """Parks them all; the first one that fails ends it."""
+    """Parks all items; the first park that fails ends it."""
     kind = Kind("bench_nobody", 2, "", "tenant")
     now = time.time()
     numbers = iter(range(0, count, BATCH))
@@ -107,8 +108,8 @@ async def _park(address: str, count: int, due: float, done: Callable[[int], None
 
 
 async def _due(address: str, count: int, started: float, done: Callable[[int], None]) -> tuple[float, int]:
-    """Seconds from the first look that shows any of them due to the last item, and how many came in that time. When
-    that look shows all of them, it counts from `started`, when the node was: so many a second at least."""
+    """Seconds from the first look that shows any item due to the last item, and the number that came in that time. When
+    that look shows all of them, it counts from `started`, the node's start: the rate is at least so high."""
     client = DelayClient(address)
     began, first, seen = 0.0, 0, 0
     try:

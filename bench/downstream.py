@@ -1,5 +1,5 @@
-"""The scenario of a downstream that takes 500 calls a second, of functions whose items come from three sources: its
-capacity is halved, and restored."""
+"""The scenario `downstream`: a downstream takes 500 calls a second of functions whose items come from three sources;
+its capacity is halved, and restored."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..model.priority import DEFAULT_PRIORITY
 from ..model.workload import Kind
 from ..stores.log.log import Record
 from ..stores.queue.queue import NewItem
-from .calling import CALLERS
+from .downstream_functions import CALLERS
 from .figures import Figures, Progress
-from .taken import Downstream
+from .shared_downstream import Downstream
 
-#: Calls a second that it takes, and the parts of that in which it is held, one after the other.
+#: Calls a second that it takes, and the shares of that to which it is held, one after the other.
 CAPACITY, PARTS = 500.0, (1.0, 0.5, 1.0)
 #: Seconds in which the limit is to adapt, and items of each source for each second: more than can be called.
 ADAPTS, AHEAD = 10.0, 0.6
@@ -25,8 +25,8 @@ STREAM = "calls"
 
 
 async def downstream(folder: Path, seconds: float, progress: Progress) -> Figures:
-    """Each part for so many seconds: what it was called beyond what it takes, how much of that was used once the limit
-    had time to adapt, how long that took, and attempts that were spent."""
+    """Runs each part for so many seconds. Measures calls beyond its capacity, the share of the capacity that was used
+    once the limit had time to adapt, the seconds that adapting took, and attempts that were spent."""
     path, count = folder / "downstream", int(CAPACITY * AHEAD * seconds * len(PARTS))
     taken = Downstream(path)
     async with EmbeddedStores(folder / "data") as stores:
@@ -45,7 +45,7 @@ async def downstream(folder: Path, seconds: float, progress: Progress) -> Figure
     )
     platform = Platform(
         folder / "data",
-        [f"{__package__}.calling"],
+        [f"{__package__}.downstream_functions"],
         tailers=[log, files],
         environment={"TAILRACE_BENCH_DOWNSTREAM": str(path)},
     )
@@ -81,8 +81,8 @@ async def downstream(folder: Path, seconds: float, progress: Progress) -> Figure
 
 
 def adapts(tenths: list[tuple[int, int]], capacity: float) -> float:
-    """Seconds until the first second from which on it is used to 90 % and called no more than 5 % beyond, on average
-    over three seconds."""
+    """Seconds until the first second from which on the capacity is used to 90 % and called no more than 5 % beyond, on
+    average over three seconds."""
     for tenth in range(len(tenths) - 30):
         window = tenths[tenth : tenth + 30]
         calls, passed = sum(map(sum, window)) / 3, sum(taken for taken, _ in window) / 3

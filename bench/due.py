@@ -1,5 +1,5 @@
-"""The scenario `due`: workloads rest in the queue until their times, of which ten thousand come every second, over a
-hundred functions; how late each one starts."""
+"""The scenario `due`: the lateness of workloads that rest in the queue until their times; ten thousand fall due every
+second, over a hundred functions."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from .workload import TENANTS
 FUNCTIONS = "tailrace.bench.due_functions"
 #: Items that fall due each second, evenly.
 RATE = 10_000
-#: How fast the queue is filled is tried with so many items, which are due so many seconds later: none of the run.
+#: Items of a trial that measures how fast the queue fills; they are due so many seconds later, after the run.
 TRIAL, MUCH_LATER = 5_120, 30 * 86_400.0
-#: All are in within so many times as long as the trial says, and the platform starts within so many seconds: the first
-#: item is due after both.
+#: Filling takes at most so many times as long as the trial says, and the start so many seconds: the first item is due
+#: after both.
 SLOWER, STARTED_WITHIN = 3.0, 20.0
 #: Seconds after the last item was due in which all are to have started.
 PATIENCE = 120.0
@@ -39,9 +39,9 @@ EXACT = 2e-6
 
 
 async def due(folder: Path, seconds: float, progress: Progress, engine: str = "sqlite") -> Figures:
-    """So many seconds' worth of items. `p50_s`, `p95_s`, `p99_s`, `slowest_s`: from an item's time to its start, by
-    this machine's wall clock, which the store's server shares; `early`: how many started before. Raises TailraceError
-    when they cannot be put in before the first is due, or do not start in a bounded time."""
+    """Measures with so many seconds' worth of items. `p50_s`, `p95_s`, `p99_s`, `slowest_s`: from an item's time to its
+    start, by this machine's wall clock, which the store's server shares; `early`: number that started before. Raises
+    TailraceError when they cannot be put in before the first is due, or do not start in a bounded time."""
     count = int(seconds * RATE)
     journal = folder / "latenesses"
     journal.mkdir()
@@ -90,7 +90,7 @@ def timed_items(count: int, first: float, seed: int = 1) -> Iterator[list[NewIte
 
 
 def summary(late: list[float]) -> Figures:
-    """The figures of what each item was late, seconds."""
+    """The figures of the items' lateness, given in seconds."""
     shares = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99, "slowest_s": 1.0}
     found = {name: round(percentile(late, share), 4) for name, share in shares.items()}
     return {**found, "early": float(sum(each < -EXACT for each in late))}

@@ -1,5 +1,5 @@
-"""A hundred functions that note how long after its time each of their items starts: eight bytes in a file of each
-process, so that noting costs a run next to nothing."""
+"""A hundred functions that note the lateness of each item's start: eight bytes in a file of each process, so that
+noting costs a run next to nothing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from ..sdk.function import Function, function
 
-#: How many there are.
+#: Number of functions.
 DUE_FUNCTIONS = 100
 FOLDER_VARIABLE = "TAILRACE_BENCH_LATENESSES"
 
 
 class _Journal:
-    """The file of this process, opened at its first word."""
+    """The file of this process, opened with its first note."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ globals().update({f"due_{number:03}": _due(number) for number in range(DUE_FUNCT
 
 
 def latenesses(folder: Path) -> list[float]:
-    """What every process noted so far, seconds."""
+    """Latenesses that every process noted so far, seconds."""
     found = array.array("d")
     for path in folder.iterdir():
         data = path.read_bytes()

@@ -1,4 +1,5 @@
-"""The scenarios of failing functions: what an outage copies, what poison costs the others; and the frontier alone."""
+"""The scenarios of failing functions: the copies of an outage, the cost of poison for others; and the frontier
+alone."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from ..model.overview import TailerOverview
 from ..stores.log.log import Record
 from ..tailers.rules.frontier import Frontier
 from ..wire.gateway import GatewayClient
-from .failing import OUTAGE_VARIABLE
+from .failing_functions import OUTAGE_VARIABLE
 from .figures import Figures, Progress
 from .functions import FUNCTIONS
 from .side_by_side import ComparedForm, compare
 from .workload import PAYLOAD, STREAM, TAILER, TENANTS, write_tailer
 
-MODULE = "tailrace.bench.failing"
+MODULE = "tailrace.bench.failing_functions"
 #: One item in so many fails, in the poisoned half of `poison`.
 ONE_IN = 100
 #: An ordered partition gets one in so many of the items of `order`.
@@ -39,8 +40,8 @@ function: bench_outage
 
 
 async def outage(folder: Path, seconds: float, progress: Progress) -> Figures:
-    """A stream whose function fails every time for so long: what is copied into the delay service, and how soon it
-    goes on when the function works again."""
+    """Runs a stream whose function fails every time for so long. Measures the items copied into the delay service, and
+    the time until it goes on when the function works again."""
     count = 200_000
     async with EmbeddedStores(folder / "data") as stores:
         for first in range(0, count, 256):
@@ -58,7 +59,7 @@ async def outage(folder: Path, seconds: float, progress: Progress) -> Figures:
             while (await _tailer(gateway)).settled < count // 10:
                 await asyncio.sleep(0.02)
             before = (await _tailer(gateway)).parked
-            marker.touch()  # it was well, as most functions are before they are not
+            marker.touch()  # the function was well before, as most are
             began = time.perf_counter()
             while (passed := time.perf_counter() - began) < seconds:
                 progress("failing", passed / seconds)
@@ -86,8 +87,8 @@ async def _tailer(gateway: GatewayClient) -> TailerOverview:
 
 
 async def poison(folder: Path, count: int, progress: Progress) -> Figures:
-    """The same stream with no item failing and with one in a hundred, in turns: what the others get through. Each that
-    fails is tried three times, a second apart, and is a dead letter in the end."""
+    """Runs one stream with no item failing and with one in a hundred, in turns, and measures the rate of the others. An
+    item that fails is tried three times, a second apart, and is a dead letter in the end."""
     bad = sum(record.payload != PAYLOAD for batch in _records(count, ONE_IN) for record in batch)
     forms = [
         ComparedForm("none", partial(_records, count, 0), TAILER, count, count),
@@ -111,7 +112,7 @@ async def poison(folder: Path, count: int, progress: Progress) -> Figures:
 
 
 async def order(folder: Path, count: int, progress: Progress) -> Figures:
-    """The same stream with each `order`, in turns: as many keys as there are pairs of function and tenant. Of a
+    """Runs one stream with each `order`, in turns: as many keys as there are pairs of function and tenant. In a
     partition one item runs at a time, so that form gets fewer."""
 
     def filled(items: int) -> Iterator[list[Record]]:
@@ -145,8 +146,8 @@ def _records(count: int, one_in: int, seed: int = 1) -> Iterator[list[Record]]:
 
 
 async def frontier(folder: Path, count: int, progress: Progress) -> Figures:
-    """So many positions outstanding at once, settled in random order, a thousand at a time: time and memory of the
-    rule alone, with what a checkpoint encodes each second at 50,000 items a second."""
+    """Settles so many outstanding positions in random order, a thousand at a time. Measures time and memory of the rule
+    alone, with the encoding of a checkpoint each second at 50,000 items a second."""
     order = list(range(count))
     random.Random(1).shuffle(order)
     batches = [order[first : first + 1000] for first in range(0, count, 1000)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-#: What is going on, and the share of it that is done.
+#: Tells the present step, and the share of it that is done.
 Progress = Callable[[str, float], None]
-#: By name; the unit is the name's.
+#: Figures by name; the name ends with the unit.
 Figures = dict[str, float]

@@ -3,7 +3,7 @@
     python -m tailrace.bench.flood 127.0.0.1:8786 10000 60
 
 It writes a line when it is connected and its calls are made, submits once a line comes in, and writes the seconds that
-this took.
+the submission took.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tailrace
 from ..model.errors import TailraceError
 
 FUNCTION = "noop_000"
-#: Seconds that it is given to start, and to submit.
+#: Seconds that the program gets to start, and to submit.
 START_WITHIN, SUBMIT_WITHIN = 60.0, 120.0
 #: Seconds that each of its calls is tried.
 PATIENCE = 60.0
@@ -32,7 +32,8 @@ class Flood:
         self._process = process
 
     async def submit(self) -> float:
-        """Has it submit; the seconds that it took. Raises TailraceError when it fails or takes too long."""
+        """Has the program submit. Returns the seconds that it took. Raises TailraceError when it fails or takes too
+        long."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
         return float(await _line(self._process, SUBMIT_WITHIN))
@@ -40,8 +41,8 @@ class Flood:
 
 @asynccontextmanager
 async def flood(address: str, count: int, patience: float = PATIENCE) -> AsyncIterator[Flood]:
-    """The program, started and ready; it is ended with the block. `patience`: seconds that each of its calls is tried.
-    Raises TailraceError when it does not get ready."""
+    """Starts the program and yields it ready; it is ended with the block. `patience`: seconds that each of its calls is
+    tried. Raises TailraceError when it does not get ready."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", __name__, address, str(count), str(patience)),
         stdin=asyncio.subprocess.PIPE,
@@ -68,7 +69,7 @@ async def _line(process: asyncio.subprocess.Process, seconds: float) -> bytes:
 
 
 def main(address: str, count: int, patience: float) -> None:
-    """The program."""
+    """Runs the program."""
     with tailrace.Client(address, timeout=patience) as client:
         calls = [tailrace.Call(FUNCTION)] * count
         client.status_many(["0" * 16])  # so that it is connected

@@ -1,4 +1,4 @@
-"""The functions that the scenarios run: no-ops, and one that says when it started."""
+"""The functions that the scenarios run: no-ops, and some that note in a file that they ran."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ..sdk.function import Function, function
 
-#: How many no-op functions there are.
+#: Number of no-op functions.
 FUNCTIONS = 200
 
 
 def no_op(number: int, downstreams: Sequence[str] = ()) -> Function[[], object]:
-    """The no-op function of that number, which says that it calls these."""
+    """The no-op function of that number, declared to call these downstreams."""
 
     async def noop() -> None:
         return None
@@ -29,7 +29,7 @@ _STARTS = os.environ.get("TAILRACE_BENCH_STARTS", "")
 
 @function(name="bench_start", priority="interactive")
 async def bench_start(sent: float) -> None:
-    """Writes how long ago `sent` was, on this machine's monotonic clock, to the file of the run."""
+    """Writes the time since `sent`, on this machine's monotonic clock, to the file of the run."""
     late = time.monotonic() - sent
     descriptor = os.open(_STARTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
@@ -49,12 +49,12 @@ async def bench_number(number: int) -> None:
 
 
 def numbers_seen(path: Path) -> list[int]:
-    """The numbers written so far; one that ran again twice."""
+    """Numbers written so far; one that ran again stands there twice."""
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
 def starts(path: Path) -> list[float]:
-    """The latencies written so far, seconds."""
+    """Latencies written so far, seconds."""
     return [float(line) for line in path.read_text().split()] if path.exists() else []
 
 

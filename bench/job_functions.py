@@ -1,4 +1,4 @@
-"""The functions of the scenario `jobs`: two stages that do nothing but hand on what they get."""
+"""The functions of the scenario `jobs`: two stages that only hand on their argument."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from ..sdk.function import function
 
 @function(name="bench_first", priority="eventual")
 async def bench_first(n: int) -> int:
-    """The first stage."""
+    """The first stage: returns its argument."""
     return n
 
 
 @function(name="bench_second", priority="eventual")
 async def bench_second(n: int) -> int:
-    """The second one."""
+    """The second stage: returns its argument."""
     return n
 
 

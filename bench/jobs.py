@@ -1,4 +1,4 @@
-"""The scenario `jobs`: a tree of two stages is filled by a client, and runs; whoever waits for it sees its end."""
+"""The scenario `jobs`: a client fills a tree of two stages, has it run, and waits for its end."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .queue_engines import configured
 FUNCTIONS = "tailrace.bench.job_functions"
 #: Items of the tree that runs before the one that is measured.
 WARM_UP = 2000
-#: Seconds in which a tree is to be complete, for each thousand items and in all.
+#: Seconds in which a tree must be complete: for each thousand items, and at least.
 PATIENCE, AT_LEAST = 5.0, 60.0
 
 
 async def jobs(folder: Path, count: int, progress: Progress, engine: str = "sqlite") -> Figures:
-    """A tree of so many items in its first stage. Raises TailraceError when its results are not one of each.
+    """Runs a tree of so many items in its first stage. Raises TailraceError when its results are not one of each.
 
     add_many_per_s  until the last item is durable; none runs meanwhile, since the tree is paused
     items_per_s     through both stages, from the resumption to the end; each item counts once
@@ -74,7 +74,7 @@ async def _run(client: tailrace.AsyncClient, count: int, progress: Progress) -> 
 
 
 async def _over(job: tailrace.AsyncJob, count: int, progress: Progress) -> tuple[TreeStatus, int]:
-    """Waits for its end; how it stands then, and how often it was looked at."""
+    """Waits for the end of a job. Returns its last status, and the number of looks at it."""
     end, looks = time.monotonic() + max(AT_LEAST, PATIENCE * count / 1000), 0
     while time.monotonic() < end:
         looks += 1

@@ -32,13 +32,13 @@ function: {function}
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker: where it is, and by which client it is read."""
+    """A broker: its address, and the client library by which it is read."""
 
     bootstrap: str
     client: str
 
     async def kafka(self, folder: Path, count: int, progress: Progress) -> Figures:
-        """Records of 200 bytes → a no-op, settled; then 200 appends a second, append → start."""
+        """Runs records of 200 bytes → a no-op, settled; then 200 appends a second, append → start."""
         topic = f"tailrace-bench-{uuid.uuid4().hex[:10]}"
         log = self.log()
         try:
@@ -54,7 +54,7 @@ class Broker:
             await log.close()
 
     def log(self) -> KafkaLog:
-        """What appends the records. It is not what is measured, so it is librdkafka where that is installed."""
+        """The log that appends the records. It is not measured, so it uses librdkafka where that is installed."""
         client = "confluent" if importlib.util.find_spec("confluent_kafka") is not None else "kafka-python"
         options = KafkaOptions.model_validate({"bootstrap_servers": self.bootstrap, "client": client})
         return KafkaLog(options, prefix="")
@@ -71,8 +71,8 @@ class Broker:
         progress: Progress,
         over: Callable[[], Coroutine[object, object, None]] | None = None,
     ) -> Figures:
-        """What rests in a topic → a no-op, settled; the group bears the topic's name. The platform runs until `over`
-        returns."""
+        """Measures the records in a topic → a no-op, settled; the group bears the topic's name. The platform runs until
+        `over` returns."""
         platform = Platform(folder / "data", [FUNCTIONS], tailers=[self._tailer(folder, topic, "noop_000")])
 
         async def settled(gateway: GatewayClient) -> int:
@@ -82,8 +82,8 @@ class Broker:
         return await throughput(platform, settled, count, progress, over)
 
     async def _latency(self, folder: Path, topic: str, progress: Progress) -> Figures:
-        """Each partition is appended to by a writer of its own: a record does not wait until the one before it was
-        acknowledged, as it does not at any producer that sends what it has."""
+        """Measures 200 appends a second, append → start. Each partition has a writer of its own: a record does not wait
+        until the one before it was acknowledged, as at any producer that sends without waiting."""
         starts_file = folder / "starts"
         platform = Platform(
             folder / "latency",

@@ -17,7 +17,7 @@ VERSION = "4.1.1"
 LOG4J = "2.24.3"
 #: Seconds that fetching may take.
 PATIENCE = 600
-#: Names an unpacked Kafka; its `libs` are taken.
+#: The variable that names an unpacked Kafka; its `libs` are taken.
 HOME = "KAFKA_HOME"
 HOW = (
     "install Java 17 and Maven, then run `python -m tailrace.bench.kafka_jars`; "
@@ -46,17 +46,17 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 class NoKafka(Exception):
-    """The jars are not here and cannot be fetched; says why."""
+    """The jars are not here and cannot be fetched; the text says why."""
 
 
 def folder() -> Path:
-    """Where the jars of this version are, or would be."""
+    """The folder of the jars of this version, which may be missing."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "tailrace" / f"kafka-{VERSION}"
 
 
 def cached() -> bool:
-    """Whether they were fetched once and are all here."""
+    """Whether the jars were fetched once and are all here."""
     return (folder() / "complete").exists()
 
 

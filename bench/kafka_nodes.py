@@ -1,4 +1,4 @@
-"""Nodes of Apache Kafka of our own, that can be killed and started again with what they had on disk."""
+"""Nodes of Apache Kafka of our own, that can be killed and started again with their data on disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .process import free_ports
 
 #: Seconds until a node answers, on a busy machine.
 START_WITHIN = 60.0
-#: How often a cluster is started with other ports when some other process was faster.
+#: Tries to start a cluster, each with other ports, when another process was faster.
 TRIES = 3
 
 LOGGING = """status=error
@@ -32,9 +32,9 @@ rootLogger.appenderRef.out.ref=OUT
 
 
 class KafkaNode(OwnProcess):
-    """One broker and controller. `plain` is its address, `proxied` where a fault proxy's target is, and `advertised`
-    where that proxy must listen: clients that bootstrap there are led there for everything. `spare` is for a listener
-    that a cluster's settings add.
+    """One broker and controller. `plain` is its address, `proxied` the target of a fault proxy, and `advertised` the
+    address at which that proxy must listen: clients that bootstrap there are led there for everything. `spare` is for a
+    listener that a cluster's settings add.
 
     fault_proxy = FaultProxy(node.proxied, node.advertised)
     """
@@ -84,11 +84,11 @@ class KafkaNode(OwnProcess):
         subprocess.run(command, cwd=self.folder, capture_output=True, check=True, timeout=START_WITHIN)
 
     def start(self) -> None:
-        """Starts it, or starts it again; `wait` says when it answers."""
+        """Starts the node, or starts it again; `wait` says when it answers."""
         self.begin(self._java("kafka.Kafka", "server.properties"), self.folder, self.folder / "broker.log")
 
     def wait(self) -> None:
-        """Returns when it answers. Raises OSError with the end of its log when it ended instead."""
+        """Waits until the node answers. Raises OSError with the end of its log when it ended instead."""
         limit = time.monotonic() + START_WITHIN
         while time.monotonic() < limit and self.running:
             with contextlib.suppress(OSError), socket.create_connection(parse_address(self.plain), timeout=1):
@@ -103,8 +103,8 @@ class KafkaNode(OwnProcess):
 
 
 class KafkaCluster:
-    """Nodes of our own, one or three; `settings` go into every server.properties, and may name what a node has, such
-    as {node.proxied}. Raises NoKafka without jars."""
+    """Nodes of our own, one or three; `settings` go into every server.properties, and may name attributes of a node,
+    such as {node.proxied}. Raises NoKafka without jars."""
 
     def __init__(self, folder: Path, nodes: int = 1, settings: dict[str, str] | None = None) -> None:
         self._folder = folder
@@ -114,7 +114,7 @@ class KafkaCluster:
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all nodes."""
+        """Addresses of all nodes."""
         return ",".join(node.plain for node in self.nodes)
 
     def __enter__(self) -> Self:
@@ -140,8 +140,8 @@ class KafkaCluster:
         return self
 
     def _serve_groups(self) -> None:
-        """Returns when a group has a coordinator: the first one who asks has Kafka make the topic of offsets, and is
-        told to come again. Raises OSError after a while."""
+        """Waits until groups have a coordinator: the first question has Kafka make the topic of offsets, and is to be
+        asked again. Raises OSError after a while."""
         from kafka.admin import KafkaAdminClient
         from kafka.errors import KafkaError
 

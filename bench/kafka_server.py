@@ -1,4 +1,4 @@
-"""A Kafka broker for the scenarios: the one that is named, else a container, else a node of our own."""
+"""A Kafka broker for the scenarios: a named one, else a container, else a node of our own."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .kafka_jars import HOW, VERSION, NoKafka, jars
 from .kafka_nodes import START_WITHIN, KafkaCluster
 from .process import free_ports
 
-#: Names a broker, HOST:PORT.
+#: The variable that names a broker, HOST:PORT.
 VARIABLE = "TAILRACE_BENCH_KAFKA"
 IMAGE = f"apache/kafka:{VERSION}"
 
 
 @contextlib.contextmanager
 def kafka_broker(folder: Path, address: str = "") -> Iterator[str]:
-    """The address of a broker; one of our own has its data in `folder`. In this order: `address`, else what
+    """The address of a broker; one of our own has its data in `folder`. In this order: `address`, else the broker that
     TAILRACE_BENCH_KAFKA names; a container, where testcontainers is installed and a daemon answers; a node of our own,
     of the jars that KAFKA_HOME has, that are cached, or that Maven fetches. Raises ConfigError where there is none."""
     if named := address or os.environ.get(VARIABLE, ""):
@@ -34,7 +34,7 @@ def kafka_broker(folder: Path, address: str = "") -> Iterator[str]:
             jars()
         except NoKafka as error:
             raise ConfigError(
-                f"no Kafka broker is to be had here: {error}. Name one with --kafka HOST:PORT; or {HOW}"
+                f"no Kafka broker can be started here: {error}. Name one with --kafka HOST:PORT; or {HOW}"
             ) from error
         with KafkaCluster(folder) as cluster:
             yield cluster.bootstrap

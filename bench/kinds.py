@@ -1,4 +1,4 @@
-"""The scenario `kinds`: what a claim costs after very many collections and tenants were used once, against a queue in
+"""The scenario `kinds`: the cost of a claim after very many collections and tenants were used once, against a queue in
 which none was.
 
 Two queues of one server (or two files) take turns, so that both meet the same minutes of the machine. In one of them
@@ -31,8 +31,8 @@ CLAIMS, LONE, ROUNDS = 4, 20, 60
 
 @dataclass(slots=True)
 class ClaimCosts:
-    """Of each turn the seconds and the CPU of CLAIMS full claims with all that belongs to them; of each lone item the
-    seconds from its submission to its claim."""
+    """Costs of one queue: seconds and CPU of CLAIMS full claims with their submissions and settlements, for each turn;
+    seconds from submission to claim, for each lone item."""
 
     took: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -40,9 +40,9 @@ class ClaimCosts:
 
 
 async def kinds(folder: Path, count: int, progress: Progress, engine: str = "sqlite") -> Figures:
-    """`ratio`: of the medians of what CLAIMS claims took, with their submissions and settlements, in the queue in which
+    """`ratio`: of the median times of CLAIMS claims, with their submissions and settlements, in the queue in which
     `count` kinds were used once, to the other; `lone_ratio`: of those of a lone item; `cpu_ratio`; `per_s`, `lone_ms`
-    and the same of the fresh one. Raises TailraceError when a claim does not get what was put in."""
+    and both for the fresh queue. Raises TailraceError when a claim does not get the items put in."""
     turns = {"used": ClaimCosts(), "fresh": ClaimCosts()}
     with place_of(folder, engine) as place:
         async with contextlib.AsyncExitStack() as stack:
@@ -60,7 +60,7 @@ async def kinds(folder: Path, count: int, progress: Progress, engine: str = "sql
 
 
 def compared(fresh: ClaimCosts, used: ClaimCosts) -> Figures:
-    """The figures of the two."""
+    """The figures of both queues."""
     took, lone = ([median(each) for each in pair] for pair in ((fresh.took, used.took), (fresh.lone, used.lone)))
     cpu = [sum(each) / len(each) for each in (fresh.cpu, used.cpu)]
     return {
@@ -75,7 +75,7 @@ def compared(fresh: ClaimCosts, used: ClaimCosts) -> Figures:
 
 
 async def _use(queue: OpenQueue, count: int, progress: Progress, *, apart: bool) -> None:
-    """So many workloads end, each of a kind of its own where they are `apart`."""
+    """Submits and settles so many workloads, each of a kind of its own where they are `apart`."""
     for first in range(0, count, CLAIM):
         batch = [NewItem(_kind(number, apart), PAYLOAD) for number in range(first, min(count, first + CLAIM))]
         await queue.submit(batch)

@@ -1,4 +1,4 @@
-"""The scenario `limits`: what every kind of limit costs, none of which is ever reached: in the scheduler's core alone,
+"""The scenario `limits`: the cost of every kind of limit, none of which is ever reached: in the scheduler's core alone,
 and in `stream` and `queue` as a whole.
 
 The core: one process, no sockets; flights of 256 items of random kinds are pushed, take their turn, are assigned, and
@@ -28,7 +28,7 @@ from .limits_functions import DOWNSTREAMS, FUNCTIONS
 from .percentiles import median
 from .scenarios import Crowd, queue, stream
 
-#: Items of a flight, and how often each form is measured, in turns.
+#: Items of a flight, and rounds in which each form is measured, in turns.
 BATCH, ROUNDS = 256, 3
 #: Items of each run of `stream` and `queue`, for each of the core's.
 WHOLE = {"stream": 4, "queue": 2}
@@ -55,7 +55,7 @@ async def limits(folder: Path, count: int, progress: Progress) -> Figures:
 
 
 async def _whole(folder: Path, count: int, progress: Progress) -> Figures:
-    """`stream` and `queue` as their users run them, with and without limits."""
+    """Runs `stream` and `queue` as their users run them, with and without limits."""
     tenants = SIZES[""][1]
     crowd = Crowd(f"{__package__}.limits_functions", FUNCTIONS, tenants)
     configs = {"on": folder / "on", "off": folder / "off"}
@@ -87,7 +87,7 @@ def _quotas(functions: int) -> list[Quota]:
 
 
 def _flights(functions: int, tenants: int, count: int) -> list[tuple[list[Kind], list[str]]]:
-    """Of kinds as a session gives them: each is one object, however often it comes."""
+    """Flights of random kinds as a session gives them: each kind is one object, however often it comes."""
     chance, known = random.Random(1), dict[Kind, Kind]()
 
     def kind() -> Kind:

@@ -1,8 +1,8 @@
-"""The scenario `neighbours`: how long the items of steady tenants wait for their start beside one tenant's flood, and
-beside a function that fails always, against alone; and whether tenants that all have much waiting get their shares.
+"""The scenario `neighbours`: the wait of steady tenants' items for their start beside one tenant's flood, and beside a
+function that fails always, against their wait alone; and whether tenants that all have much waiting get their shares.
 
 Each form is a platform of its own with data of its own; forms take turns. One worker with few slots, runs of ten
-milliseconds: what a neighbour takes is slots, and not the machine's processors.
+milliseconds: a neighbour takes slots, and not the machine's processors.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .figures import Figures, Progress
 from .neighbours_functions import TAKES, Start, started
 from .percentiles import percentile
 
-#: Slots of the one worker, and how many of them the tenant with the flood may have.
+#: Slots of the one worker, and those of them that the tenant with the flood may have.
 SLOTS, FLOODED = 16, 12
 #: Tenants that are steady, and items that all of them send in a second.
 STEADY, RATE = 49, 196
-#: Seconds before what is measured, and rounds in which the forms take turns.
+#: Seconds of warm-up, and rounds in which the forms take turns.
 WARM_UP, ROUNDS = 2.0, 3
-#: Tenants with their weights that compete for all slots; seconds left out before what is counted of them, and counted.
+#: Tenants with their weights that compete for all slots; seconds left out at their beginning, and seconds counted.
 WEIGHTS, BEGINNING, COUNTED = {"light": 1.0, "middle": 2.0, "heavy": 4.0}, 1.0, 8.0
 #: Records that the tailer reads ahead: more than any flood, which so is "below the window".
 WINDOW = 65_536
@@ -58,7 +58,7 @@ QUOTAS = {
 
 
 class Prefilled(NamedTuple):
-    """So many items that wait before the platform starts."""
+    """Items that wait before the platform starts."""
 
     function: str
     tenant: str
@@ -66,9 +66,9 @@ class Prefilled(NamedTuple):
 
 
 async def neighbours(folder: Path, seconds: float, progress: Progress) -> Figures:
-    """For queue and stream: `{source}_{form}_p99_ms` of the steady tenants' items, due to be sent until started, alone,
-    beside a flood and beside a function that fails; `{source}_{form}_ratio` against alone; and
-    `{source}_share_off_percent`, how far from its share by weight the farthest tenant was. `ratio` and
+    """Runs every form with queue and stream. `{source}_{form}_p99_ms`: of the steady tenants' items, from due to be
+    sent until started, alone, beside a flood and beside a function that fails; `{source}_{form}_ratio`: against alone;
+    `{source}_share_off_percent`: distance of the farthest tenant from its share by weight. `ratio` and
     `share_off_percent` are the worst."""
     flood = round(1.2 * FLOODED / TAKES * (WARM_UP + seconds))
     forms = {
@@ -102,7 +102,7 @@ async def neighbours(folder: Path, seconds: float, progress: Progress) -> Figure
 
 
 async def _waits(folder: Path, source: str, backlogs: list[Prefilled], seconds: float) -> list[float]:
-    """How long each steady item waited for its start, seconds, of those that were due to be sent after the warm-up."""
+    """Waits of the steady items for their start, seconds, of those that were due to be sent after the warm-up."""
     async with _Neighbourhood(folder, source, backlogs) as place:
         await place.send_steadily(WARM_UP + seconds)
         found = await place.steady_starts(round(RATE * (WARM_UP + seconds)))
@@ -111,7 +111,7 @@ async def _waits(folder: Path, source: str, backlogs: list[Prefilled], seconds: 
 
 
 async def _share_off(folder: Path, source: str) -> float:
-    """How far the farthest tenant was from its share by weight, percent of that share."""
+    """Distance of the farthest tenant from its share by weight, percent of that share."""
     whole, slots = sum(WEIGHTS.values()), (BEGINNING + COUNTED) * SLOTS / TAKES
     backlogs = [Prefilled("neighbour", name, round(1.2 * slots * each / whole)) for name, each in WEIGHTS.items()]
     async with _Neighbourhood(folder, source, backlogs) as place:
@@ -125,7 +125,7 @@ async def _share_off(folder: Path, source: str) -> float:
 
 
 class _Neighbourhood:
-    """A platform with backlogs, and what its functions said."""
+    """A platform with backlogs, and the starts that its functions noted."""
 
     def __init__(self, folder: Path, source: str, backlogs: list[Prefilled]) -> None:
         self._folder, self._source, self._backlogs = folder, source, backlogs
@@ -161,7 +161,7 @@ class _Neighbourhood:
         await self._platform.stop()
 
     async def send_steadily(self, seconds: float) -> None:
-        """The items of the steady tenants, one after the other, each told when it was due to be sent."""
+        """Sends the items of the steady tenants, one after the other, each with the time when it was due to be sent."""
         if self._source == "queue":
             async with AsyncClient(self._platform.gateway_address) as client:
 
@@ -188,11 +188,11 @@ class _Neighbourhood:
                 tasks.create_task(_told(send(f"steady-{number % STEADY}", due)))
 
     def starts(self) -> list[Start]:
-        """All so far."""
+        """All starts so far."""
         return started(self._starts)
 
     async def steady_starts(self, count: int) -> list[Start]:
-        """Those of the steady tenants, once there are so many. Raises TailraceError when they do not come."""
+        """Starts of the steady tenants, once there are so many. Raises TailraceError when they do not come."""
         until = time.monotonic() + 30
         while len(found := [start for start in self.starts() if start.tenant.startswith("steady")]) < count:
             if time.monotonic() > until:

@@ -1,5 +1,5 @@
-"""The functions of the scenario `neighbours`: runs of ten milliseconds, one of which fails always, that say when they
-started and for whom."""
+"""The functions of the scenario `neighbours`: runs of ten milliseconds, one of which fails always, that note their
+start and their tenant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _open: list[int] = []
 
 
 class Start(NamedTuple):
-    """A run that started: for which tenant, when (monotonic), and how long after its item was due to be sent."""
+    """A start of a run: its tenant, its time (monotonic), and seconds since its item was due to be sent."""
 
     tenant: str
     at: float
@@ -29,7 +29,7 @@ class Start(NamedTuple):
 
 @function(name="neighbour", priority="user_visible")
 async def neighbour(context: Context, sent: float) -> None:
-    """Says that it started, and takes its time."""
+    """Notes its start, and takes its time."""
     at = time.monotonic()
     if not _open:
         _open.append(os.open(_STARTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
@@ -45,6 +45,6 @@ async def neighbour_that_fails(sent: float) -> None:
 
 
 def started(path: Path) -> list[Start]:
-    """Those so far."""
+    """All starts so far."""
     rows = (line.split() for line in path.read_text().splitlines()) if path.exists() else ()
     return [Start(tenant, float(at), float(late)) for tenant, at, late in rows]

@@ -1,5 +1,5 @@
-"""The scenario of objects: lines in a local folder to no-op functions, and the memory that a listing of very many keys
-takes."""
+"""The scenario `objects`: lines in a local folder go to no-op functions; and the memory of a listing of very many keys
+is measured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOLDER = 1000
 
 
 async def objects(folder: Path, count: int, progress: Show) -> Figures:
-    """`count` lines of 200 B in a few objects of a local folder → no-op functions, settled."""
+    """Runs `count` lines of 200 B in a few objects of a local folder → no-op functions, settled."""
     place = folder / "in"
     place.mkdir()
     each = max(1, count // OBJECTS)
@@ -48,8 +48,8 @@ async def objects(folder: Path, count: int, progress: Show) -> Figures:
 
 
 async def listing(folder: Path, keys: int, progress: Show) -> Figures:
-    """What lists so many keys of a real folder into the inventory, and again when it knows them all: the time, and how
-    much the memory of this process grows after the first tenth."""
+    """Lists so many keys of a real folder into the inventory, and again when it knows them all. Measures the time, and
+    the growth of this process's memory after the first tenth."""
     place = folder / "keys"
     for number in range(0, keys, FOLDER):
         under = place / f"{number:09}"

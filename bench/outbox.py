@@ -1,6 +1,6 @@
-"""The scenario `outbox`: what transactions enqueued becomes items and is run by no-op functions.
+"""The scenario `outbox`: rows that transactions enqueued become items, which no-op functions run.
 
-On SQLite the rows rest in a file of somebody's own, from which a relay carries them into the embedded queue; on
+On SQLite the rows rest in an application's own file, from which a relay carries them into the embedded queue; on
 PostgreSQL in the database of the queue, whose node moves them.
 """
 
@@ -53,7 +53,7 @@ async def outbox(folder: Path, count: int, engine: str, progress: Progress) -> F
 
 
 async def _fill_postgres(folder: Path, calls: list[tuple[str, str]]) -> float:
-    """Makes the queue's schema and fills its outbox."""
+    """Makes the queue's schema and fills its outbox. Returns the seconds that the calls took, without the commits."""
     from ..assembly.settings import ConfigDirectory
     from ..stores.config import StoresConfig
     from ..stores.postgres.migrations.migrate import migrate

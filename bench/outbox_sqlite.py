@@ -1,4 +1,4 @@
-"""The outbox of the scenario `outbox` in SQLite: a file of somebody's own, as durable as SQLite makes it by itself."""
+"""The outbox of the scenario `outbox` in SQLite: an application's own file, as durable as SQLite makes it by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..stores.outbox.sqlite_table import create
 
 
 def fill(path: Path, calls: list[tuple[str, str]]) -> float:
-    """Enqueues functions for tenants, a thousand in a transaction; seconds that the calls took, without the commits."""
+    """Enqueues functions for tenants, a thousand in a transaction. Returns the seconds that the calls took, without the
+    commits."""
     connection = sqlite3.connect(path)
     for statement in create():
         connection.execute(statement)

@@ -1,8 +1,8 @@
-"""The scenario `plateau`: so many workloads are submitted, claimed and settled, one batch after the other, with a bound
-of the history small enough to bite; what the store takes must level off.
+"""The scenario `plateau`: many workloads are submitted, claimed and settled, one batch after the other, with a bound of
+the history small enough to matter; the size of the store must level off.
 
-What a server and we do now and then by the clock (sweeps, a vacuum) is done before each look too, so that a short run
-says the same of a store as a long one.
+Work that a server and we do now and then by the clock (sweeps, a vacuum) is done before each look too, so that a short
+run shows the same as a long one.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from .queue_engines import ENGINES, NODES
 from .server_node import running
 from .workload import items
 
-#: Of how many functions the items are, and how many go through at once.
+#: Number of functions, and items that go through at once.
 FUNCTIONS, BATCH = 20, 256
 #: Seconds that a claim is waited for, and holds: more than a busy server's checkpoint takes.
 PATIENCE, LEASE = 60.0, 120.0
 #: Looks at the sizes, evenly over the run; and the part of the items that the history may keep.
 LOOKS, KEPT = 40, 20
-#: What each look's figure begins with: the looks' number follows, from 01.
+#: The beginning of the name of each look's figure: the look's number follows, from 01.
 SERIES = "mb_"
 
-#: What a look tells: bytes by the name of what takes them.
+#: Measures the store: bytes by the name of its part.
 Look = Callable[[], Awaitable[dict[str, float]]]
 
 
 async def plateau(folder: Path, count: int, progress: Progress, engine: str = "sqlite") -> Figures:
-    """`mb_01` … `mb_40`: what the store takes after each fortieth of the items, megabytes; `growth`: the most of the
-    last quarter against the most of the one before it; of the last look each part (`tables_mb`, `indexes_mb`, …)."""
+    """`mb_01` … `mb_40`: size of the store after each fortieth of the items, megabytes; `growth`: the largest size of
+    the last quarter against the largest of the one before it; of the last look the size of each part (`tables_mb`,
+    `indexes_mb`, …)."""
     if engine not in ENGINES:
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
     keep = max(1, count // KEPT)
@@ -66,12 +67,13 @@ async def plateau(folder: Path, count: int, progress: Progress, engine: str = "s
 
 
 async def _run(stores: EmbeddedStores, demand: Demand, count: int) -> int:
-    """Claims and settles until so many items are over, and says how many; a claim takes few while somebody submits."""
+    """Claims and settles until so many items are over, and returns their number; a claim takes few while somebody
+    submits."""
     done = 0
     while done < count:
         leased = await stores.queue.lease(demand, LEASE, PATIENCE)
         if leased is None:
-            raise TailraceError(f"what was just submitted could not be claimed within {PATIENCE:.0f} s")
+            raise TailraceError(f"items that were just submitted could not be claimed within {PATIENCE:.0f} s")
         if refused := await stores.queue.settle(leased.fence, leased.ids, []):
             raise TailraceError(f"{len(refused)} items were not settled within their lease of {LEASE:.0f} s")
         done += len(leased.ids)
@@ -79,14 +81,14 @@ async def _run(stores: EmbeddedStores, demand: Demand, count: int) -> int:
 
 
 def growth(sizes: list[float]) -> float:
-    """The most of the last quarter of the looks against the most of the quarter before it."""
+    """The largest size in the last quarter of the looks against the largest in the quarter before it."""
     quarter = max(1, len(sizes) // 4)
     before = max(sizes[-2 * quarter : -quarter], default=0.0)
     return round(max(sizes[-quarter:]) / before, 3) if before else 0.0
 
 
 def series(figures: Figures) -> list[float]:
-    """The looks of a run, in order."""
+    """Sizes at the looks of a run, in order."""
     return [figures[name] for name in sorted(figures) if name.removeprefix(SERIES).isdigit()]
 
 
@@ -101,7 +103,7 @@ def _choice(folder: Path, engine: str) -> Iterator[dict[str, Any]]:
 
 @contextlib.asynccontextmanager
 async def _look(data: Path, choice: dict[str, Any]) -> AsyncIterator[Look]:
-    """How the sizes of an engine are read."""
+    """The function that measures the sizes of an engine."""
     if choice["engine"] == "postgres":
         from .sizes_postgres import sizes
 

@@ -14,7 +14,7 @@ CUT = 30
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One figure. `asked` is the bound it is held against; `at_least` says which side of it is good."""
+    """One figure. `asked` is its bound; `at_least` says which side of it is good."""
 
     label: str
     value: float
@@ -29,7 +29,8 @@ class Bar:
 
     @property
     def share(self) -> float:
-        """Of what is asked, as it is drawn: at most four times as much, and so much of anything where none is asked."""
+        """The figure as a share of its bound, as it is drawn: at most four, and four for anything above a bound of
+        0."""
         return min(self.value / self.asked, 4.0) if self.asked else 4.0 * (self.value > 0)
 
 
@@ -53,7 +54,7 @@ def bars(title: str, note: str, rows: Sequence[Bar]) -> str:
 
 
 def compared(title: str, note: str, rows: Sequence[tuple[str, float]]) -> str:
-    """An SVG picture: a rate each, and how many times the first one is as much."""
+    """An SVG picture: a rate each, and the ratio of the first one to it."""
     longest = max([rate for _, rate in rows], default=1.0)
     parts = _head(title, note, 74 + ROW * len(rows))
     for number, (label, rate) in enumerate(rows):
@@ -64,8 +65,8 @@ def compared(title: str, note: str, rows: Sequence[tuple[str, float]]) -> str:
 
 
 def waited(title: str, note: str, rows: Sequence[tuple[str, float, float]]) -> str:
-    """An SVG picture: a wait each, as a bar, over the longer one that only few exceed. Bars of those who wait more than
-    CUT times as long as the quickest are cut off, or the others could not be told apart."""
+    """An SVG picture: a wait each, as a bar, over the longer one that only few exceed. A bar more than CUT times as
+    long as the quickest is cut off, or the others could not be told apart."""
     quickest = min([late for _, _, late in rows], default=1.0)
     longest = max([late for _, _, late in rows if late <= CUT * quickest], default=1.0)
     if any(late > longest for _, _, late in rows):
@@ -95,7 +96,7 @@ def stacked(pictures: Sequence[str]) -> str:
 
 
 def curve(title: str, note: str, values: Sequence[float], unit: str) -> str:
-    """An SVG picture: a figure over a run, from zero up; the most of it and its end are told."""
+    """An SVG picture: a figure over a run, from zero up; its largest and its last value are told."""
     left, top, wide, high = 70, 70, WIDTH - 210, 240
     most = max([*values, 1e-9])
     across = wide / max(1, len(values) - 1)

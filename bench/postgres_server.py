@@ -1,4 +1,4 @@
-"""A PostgreSQL for the scenarios: the one that TAILRACE_BENCH_POSTGRES names, else a server on loopback for one run."""
+"""A PostgreSQL for the scenarios: a server that TAILRACE_BENCH_POSTGRES names, else one on loopback for one run."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..model.errors import ConfigError
 from .server_node import ServerNode, running
 
 VARIABLE = "TAILRACE_BENCH_POSTGRES"
-#: Where Debian keeps the server's programs: not on the path.
+#: The folders in which Debian keeps the server's programs: not on the path.
 PROGRAMS = "/usr/lib/postgresql/*/bin"
 USER = "tailrace"
-#: As it comes, durable; but with memory for a working set of a few hundred MB.
+#: Settings beside the defaults, which are durable: memory for a working set of a few hundred MB.
 SETTINGS = ("shared_buffers=512MB", "max_wal_size=4GB", "unix_socket_directories=''", "listen_addresses='127.0.0.1'")
 
 
 class PostgresNode(ServerNode):
-    """A cluster of its own in `folder`, made with it. Raises ConfigError where PostgreSQL is not to be had."""
+    """A cluster of its own in `folder`, made with it. Raises ConfigError where PostgreSQL is not installed."""
 
     name = "postgres"
 
@@ -77,8 +77,8 @@ def postgres_server(folder: Path) -> Iterator[str]:
 
 
 def _ordinary_user(folder: Path) -> str | None:
-    """PostgreSQL does not run as root; the run's folder is made to let it pass. Raises ConfigError where one above that
-    does not: it is not ours."""
+    """The user that PostgreSQL runs as, since it does not run as root; None: ours. The run's folder is made to let it
+    pass. Raises ConfigError where a folder above that does not: it is not ours."""
     if os.geteuid() != 0:
         return None
     known = {each.pw_name for each in pwd.getpwall()}

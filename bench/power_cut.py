@@ -1,5 +1,5 @@
 """The scenario `power_cut`: a server (or the platform itself, on its default engine) is fed, its machine loses its
-power, and it starts again on what its disk had; what of the work that had been accepted is lost, and how old was it?
+power, and it starts again on the data of its disk; accepted work that is lost is counted, with its age.
 
 SIGKILL would not tell: the page cache survives it. The disk is one that can be looked at as a cut would leave it.
 """
@@ -30,7 +30,7 @@ from .server_node import ServerNode
 from .workload import items
 
 EVERYSEC = ("--appendonly", "yes", "--appendfsync", "everysec", "--save", "")
-#: Each server, by the name of its engine and what its disk is promised: how it is made, and the profile that takes it.
+#: Each server, by the name of its engine and its durability: a function that makes it, and the profile for it.
 SERVERS: dict[str, tuple[Callable[[Path], ServerNode], str]] = {
     "postgres": (PostgresNode, "durable"),
     "redis": (partial(RedisNode, settings=DURABLE), "durable"),
@@ -38,7 +38,7 @@ SERVERS: dict[str, tuple[Callable[[Path], ServerNode], str]] = {
 }
 #: The default engine is no server: the whole platform is on the disk then (`faults/power.py`).
 SQLITE = "sqlite"
-#: Who submits at once, items of one submission, and a pause between two: far below what a server can take.
+#: Writers at once, items of one submission, and a pause between two: far below a server's capacity.
 WRITERS, BATCH, PAUSE = 4, 4, 0.005
 #: Seconds of submissions before a cut, least and most.
 FED = (2.5, 4.5)
@@ -47,8 +47,8 @@ PAGE = 500
 
 
 class PowerCut(NamedTuple):
-    """Of one cut: workloads accepted before it, seconds before it in which the oldest lost one was, how many were
-    lost, and whether the server had to be mended before it started."""
+    """The result of one cut: workloads accepted before it, seconds before it in which the oldest lost one was, the
+    number lost, and whether the server had to be mended before it started."""
 
     accepted: int
     lost_s: float
@@ -57,9 +57,9 @@ class PowerCut(NamedTuple):
 
 
 async def power_cut(folder: Path, cuts: int, progress: Progress, engine: str = "redis") -> Figures:
-    """So many cuts, each of a new disk. `accepted` and `lost`: workloads of all of them; `lost_s`: seconds before a cut
-    in which the oldest of what was lost had been accepted, of the worst one; `mended`: servers that did not start
-    before they were mended as they say. Raises ConfigError where there is no disk to be had for it."""
+    """Makes so many cuts, each of a new disk. `accepted` and `lost`: workloads of all of them; `lost_s`: seconds before
+    a cut in which the oldest lost workload had been accepted, of the worst one; `mended`: servers that did not start
+    before they were mended as their own messages say. Raises ConfigError where no disk for it is possible."""
     if engine == SQLITE:
         from .faults.power import power_cut_sqlite
 
@@ -99,7 +99,7 @@ async def _cut(folder: Path, engine: str, seconds: float) -> PowerCut:
         async with opened(config) as queue, _fed(queue, seconds) as known:
             _stop(node)
             cut, known = time.monotonic(), dict(known)
-            # Nothing writes any more: this is what the disk has.
+            # Nothing writes any more: the copy is the state of the disk.
             found = await asyncio.to_thread(disk.cut, folder / "found", disk.path)
             node.kill()
         disk.unmount()
@@ -116,7 +116,7 @@ async def _cut(folder: Path, engine: str, seconds: float) -> PowerCut:
 
 
 def _started(node: ServerNode) -> bool:
-    """Starts it on what was found; whether it had to be mended first."""
+    """Starts the server on the disk found. Returns whether it had to be mended first."""
     node.start()
     try:
         node.wait()
@@ -130,13 +130,14 @@ def _started(node: ServerNode) -> bool:
 
 
 def judged(known: Mapping[str, float], lost: list[str], cut: float) -> tuple[float, int]:
-    """Seconds before the cut in which the oldest of what is lost had been accepted, and how many are."""
+    """Seconds before the cut in which the oldest lost workload had been accepted, and the number lost."""
     return max((cut - known[each] for each in lost), default=0.0), len(lost)
 
 
 @asynccontextmanager
 async def _fed(queue: OpenQueue, seconds: float) -> AsyncIterator[dict[str, float]]:
-    """Submits for so long and on until the end: when each id was accepted, by the monotonic clock."""
+    """Submits for so long and on until the end. Yields the time at which each id was accepted, by the monotonic
+    clock."""
     known: dict[str, float] = {}
 
     async def writer(seed: int) -> None:

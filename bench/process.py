@@ -1,4 +1,4 @@
-"""Facts of the kernel's: memory and CPU of processes, read from /proc, and which ports are free."""
+"""Facts from the kernel: memory and CPU of processes, read from /proc, and free ports."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def cpu_seconds(pid: int) -> float:
 
 
 def cpu_clock(pid: int) -> float:
-    """As `cpu_seconds`, to the microsecond: by the clock that the kernel keeps of each process
-    (clock_getcpuclockid(3), whose numbers are these on Linux)."""
+    """User and system time of one process so far, to the microsecond: by the clock that the kernel keeps of each
+    process (clock_getcpuclockid(3), whose numbers are these on Linux); 0 when it is gone."""
     try:
         return time.clock_gettime(~pid << 3 | 2)
     except OSError:
@@ -40,7 +40,7 @@ def cpu_clock(pid: int) -> float:
 
 
 def context_switches(pid: int) -> int:
-    """How often threads of one process went to sleep or were put to it, of those that live."""
+    """Number of context switches of the living threads of one process, voluntary or not."""
     switches = 0
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -52,7 +52,7 @@ def context_switches(pid: int) -> int:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there, and no mere entry that nobody asked about yet."""
+    """Whether a process is there, and not a dead one that nobody has reaped."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -60,7 +60,7 @@ def runs(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """Those that a process's main thread started, or took in."""
+    """Processes that a process's main thread started, or adopted."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -86,7 +86,7 @@ def cpu_by_name(pids: Mapping[str, int]) -> dict[str, float]:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports on loopback that nobody listens on now. Whoever takes one must be ready to find it taken."""
+    """Ports on loopback that nobody listens on now. The caller must be ready to find one taken."""
     found: set[int] = set()
     while len(found) < count:
         found.add(free_port())

@@ -1,4 +1,4 @@
-"""The scenarios `queue`, `latency` and `stream` on an engine: the server included, durable as it comes."""
+"""The scenarios `queue`, `latency`, `stream` and others on an engine, with its server, at its usual durability."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .scenarios import latency, queue, stream
 from .server_node import ServerNode
 from .submitting import DOWN, PERIOD, bulk, store_down, submit
 
-#: As it comes, durable; but its append-only file is not written anew meanwhile, as it would be now and then.
+#: Durable settings; the append-only file is not rewritten meanwhile, as it would be now and then.
 REDIS = (*DURABLE, "--auto-aof-rewrite-min-size", "4gb")
-#: Engines that rest on a server, and how one is to be had.
+#: Engines on a server, and a function that starts one.
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
     "postgres": postgres_server,
     "redis": partial(redis_server, settings=REDIS),
 }
-#: The same as nodes of our own, for scenarios that look at their processes.
+#: These engines as nodes of our own, for scenarios that look at their processes.
 NODES: dict[str, Callable[[Path], ServerNode]] = {
     "postgres": PostgresNode,
     "redis": partial(RedisNode, settings=REDIS),
@@ -48,19 +48,19 @@ def configured(folder: Path, engine: str, store: str = "queue") -> Iterator[Path
 
 
 async def queue_on(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
-    """What `queue` measures, with the queue on this engine."""
+    """Measures `queue`, with the queue on this engine."""
     with configured(folder, engine) as config:
         return await queue(folder, count, progress, config)
 
 
 async def submit_on(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
-    """What `submit` measures, with the queue on this engine."""
+    """Measures `submit`, with the queue on this engine."""
     with configured(folder, engine) as config:
         return await submit(folder, count, progress, config)
 
 
 async def bulk_on(folder: Path, seconds: float, progress: Progress, engine: str) -> Figures:
-    """What `bulk` measures, with the queue on this engine."""
+    """Measures `bulk`, with the queue on this engine."""
     with configured(folder, engine) as config:
         return await bulk(folder, seconds, progress, config)
 
@@ -68,7 +68,7 @@ async def bulk_on(folder: Path, seconds: float, progress: Progress, engine: str)
 async def store_down_on(
     folder: Path, count: int, progress: Progress, engine: str, down: float = DOWN, period: float = PERIOD
 ) -> Figures:
-    """What `store_down` measures, with the queue on this engine: one on a server, which may be away alone."""
+    """Measures `store_down`, with the queue on this engine: one on a server, which may be away alone."""
     if engine not in SERVERS:
         raise InvalidRequest(f"the store is away alone only where it is a server: expected {' or '.join(SERVERS)}")
     with SERVERS[engine](folder / engine) as url:
@@ -82,12 +82,12 @@ async def store_down_on(
 
 
 async def latency_on(folder: Path, seconds: float, progress: Progress, engine: str) -> Figures:
-    """What `latency` measures of the queue, with the queue on this engine."""
+    """Measures `latency` of the queue, with the queue on this engine."""
     with configured(folder, engine) as config:
         return await latency(folder, seconds, progress, config)
 
 
 async def stream_on(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
-    """What `stream` measures, with the state on this engine: each checkpoint is a write there."""
+    """Measures `stream`, with the state on this engine: each checkpoint is a write there."""
     with configured(folder, engine, "state") as config:
         return await stream(folder, count, progress, config)

@@ -1,4 +1,4 @@
-"""A Redis for the scenarios: the one that TAILRACE_BENCH_REDIS names, else redis-server on loopback for one run."""
+"""A Redis for the scenarios: a server that TAILRACE_BENCH_REDIS names, else redis-server on loopback for one run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..model.errors import ConfigError
 from .server_node import ServerNode, running
 
 VARIABLE = "TAILRACE_BENCH_REDIS"
-#: Every write is on disk before it is answered, as a delay service wants it.
+#: Settings with which every write is on disk before it is answered, as a delay service needs it.
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 
 
@@ -42,8 +42,8 @@ class RedisNode(ServerNode):
         return (self._program, *here, *self._settings)
 
     def mend(self) -> bool:
-        """A file system may keep the length of a write and not its bytes: then the append-only file ends in zeros, and
-        the server does not start until they are cut off."""
+        """Cuts zeros off the end of the append-only file: a file system may keep the length of a write and not its
+        bytes, and then the server does not start. False: it could not."""
         program = shutil.which("redis-check-aof")
         manifests = [*self.folder.glob("appendonlydir/*.manifest")]
         if program is None or not manifests:

@@ -29,7 +29,7 @@ priority: user_visible
 
 
 async def redis_stream(folder: Path, count: int, progress: Progress) -> Figures:
-    """`count` entries of about 200 bytes."""
+    """Runs `count` entries of about 200 bytes."""
     with redis_server(folder / "redis") as url:
         server = RedisServer(RedisOptions(url=url), 1.0)
         await server.call("DEL", STREAM)

@@ -1,4 +1,4 @@
-"""`tailrace bench`: runs scenarios, each several times, and prints the medians against their targets."""
+"""Runs scenarios for `tailrace bench`, each several times, and prints the medians against their targets."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rich.table import Table
 from ..foundation import loop
 from ..model.did_you_mean import meant
 from ..model.errors import InvalidRequest
-from .built import ADVICE, this_one
 from .catalogue import FAULTS, FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
-from .ending import until_told
 from .figures import Figures
 from .figures import Progress as Telling
 from .percentiles import median
-from .plan import ASKED
 from .plot import Bar, bars, compared, curve, stacked, waited
+from .python_build import ADVICE, this_one
+from .sigterm import until_told
 from .surroundings import surroundings
+from .targets import ASKED
 from .yardstick import yardstick_us
 
 #: The usual size of `kafka` and `rivals`, and that of `rivals` with another engine.
@@ -35,9 +35,9 @@ KAFKA_ITEMS, QUEUE_ITEMS = 400_000, 100_000
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
     """The options of a run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the
-    address of a broker (empty: one is started), `client` the library that reads it; `engine` is where the items rest,
-    for `delay`, `queue`, `latency`, `outbox` and the like, or the state, for `stream`; `against` names the rivals,
-    empty: all of them; `part` is what is measured of them on an engine, empty: all."""
+    address of a broker (empty: one is started), `client` the library that reads it; `engine` holds the items of
+    `delay`, `queue`, `latency`, `outbox` and the like, or the state of `stream`; `against` names the rivals, empty: all
+    of them; `part` names the measurement of them on an engine, empty: all."""
 
     scenario: str
     items: float | None = None
@@ -162,7 +162,7 @@ def _rivals_on(options: BenchOptions) -> tuple[Scenario, float]:
 
 
 def _rivals_drawn(figures: Figures, options: BenchOptions) -> str:
-    """The picture of the scenario `rivals`: items a second, the fastest first, and how long a start was waited for."""
+    """The picture of the scenario `rivals`: items a second, the fastest first, and the waits for a start."""
     kafka = _on_kafka(options)
     where = "broker" if kafka else "server"
     title = "tailrace bench: rivals" + ("" if kafka else f", {options.engine}")
@@ -180,14 +180,14 @@ def _rivals_drawn(figures: Figures, options: BenchOptions) -> str:
 
 
 def _by_rival(figures: Figures, figure: str, own: str) -> dict[str, float]:
-    """One figure of each that has it."""
+    """One figure of each rival that has it."""
     found = {own: figures[figure]} if figure in figures else {}
     end = f"_{figure}"
     return found | {name.removesuffix(end): value for name, value in figures.items() if name.endswith(end)}
 
 
 def _sizes(figures: Figures, options: BenchOptions) -> str:
-    """The picture of the scenario `plateau`: what the store takes over its run."""
+    """The picture of the scenario `plateau`: the size of the store over its run."""
     from .plateau import series
 
     note = f"megabytes over {figures['items']:,.0f} completions, of which {figures['kept']:,.0f} are kept"

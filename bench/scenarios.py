@@ -28,26 +28,26 @@ from .process import context_switches, cpu_by_name, cpu_seconds, descendants, re
 from .workload import START_TAILER, STREAM, TENANTS, items, records, write_tailer
 
 FUNCTIONS = "tailrace.bench.functions"
-#: What is sent before a measurement of latencies begins: a second's worth.
+#: Items sent before a measurement of latencies begins: a second's worth.
 WARM_UP = 200
 
 
 class Crowd(NamedTuple):
-    """Functions and tenants whose no-op items run: the module of the functions, and how many of each."""
+    """Functions and tenants whose no-op items run: the module of the functions, and the number of each."""
 
     module: str
     functions: int
     tenants: int
 
 
-#: Of `stream` and of `queue`.
+#: The crowds of `stream` and of `queue`.
 STREAMED, QUEUED = Crowd(FUNCTIONS, 200, TENANTS), Crowd(FUNCTIONS, 20, TENANTS)
 
 
 async def stream(
     folder: Path, count: int, progress: Progress, config: Path | None = None, crowd: Crowd = STREAMED
 ) -> Figures:
-    """Records in the embedded log, 200 functions × 50 tenants → no-op functions, settled."""
+    """Runs records in the embedded log, 200 functions × 50 tenants → no-op functions, settled."""
     async with EmbeddedStores(folder / "data", ConfigDirectory(config).read("stores.yaml", StoresConfig)) as stores:
         for number, batch in enumerate(records(count, functions=crowd.functions, tenants=crowd.tenants)):
             await stores.log.append(STREAM, 0, batch)
@@ -69,8 +69,8 @@ async def queue(
     server: int | None = None,
     crowd: Crowd = QUEUED,
 ) -> Figures:
-    """Items in the durable queue, enqueued before, 20 functions × 50 tenants → no-op functions, acknowledged. With the
-    `server` process that the queue rests on, also what an item takes of that."""
+    """Runs items in the durable queue, enqueued before, 20 functions × 50 tenants → no-op functions, acknowledged. With
+    the `server` process of the queue it also measures that server's CPU by item."""
     async with EmbeddedStores(folder / "data", ConfigDirectory(config).read("stores.yaml", StoresConfig)) as stores:
         for number, batch in enumerate(items(count, functions=crowd.functions, tenants=crowd.tenants)):
             await stores.queue.submit(batch)
@@ -91,8 +91,8 @@ async def throughput(
     over: Callable[[], Coroutine[object, object, None]] | None = None,
     server: int | None = None,
 ) -> Figures:
-    """Items settled per second, from the first look that shows any to the last item; where that look shows all of them,
-    from the look before it. The platform runs on until `over` returns."""
+    """Measures items settled per second, from the first look that shows any to the last item; where that look shows all
+    of them, from the look before it. The platform runs on until `over` returns."""
     await platform.start()
     try:
         processes = platform.pids() | ({} if server is None else {"server": server})
@@ -118,8 +118,8 @@ async def throughput(
 
 
 async def latency(folder: Path, seconds: float, progress: Progress, config: Path | None = None) -> Figures:
-    """200 submissions a second, submit → start; then 200 appends a second, append → start. With a configuration, the
-    submissions alone: the log is not what it is about."""
+    """Makes 200 submissions a second, submit → start; then 200 appends a second, append → start. With a configuration,
+    submissions alone: then the log is not the subject."""
     starts_file = folder / "starts"
     platform = Platform(
         folder / "data",
@@ -164,7 +164,7 @@ async def latency(folder: Path, seconds: float, progress: Progress, config: Path
 
 
 def work_of(platform: Platform) -> dict[str, tuple[float, int]]:
-    """CPU seconds and context switches of each process so far, the client's (this one) among them."""
+    """CPU seconds and context switches of each process so far, with the client's (this one)."""
     pids = {"client": [os.getpid()]}
     for name, pid in platform.pids().items():
         own, *executors = descendants(pid)
@@ -177,7 +177,7 @@ def work_of(platform: Platform) -> dict[str, tuple[float, int]]:
 def each_item(
     prefix: str, before: dict[str, tuple[float, int]], after: dict[str, tuple[float, int]], items: int
 ) -> Figures:
-    """What an item took of each process."""
+    """CPU and context switches of each process by item."""
     figures: Figures = {}
     for name, (cpu, switches) in after.items():
         figures[f"{prefix}{name}_cpu_us_per_item"] = round(1e6 * (cpu - before[name][0]) / items, 1)
@@ -192,9 +192,9 @@ async def paced(
     progress: Progress,
     what: str,
 ) -> list[float]:
-    """Sends 200 a second for so long, after a warm-up of one second; returns the latencies of what was measured. Each
-    is sent with the time (monotonic) at which it was due to be sent, and waits from then on: a sender that is held up
-    would else leave out the waits that it holds up."""
+    """Sends 200 a second for so long, after a warm-up of one second. Returns the measured latencies. Each is sent with
+    the time (monotonic) at which it was due to be sent, and waits from then on: a sender that is held up would
+    otherwise leave out the waits that it causes."""
     running: set[asyncio.Task[None]] = set()
     count = WARM_UP + int(200 * seconds)
     starts_file.unlink(missing_ok=True)
@@ -218,7 +218,7 @@ async def paced(
 
 
 async def memory(folder: Path, count: int, progress: Progress) -> Figures:
-    """Resident memory of node and scheduler with `count` items waiting in the queue and as many in the log."""
+    """Measures resident memory of node and scheduler with `count` items waiting in the queue and as many in the log."""
     figures: Figures = {"items": float(count)}
     for label, waiting in (("empty", 0), ("full", count)):
         data = folder / label
@@ -229,7 +229,7 @@ async def memory(folder: Path, count: int, progress: Progress) -> Figures:
             for number, records_batch in enumerate(records(waiting)):
                 await stores.log.append(STREAM, 0, records_batch)
                 progress("filling the log", number * 256 / count)
-        platform = Platform(data, ["tailrace.bench.slow"], tailers=[write_tailer(folder)])
+        platform = Platform(data, ["tailrace.bench.slow_functions"], tailers=[write_tailer(folder)])
         await platform.start()
         try:
             await asyncio.sleep(10)
@@ -243,7 +243,7 @@ async def memory(folder: Path, count: int, progress: Progress) -> Figures:
 
 
 async def idle(folder: Path, seconds: float, progress: Progress) -> Figures:
-    """CPU of an idle platform, all its processes together, and the time to import the SDK."""
+    """Measures CPU of an idle platform, all its processes together, and the time to import the SDK."""
     platform = Platform(folder / "data", [FUNCTIONS])
     await platform.start()
     try:
@@ -259,7 +259,7 @@ async def idle(folder: Path, seconds: float, progress: Progress) -> Figures:
 
 
 def _import_seconds() -> float:
-    """What `import tailrace` adds to starting Python: the median of five."""
+    """Seconds that `import tailrace` adds to starting Python: the median of five."""
 
     def timed(code: str) -> float:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A server of our own on loopback, that can be killed and started again with what it had on disk."""
+"""A server of our own on loopback, that can be killed and started again with its data on disk."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..model.errors import ConfigError
 from .own_process import STOP_WITHIN, OwnProcess
 from .process import descendants, free_ports, runs
 
-#: Seconds until one answers, also one that must read its log first.
+#: Seconds within which a server answers, also one that must read its log first.
 START_WITHIN = 60.0
-#: What both PostgreSQL and Redis write to their logs once they are of use.
+#: The text that both PostgreSQL and Redis write to their logs once they take connections.
 READY = b"eady to accept connections"
 
 
@@ -35,29 +35,29 @@ class ServerNode(OwnProcess, ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """Where clients find it."""
+        """URL of the server, for clients."""
 
     @abstractmethod
     def command(self) -> Sequence[str]:
-        """Its program and arguments."""
+        """Program and arguments of the server."""
 
     @property
     def address(self) -> str:
-        """HOST:PORT."""
+        """Address of the server, HOST:PORT."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def log(self) -> Path:
-        """What it says."""
+        """Path of its log."""
         return self.folder / "log"
 
     def start(self) -> None:
-        """Starts it, or starts it again; `wait` says when it is of use."""
+        """Starts the server, or starts it again; `wait` returns when it takes connections."""
         self._began = self.log.stat().st_size if self.log.exists() else 0
         self.begin(self.command(), self.folder, self.log)
 
     def wait(self) -> None:
-        """Returns when it is of use. Raises ConfigError with the end of its log when it ended instead."""
+        """Waits until it takes connections. Raises ConfigError with the end of its log when it ended instead."""
         until = time.monotonic() + START_WITHIN
         while READY not in (said := self.log.read_bytes()[self._began :]):
             if not self.running or time.monotonic() > until:
@@ -65,12 +65,13 @@ class ServerNode(OwnProcess, ABC):
             time.sleep(0.02)
 
     def mend(self) -> bool:
-        """What its own messages tell to do when it does not start after a power cut; whether there is anything."""
+        """Repairs its data as its own messages say, when it does not start after a power cut. False: there is nothing
+        to do."""
         return False
 
     def kill(self) -> None:
-        """SIGKILL for it and all its processes at once. What they had written to files is kept, page cache and all, so
-        this says nothing of power cuts. Harmless when it is dead."""
+        """Sends SIGKILL to it and all its processes at once. Bytes that they had written to files are kept, page cache
+        and all, so this says nothing of power cuts. Harmless when it is dead."""
         if self._process is None:
             return
         family = descendants(self._process.pid) if self.running else []

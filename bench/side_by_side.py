@@ -1,5 +1,5 @@
-"""The same stream in several forms, one after the other and in turns, in one run: what a form costs is its median rate
-against that of the first one, on the same machine in the same minutes."""
+"""Runs one stream in several forms, one after the other and in turns: the cost of a form is its median rate against
+that of the first one, on the same machine in the same minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .percentiles import median
 from .process import cpu_by_name
 from .workload import write_tailer
 
-#: How often each form runs.
+#: Runs of each form.
 ROUNDS = 3
 #: A run ends as failed when it takes longer than it would at so many items a second, and so many seconds.
 SLOWEST = 2_000
@@ -32,8 +32,8 @@ LOOK_EVERY = 0.5
 
 
 class FormCost(NamedTuple):
-    """Of one form: healthy items a second, and the CPU of each process for one of them, microseconds, with all that
-    the others took until they were dead."""
+    """Cost of one form: healthy items a second, and the CPU of each process for one of them, microseconds, which
+    includes the CPU for the failing ones until they were dead."""
 
     rate: float
     cpu: dict[str, float]
@@ -54,7 +54,7 @@ class ComparedForm:
 async def compare(
     folder: Path, stream: str, module: str, forms: Sequence[ComparedForm], progress: Callable[[str, float], None]
 ) -> dict[str, FormCost]:
-    """What each form takes: medians of ROUNDS runs, every one with data of its own. Raises TailraceError when one does
+    """Costs of each form: medians of ROUNDS runs, every one with data of its own. Raises TailraceError when one does
     not end in a bounded time."""
     runs: dict[str, list[FormCost]] = {form.name: [] for form in forms}
     for number in range(ROUNDS):
@@ -78,8 +78,8 @@ def _median(runs: Sequence[FormCost]) -> FormCost:
 
 
 async def _run(platform: Platform, form: ComparedForm) -> FormCost:
-    """From the first look that shows a settled item to the last look before all are. It ends when all that failed is
-    dead, too."""
+    """Measures from the first look that shows a settled item to the last look before all are. Ends when all failed
+    items are dead, too."""
     await platform.start()
     try:
         async with GatewayClient(platform.gateway_address) as gateway:
@@ -110,5 +110,5 @@ async def _run(platform: Platform, form: ComparedForm) -> FormCost:
 
 
 def named(overview: Overview, name: str) -> TailerOverview:
-    """One tailer of an overview."""
+    """The tailer of this name in an overview."""
     return next(tailer for tailer in overview.tailers if tailer.name == name)

@@ -1,4 +1,4 @@
-"""Sizes of a queue in PostgreSQL: bytes of its tables and of their indexes, when what is dead was vacuumed."""
+"""Sizes of a queue in PostgreSQL: bytes of its tables and of their indexes, once dead rows were vacuumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspn
 
 @contextlib.asynccontextmanager
 async def sizes(url: str) -> AsyncIterator[Callable[[], Awaitable[dict[str, float]]]]:
-    """What tells them. It vacuums first: the server does by itself once a minute, in which a short run is over."""
+    """Yields the function that measures them. It vacuums first: the server does so by itself only once a minute."""
     connection = await PostgresOptions.model_validate({"url": url}).connect()
 
     async def look() -> dict[str, float]:

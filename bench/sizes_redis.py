@@ -10,7 +10,7 @@ from ..stores.queue.redis.options import RedisQueueOptions
 
 @contextlib.asynccontextmanager
 async def sizes(url: str) -> AsyncIterator[Callable[[], Awaitable[dict[str, float]]]]:
-    """What tells them."""
+    """Yields the function that measures them."""
     client = RedisQueueOptions.model_validate({"url": url}).client()
 
     async def look() -> dict[str, float]:

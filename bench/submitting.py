@@ -1,5 +1,5 @@
-"""The scenarios of submission: how fast the front door takes work, whether bulk delays the urgent, and what a store
-that is away costs."""
+"""The scenarios of submission: the rate at which a gateway takes work, the delay of urgent work by bulk, and the cost
+of a store that is away."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from .functions import numbers_seen
 from .percentiles import percentile
 from .scenarios import FUNCTIONS, paced
 
-#: Calls at once, of `single_per_s`, and workloads of `many_per_s` for each of the single ones.
+#: Calls at once in `single_per_s`, and workloads in `many_per_s` for each of the single ones.
 AT_ONCE, MANY = 64, 5
-#: Of `bulk`: workloads that another program submits at once.
+#: Workloads that another program submits at once, in `bulk`.
 BULK = 10_000
-#: Of `store_down`: the store is away for so many seconds of so many.
+#: Seconds that the store is away, and seconds in all, in `store_down`.
 DOWN, PERIOD = 60.0, 300.0
 #: Seconds in which a submission is to be accepted, and in which all of them are to have run at last.
 ACCEPTED_WITHIN, RUN_WITHIN = 10.0, 300.0
 
 
 async def submit(folder: Path, count: int, progress: Progress, config: Path | None = None) -> Figures:
-    """`count` lone submissions, 64 at once, then five times as many by `submit_many`; durable, and none of them runs
-    meanwhile (its function is paused)."""
+    """Makes `count` lone submissions, 64 at once, then five times as many by `submit_many`; durable, and none of them
+    runs meanwhile (its function is paused)."""
     platform = Platform(folder / "data", [FUNCTIONS], config)
     await platform.start()
     try:
@@ -60,8 +60,8 @@ async def submit(folder: Path, count: int, progress: Progress, config: Path | No
 
 
 async def bulk(folder: Path, seconds: float, progress: Progress, config: Path | None = None) -> Figures:
-    """200 interactive submissions a second alone, then the same while another team's program submits 10,000 at once;
-    `bulk_s`: what that took."""
+    """Makes 200 interactive submissions a second alone, then as many while another team's program submits 10,000 at
+    once; `bulk_s`: seconds that this took."""
     starts_file = folder / "starts"
     platform = Platform(folder / "data", [FUNCTIONS], config, environment={"TAILRACE_BENCH_STARTS": str(starts_file)})
     await platform.start()
@@ -100,7 +100,7 @@ async def store_down(
     down: float = DOWN,
     period: float = PERIOD,
 ) -> Figures:
-    """`count` submissions spread over one period, at the end of which the store has been away for `down` seconds.
+    """Spreads `count` submissions over one period, in the middle of which the store is away for `down` seconds.
     `address` is the store's HOST:PORT; `stores` makes stores.yaml of the address that the platform is to use."""
     proxy = FaultProxy(address)
     await proxy.start()
@@ -140,7 +140,7 @@ class _Accepted(NamedTuple):
 
 
 async def _spread(client: tailrace.AsyncClient, count: int, period: float, progress: Progress) -> list[_Accepted]:
-    """Submits `count` evenly over `period` seconds; those that were accepted."""
+    """Submits `count` evenly over `period` seconds. Returns those that were accepted."""
     accepted: list[_Accepted] = []
     began = time.perf_counter()
 
@@ -165,7 +165,7 @@ async def _away(proxy: FaultProxy, after: float, seconds: float) -> None:
 
 
 async def _all_ran(seen: Path, count: int, progress: Progress) -> None:
-    """Returns when that many have run, or when it is too late for them."""
+    """Waits until that many have run, or it is too late for them."""
     until = time.perf_counter() + RUN_WITHIN
     while (ran := len(set(numbers_seen(seen)))) < count and time.perf_counter() < until:
         progress("running", ran / count)

@@ -1,5 +1,5 @@
-"""Surroundings of a run: what it shares the machine with, and what it rests on. Without these its figures compare with
-nothing."""
+"""Surroundings of a run: the load of the machine, the event loop, the file system. Without these its figures compare
+with nothing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from ..foundation.loop import VARIABLE, loop_factory
 
-#: What the kernel says is mounted where.
+#: The kernel's list of mounts.
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
 def surroundings(folder: Path) -> dict[str, Any]:
-    """Of a run whose data is in a folder: the niceness it was started with (0: as users start it; below: raised), the
-    load of the last minute before it, the event loop of every process but executors, and the file system of its data.
-    """
+    """Facts about a run whose data is in a folder: the niceness it was started with (0: as users start it; below:
+    raised), the load of the last minute before it, the event loop of every process but executors, and the file system
+    of its data."""
     return {
         "niceness": os.getpriority(os.PRIO_PROCESS, 0),
         "load_1m": round(os.getloadavg()[0], 2),
@@ -27,7 +27,7 @@ def surroundings(folder: Path) -> dict[str, Any]:
 
 
 def file_system(path: Path) -> str:
-    """What a path rests on, as the kernel calls it; empty where it does not say."""
+    """The kind of a path's file system, as the kernel calls it; empty where it does not say."""
     try:
         return kind_of(path, _MOUNTS.read_text().splitlines())
     except OSError:
@@ -35,7 +35,7 @@ def file_system(path: Path) -> str:
 
 
 def kind_of(path: Path, mounts: Sequence[str]) -> str:
-    """The kind of the deepest mount above a path, of lines as in proc(5); the last one of the same place counts."""
+    """The kind of the deepest mount above a path, by lines as in proc(5); the last one of the same place counts."""
     best, kind = -1, ""
     for line in mounts:
         place, _, rest = line.partition(" - ")

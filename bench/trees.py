@@ -1,9 +1,9 @@
-"""The scenario `trees`: what a claim and a settlement of items of job trees cost, with 1,000 and with very many of them
-in one tree, and with one tree open and with 10,000.
+"""The scenario `trees`: the cost of a claim and of a settlement of items of job trees, with 1,000 and with very many
+items in one tree, and with one tree open and with 10,000.
 
 Four queues of one server (or four files) take turns, so that all meet the same minutes of the machine. Of two, the one
 holds FEW items of one tree and the other `count`; of the other two, the one holds items of one tree and the other as
-many of OPEN trees. They are claimed 256 at a time, and as much is added to the same trees again, none of which is
+many of OPEN trees. They are claimed 256 at a time, and as many are added to the same trees again, none of which is
 sealed.
 """
 
@@ -33,13 +33,13 @@ from .percentiles import median
 
 #: Items of the small tree; open trees beside each other, and items of each.
 FEW, OPEN, EACH = 1000, 10_000, 4
-#: Claims of one queue in a row, which the small tree must have; how often the queues take turns.
+#: Claims of one queue in a row, for which the small tree must have items; rounds in which the queues take turns.
 CLAIMS, ROUNDS = 3, 40
 #: Items of one addition while a tree is filled, and calls at once where there are many trees.
 BATCH, AT_ONCE = 1000, 64
 #: Seconds after an addition until claims are full again: for a moment a submission makes them smaller.
 PAUSE = 2e-6 * BESIDE_MICROS
-#: Shares of the open trees that are compared by how long making them took: the first ones, and the last ones.
+#: Number of parts of the open trees; the times that making the first and the last part took are compared.
 PARTS = 10
 
 KIND = Kind("bench_first", int(Priority.EVENTUAL))
@@ -48,7 +48,7 @@ CELLS = {Cell(KIND.function, KIND.priority): CLAIM}
 
 @dataclass(slots=True)
 class TreeCosts:
-    """Of one queue: its claims and its settlements."""
+    """Costs of one queue: of its claims and its settlements."""
 
     claims: Costs = field(default_factory=Costs)
     settlements: Costs = field(default_factory=Costs)
@@ -56,8 +56,8 @@ class TreeCosts:
 
 async def trees(folder: Path, count: int, progress: Progress, engine: str = "sqlite") -> Figures:
     """`items_ratio`: of the median waits for a claim of 256 items in a tree of `count`, to those in one of FEW;
-    `open_ratio`: of those beside OPEN open trees, to those beside one; of each the same by CPU, server and client, and
-    the same of settlements; `making_ratio`: how long the last tenth of OPEN trees took to make and fill, to the first.
+    `open_ratio`: of those beside OPEN open trees, to those beside one; each also by CPU, server and client, and for
+    settlements; `making_ratio`: of the times that the last and the first tenth of OPEN trees took to make and fill.
     Raises TailraceError when a claim does not get what it may."""
     sizes = {"few": (1, FEW), "many": (1, count), "one": (1, OPEN * EACH), "open": (OPEN, EACH)}
     costs = {name: TreeCosts() for name in sizes}
@@ -77,7 +77,7 @@ async def trees(folder: Path, count: int, progress: Progress, engine: str = "sql
 
 
 def compared(costs: dict[str, TreeCosts]) -> Figures:
-    """The figures of the four."""
+    """The figures of the four queues."""
     figures: Figures = {}
     for name, each in costs.items():
         figures[f"{name}_claim_us"] = round(1e6 * median(each.claims.took), 1)
@@ -101,7 +101,8 @@ class _Forest:
         self._tokens = numbers_from()
 
     async def plant(self, many: int, each: int, progress: Progress) -> float:
-        """Makes so many trees of so many items each; how many times as long as the first ones the last ones took."""
+        """Makes so many trees of so many items each. Returns the time of the last part as a multiple of the first
+        one's."""
         took: list[float] = []
         for part in range(PARTS):
             progress(f"making {many} tree(s) of {each} items", part / PARTS)
@@ -126,7 +127,7 @@ class _Forest:
         await self._jobs.add(_id(number), "", f"call-{next(self._tokens)}", items)
 
     async def turn(self, costs: TreeCosts) -> None:
-        """Some claims, timed; then what they took is settled, timed too, and as much added to the same trees."""
+        """Times some claims, and the settlement of the claimed items; then adds as many to the same trees."""
         await asyncio.sleep(PAUSE)
         taken: list[Leased] = []
         for _ in range(CLAIMS):

@@ -13,7 +13,7 @@ from ..stores.queue.queue import NewItem
 from .functions import FUNCTIONS
 
 TENANTS = 50
-#: JSON of an empty argument list, padded by a header-like blank to about 200 bytes: what a small event weighs.
+#: JSON of an empty argument list, padded by blanks to 200 bytes, the weight of a small event.
 PAYLOAD = b"{" + b" " * 198 + b"}"
 STREAM = "bench"
 
@@ -34,7 +34,7 @@ priority: interactive
 
 
 def records(count: int, seed: int = 1, functions: int = FUNCTIONS, tenants: int = TENANTS) -> Iterator[list[Record]]:
-    """Records of so many functions × tenants (200 × 50) in random order, in batches of 256."""
+    """Yields records of so many functions × tenants (200 × 50) in random order, in batches of 256."""
     pick = random.Random(seed)
     headers = [
         (("function", f"noop_{function:03}"), ("tenant", f"tenant-{tenant:02}"))
@@ -48,7 +48,7 @@ def records(count: int, seed: int = 1, functions: int = FUNCTIONS, tenants: int 
 def items(
     count: int, functions: int, seed: int = 1, size: int = 256, tenants: int = TENANTS
 ) -> Iterator[list[NewItem]]:
-    """Queue items of so many functions × tenants in random order, in batches of `size`."""
+    """Yields queue items of so many functions × tenants in random order, in batches of `size`."""
     pick = random.Random(seed)
     kinds = [
         Kind(f"noop_{function:03}", int(DEFAULT_PRIORITY), "", f"tenant-{tenant:02}")
@@ -60,7 +60,7 @@ def items(
 
 
 def write_tailer(folder: Path, text: str = TAILER) -> Path:
-    """The tailer file of a scenario."""
+    """Writes the tailer file of a scenario."""
     path = folder / "bench-tailer.yaml"
     path.write_text(text)
     return path

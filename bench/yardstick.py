@@ -1,4 +1,4 @@
-"""A fixed piece of Python, timed beside every run: how quick the machine and its interpreter were just then.
+"""A fixed piece of Python, timed beside every run: it tells the speed of the machine and its interpreter just then.
 
 Rates and waits of two runs compare only where their yardsticks do: a busy neighbour, another machine and an interpreter
 that was built without profile-guided optimisation all move them by a tenth and more, and no other figure says so.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-#: Rounds of one look; the least counts, since whatever disturbs a round makes it longer.
+#: Rounds of one look; the least counts, since any disturbance makes a round longer.
 ROUNDS = 30
 #: Things a round makes and uses, a quarter of a millisecond of CPU on a core of 2023.
 THINGS = 600

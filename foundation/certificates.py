@@ -2,8 +2,8 @@
 `crl.pem` where some were revoked.
 
 These are the names that cert-manager writes; a folder of `tailrace auth init` has them, and files of step-ca are named
-so. Files that change are in force for the next connection, without a restart. What cannot be used keeps the former
-ones in force and says so. A program that has a token and no certificate needs `ca.crt` alone.
+so. Files that change are in force for the next connection, without a restart. If the new files cannot be used, the
+former ones stay in force, and a log line says so. A program that has a token and no certificate needs `ca.crt` alone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..model.errors import ConfigError
 from .clock import SYSTEM_CLOCK, Clock
 from .x509_checks import Serial, check_chain, check_key, key_of, lists_of, parsed, usable
 
-#: Names the folder.
+#: The environment variable that names the folder.
 VARIABLE = "TAILRACE_TLS"
 CERTIFICATE, KEY, AUTHORITY, REVOKED = "tls.crt", "tls.key", "ca.crt", "crl.pem"
 #: The most bytes of a file that are read: a chain has some thousand.
 FILE_BYTES = 1 << 20
-#: Seconds between looks at the files; what is broken for two of them is said.
+#: Seconds between looks at the files; files that are broken for two of them are reported.
 LOOK = 0.5
 
 _LOG = logging.getLogger("tailrace.tls")
@@ -36,8 +36,8 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 @dataclass(frozen=True, slots=True)
 class Identity:
     """The files as they were read and found good. `caller` and `until` (wall clock seconds) are the certificate's; a
-    process without one has neither. `number` rises with each reading; `revoked` are those in lists of revoked ones, and
-    `listing` the keys of the authorities whose lists those are."""
+    process without one has neither. `number` rises with each reading; `revoked` are the certificates in lists of
+    revoked ones, and `listing` the keys of the authorities that made those lists."""
 
     number: int
     authority: bytes
@@ -51,7 +51,7 @@ class Identity:
 
 
 class Certificates:
-    """The files in one folder. Safe to be asked by any thread."""
+    """The files in one folder. Safe from any thread."""
 
     def __init__(self, folder: Path, clock: Clock = SYSTEM_CLOCK) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class Certificates:
         self._look_at = 0.0
 
     def now(self) -> Identity:
-        """What is in force. Raises ConfigError while nothing was good yet."""
+        """The files in force. Raises ConfigError while none were good yet."""
         with self._lock:
             now = self._clock.monotonic()
             if self._identity is None:
@@ -78,15 +78,15 @@ class Certificates:
             return self._identity
 
     def serving(self) -> Identity:
-        """What a listener is known by. Raises ConfigError where there is only an authority."""
+        """The files that a listener shows. Raises ConfigError where there is only an authority."""
         found = self.now()
         if found.caller is None:
-            raise ConfigError(f"{self.folder / CERTIFICATE}: no such file; whoever listens needs a certificate")
+            raise ConfigError(f"{self.folder / CERTIFICATE}: no such file; a part that listens needs a certificate")
         return found
 
     def _look(self, former: Identity) -> None:
-        """Takes what changed. Two files that belong together change one after the other, so that what is broken is said
-        the second time."""
+        """Takes changed files. Two files that belong together change one after the other, so a fault is reported when
+        it is seen the second time."""
         stamp = self._stamped()
         if stamp == self._stamp:
             self._broken, self.trouble = (), ""
@@ -106,7 +106,8 @@ class Certificates:
         return tuple(_stamp(self.folder / name) for name in (CERTIFICATE, KEY, AUTHORITY, REVOKED))
 
     def _read(self, number: int, former: Identity | None = None) -> Identity:
-        """What the files say. What was there before and is not any more is a mistake: what it kept out would get in."""
+        """Reads and checks the files. A list of revoked certificates, or a certificate, that was there before and is
+        gone is a mistake: callers that it kept out would get in."""
         if not self.folder.is_dir():
             raise ConfigError(
                 f"{self.folder}: no such folder of certificates; expected one with {CERTIFICATE}, {KEY} and "
@@ -119,13 +120,13 @@ class Certificates:
         lists = lists_of(_bytes(list_at), authorities, str(list_at)) if list_at.exists() else {}
         if former is not None and (former.listing & set(map(key_of, authorities))) - set(lists):
             raise ConfigError(
-                f"{list_at}: an authority in {AUTHORITY} had a list of revoked certificates here, and it is gone; put "
-                "it back, one list behind the other where there are several. A restart does without it"
+                f"{list_at}: an authority in {AUTHORITY} had a list of revoked certificates here, which is gone; put "
+                "the list back, one behind the other where there are several. A restart does without a list"
             )
         gone = frozenset[Serial]().union(*lists.values()), frozenset(lists)
         if not path.exists() and not at.exists():
             if former is not None and former.caller is not None:
-                raise ConfigError(f"{path}: it is gone, and {KEY} too; put both of them there together")
+                raise ConfigError(f"{path}: gone, and {KEY} too; put both of them there together")
             return Identity(number, authority, revoked=gone[0], listing=gone[1])
         certificate, key = _bytes(path), _bytes(at)
         chain = parsed(certificate, str(path))

@@ -10,8 +10,8 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The clocks of one host. `monotonic` orders and measures within this host; `wall` is what people and stores write
-    down; `processor` is what this process used of processors. Seconds."""
+    """The clocks of one host, in seconds. `monotonic` orders and measures within this host; `wall` is the time that
+    people and stores write down; `processor` is the processor time that this process used."""
 
     def monotonic(self) -> float: ...
 
@@ -38,7 +38,7 @@ SYSTEM_CLOCK = SystemClock()
 
 @cache
 def boot() -> str:
-    """What names this run of the machine: moments of the monotonic clock mean the same to all who read the same name.
+    """The name of this run of the machine: moments of the monotonic clock mean the same to all who read the same name.
     Empty: this system does not say."""
     if sys.platform == "darwin":
         import subprocess

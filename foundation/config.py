@@ -128,8 +128,8 @@ def _sentence(each: Any, path: Place, location: Place, known: list[str]) -> str:
 
 
 def _known_keys(model: type[BaseModel], path: Place, value: dict[str, Any]) -> list[str]:
-    """The keys that a model takes at a place. A model whose keys depend on what else stands in the file (a source's
-    options on its kind) says so itself, by `keys_under(path, value)`; None there means: ask the annotations."""
+    """The keys that a model takes at a place. A model whose keys depend on other values in the file (a source's options
+    on its kind) says so itself, by `keys_under(path, value)`; None there means: ask the annotations."""
     own = getattr(model, "keys_under", None)
     told = own(path, value) if own is not None else None
     if told is not None:

@@ -1,4 +1,4 @@
-"""Inside: what a client may know of the run that it is used in.
+"""The current run: a client that is used inside a function can learn of that function's run here.
 
 A run that waits for other work (`result()` in a function) says so to its executor, which gives its place to another
 run meanwhile. The executor sets `RUN` where it calls a function; tasks that the function starts inherit it, and threads
@@ -17,8 +17,8 @@ from ..model.trace_context import attempt_span, context_in
 
 
 class Wait(Protocol):
-    """One wait of a run. `limit` is how many seconds it may take when nobody said; `stops` names what ends it when the
-    run is told to end."""
+    """One wait of a run. `limit` is how many seconds it may take when nobody said; `stops` takes the call that ends it
+    when the run is told to end."""
 
     limit: float
 
@@ -28,11 +28,11 @@ class Wait(Protocol):
 
 
 class Run(Protocol):
-    """A run, as its executor has it."""
+    """A run, as its executor offers it to clients."""
 
     def wait(self, *, blocking: bool) -> Wait | None:
         """Notes that the run waits from now on; `blocking`: so does its thread. None: that run is over. Raises
-        InvalidRequest for one that cannot wait, Throttled where too many do."""
+        InvalidRequest for a run that cannot wait, Throttled where too many do."""
 
 
 RUN: ContextVar[Run | None] = ContextVar("tailrace_run", default=None)
@@ -45,13 +45,13 @@ _describe: Callable[[Any], Identity] | None = None
 
 
 def describe_by(describe: Callable[[Any], Identity]) -> None:
-    """Says what an executor's `ITEM` means; it is only looked at when something is logged."""
+    """Sets the function that reads an executor's `ITEM`; it is only called when something is logged."""
     global _describe  # noqa: PLW0603 - of a process there is one, as of its logs
     _describe = describe
 
 
 def facts() -> dict[str, str | int]:
-    """The run that this is inside of, as log lines name it; nothing outside of functions."""
+    """Facts about the current run for log lines; none outside of functions."""
     item = ITEM.get()
     if item is None or _describe is None:
         return {}
@@ -71,7 +71,7 @@ def facts() -> dict[str, str | int]:
 
 @contextmanager
 def waiting(*, blocking: bool) -> Iterator[Wait | None]:
-    """Within it the run that this is inside of waits; None outside of functions."""
+    """Marks the current run as waiting for other work inside the block; yields None outside of functions."""
     run = RUN.get()
     wait = None if run is None else run.wait(blocking=blocking)
     try:

@@ -1,8 +1,8 @@
-"""Duties (supervised tasks): all that goes on in a part for as long as it runs. None of them ends unheard.
+"""Duties (supervised tasks): the work that goes on in a part for as long as it runs. No failure of one goes unnoticed.
 
 A duty that fails beyond its own handling is not started again by itself: it would have lost what it held between two
 awaits. Its whole part is closed and opened again (`Reopening` in lifecycle.py), under a new epoch where it has one and
-with everything read anew. Where each turn of a duty stands by itself, the duty tries again and only says that it ails.
+with everything read anew. Where each turn of a duty stands by itself, the duty tries again and only tells that it ails.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from ..model.plain_text import plain
 
-#: Characters of what something failed with that operators are shown.
+#: Characters of a failure's reason that operators are shown.
 LONGEST_WHY = 1000
 
 
 class Duties:
     """The long-lived tasks of the part named `part`.
 
-    `begin` starts one, `end` ends all. When one fails, `failure` returns, and `tell` is called with what it says: once,
+    `begin` starts one, `end` ends all. When one fails, `failure` returns, and `tell` is called with the reason: once,
     however many fail until then.
     """
 
@@ -33,7 +33,7 @@ class Duties:
         self._why = ""
 
     def begin(self, work: Coroutine[Any, Any, object], name: str) -> asyncio.Task[None]:
-        """Starts one. Its task never raises but CancelledError: what it fails with is told here. It may return when it
+        """Starts a duty. Its task never raises but CancelledError: a failure is reported here. It may return when it
         has nothing more to do."""
         task = asyncio.create_task(self._watch(work, name), name=name)
         self._tasks.add(task)
@@ -54,7 +54,8 @@ class Duties:
             self.failed(name, error)
 
     def failed(self, duty: str, error: BaseException) -> None:
-        """A duty failed beyond its own handling. To be called in the event loop, by what is no task too."""
+        """Reports that a duty failed beyond its own handling. Called in the event loop, also by code that is no
+        task."""
         asyncio.get_running_loop().call_exception_handler(
             {"message": f"{self.part}: {duty} failed beyond its own handling", "exception": error}
         )
@@ -66,27 +67,27 @@ class Duties:
 
     @property
     def why(self) -> str:
-        """What failed last, also after the end; empty: nothing did."""
+        """The duty that failed last and why, also after the end; empty: none did."""
         return self._why
 
     async def failure(self) -> str:
-        """Returns once something failed: what, and why."""
+        """Waits until a duty fails. Returns its name, and why."""
         await self._failed.wait()
         return self._why
 
     def ails(self, duty: str, why: str, now: float) -> bool:
-        """A turn of a duty failed, which tries again by itself; whether that is news. `now` is monotonic."""
+        """Notes that a turn of a duty failed, which tries again by itself. True: that is news. `now` is monotonic."""
         since, _ = self.ailing.get(duty, (now, ""))
         news = duty not in self.ailing
         self.ailing[duty] = (since, plain(why, LONGEST_WHY))
         return news
 
     def well(self, duty: str) -> bool:
-        """A turn of a duty went well; whether that is news."""
+        """Notes that a turn of a duty went well. True: that is news."""
         return self.ailing.pop(duty, None) is not None
 
     async def end(self) -> None:
-        """Ends all of them, whatever they failed with; none has failed from then on."""
+        """Ends all duties, whatever they failed with; none counts as failed from then on."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

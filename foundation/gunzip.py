@@ -1,7 +1,7 @@
-"""Gzip, piece by piece, with a bound on what may come out of it.
+"""Decompresses gzip, piece by piece, with a bound on the output.
 
-A few kilobytes can say terabytes, so what has come out is compared with what went in after every piece. A member costs
-the same however little is in it, so those with nothing in them are counted, and what lies behind one is not copied.
+A few kilobytes can expand to terabytes, so output and input are compared after every piece. A member costs the same
+however little is in it, so empty members are counted, and the input behind one is not copied.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import zlib
 
 from ..model.errors import TailraceError
 
-#: What may come out before the ratio is looked at: small files may well compress a thousand times.
+#: Bytes of output before the ratio counts: small files may well compress a thousand times.
 SLACK = 1 << 20
 #: Members without content in one stream: some writers end with one, none writes many.
 MOST_EMPTY = 1000
@@ -26,7 +26,7 @@ class Undecodable(TailraceError):
 class Gunzip:
     """Takes compressed bytes and gives their content, any number of gzip members one after the other.
 
-    most_ratio  content may be so many times as long as what was fed, beyond SLACK; more raises Undecodable
+    most_ratio  content may be so many times as long as the input, beyond SLACK; more raises Undecodable
     wants       it can give nothing more before it is fed
     """
 
@@ -34,10 +34,10 @@ class Gunzip:
         self._most_ratio = most_ratio
         self._stream = zlib.decompressobj(_GZIP)
         self._input = b""
-        self._at = 0  # of the input, what comes next
+        self._at = 0  # the next place in the input
         self._fed = 0
         self._given = 0
-        self._member = 0  # what was given before the current one
+        self._member = 0  # bytes that were given before the current member
         self._fresh = True  # the current one was given nothing yet
         self._empty = 0
         self._begun = False  # whether the current member has had any byte
@@ -48,12 +48,12 @@ class Gunzip:
         return self._at >= len(self._input)
 
     def feed(self, data: bytes) -> None:
-        """More of the compressed bytes."""
+        """Adds more of the compressed bytes."""
         self._input, self._at = self._input[self._at :] + data, 0
         self._fed += len(data)
 
     def pull(self, most: int) -> bytes:
-        """At most `most` bytes of content; none: it wants more. Raises Undecodable."""
+        """Returns at most `most` bytes of content; empty: it wants more input. Raises Undecodable."""
         pieces: list[bytes] = []
         left = most
         while left > 0 and not self.wants:
@@ -88,6 +88,6 @@ class Gunzip:
         return b"".join(pieces)
 
     def finish(self) -> None:
-        """Nothing more is fed. Raises Undecodable when a member is not whole."""
+        """Checks the end, when nothing more is fed. Raises Undecodable when a member is not whole."""
         if not self._begun or not self._stream.eof:
             raise Undecodable(f"the gzip stream ends early, after {self._given} bytes of content")

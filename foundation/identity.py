@@ -1,4 +1,4 @@
-"""Identity of a user, for the records of who did what."""
+"""Identity of a user, for the records of operators' acts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 
 
 def whoami() -> str:
-    """user@host; a user without a name is `?`."""
+    """The user as user@host; a user without a name is `?`."""
     user = "?"
     with contextlib.suppress(KeyError, OSError, ImportError):
         user = getpass.getuser()

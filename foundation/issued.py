@@ -1,4 +1,4 @@
-"""The book of the certificates that an authority issued: a line for each, so that one whose files are gone can still be
+"""The list of the certificates that an authority issued: a line for each, so that one whose files are gone can still be
 revoked."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..model.caller import Caller, caller_of
 from ..model.errors import ConfigError, InvalidRequest
-from .files_together import NewFile, put
+from .atomic_files import NewFile, put
 
 BOOK = "issued.jsonl"
 #: Seconds for which a line stays after the end of its certificate: so that a clock that is wrong once forgets nothing.
@@ -19,8 +19,8 @@ _EXPECTED = "serial, caller, since, until, folder and hosts of a certificate"
 
 
 class Issued(NamedTuple):
-    """A certificate that was issued: its serial number, whose it is, from when until when (wall clock seconds), into
-    which folder below the authority's, and where it may serve."""
+    """A certificate that was issued: its serial number, its caller, its first and last moment (wall clock seconds), the
+    folder below the authority's that it went into, and the hosts where it may serve."""
 
     serial: int
     caller: Caller
@@ -31,7 +31,7 @@ class Issued(NamedTuple):
 
 
 def issued(folder: Path) -> list[Issued]:
-    """The book in an authority's folder, in the order of issuing; empty: there is none. Raises ConfigError."""
+    """The list in an authority's folder, in the order of issuing; empty: there is none. Raises ConfigError."""
     path = folder / BOOK
     try:
         text = path.read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def issued(folder: Path) -> list[Issued]:
 
 
 def note(folder: Path, found: Iterable[Issued], now: float) -> None:
-    """Writes the book anew. Raises ConfigError, when the former one is as it was."""
+    """Writes the list anew. Raises ConfigError, and then the former list is unchanged."""
     lines = [json.dumps(_said(each)) for each in found if each.until + KEPT > now]
     put(folder, {BOOK: NewFile("".join(f"{line}\n" for line in lines).encode(), 0o600)})
 

@@ -1,7 +1,9 @@
-"""Issues the certificates of a small fleet: an authority in a folder, and beside it a folder for each part.
+"""Issues the certificates of a small fleet (the parts of one platform): an authority in a folder, and below it a folder
+for each part.
 
-A part's folder is what `certificates.py` reads, and is carried to the part's host. `ca.key` stays where it was made:
-who has it can make any part of the fleet. A certificate with hosts may serve there, one without can only call.
+A part's folder is carried to the part's host, where `certificates.py` reads it. `ca.key` stays where it was made:
+anybody who has it can make a certificate for any part. A certificate with hosts may serve there, one without can only
+call.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ..model.caller import Caller, checked
 from ..model.errors import ConfigError, Conflict, InvalidRequest, TailraceError
 from ..model.plain_text import plain
+from .atomic_files import NewFile, locked, put, put_once, told
 from .certificates import AUTHORITY, CERTIFICATE, KEY, REVOKED
-from .files_together import NewFile, locked, put, put_once, told
 from .issued import Issued, issued, note
 from .x509_checks import PeerCertificate, check_chain, check_key, out_of_time, parsed, peer_of, revocations, revoked
 
@@ -33,7 +35,7 @@ AUTHORITY_KEY = "ca.key"
 AUTHORITY_DAYS, DAYS, LONGEST_DAYS = 3650, 90, 825
 #: So much earlier than now they are valid, since hosts' clocks differ.
 EARLIER = datetime.timedelta(minutes=10)
-#: What every certificate that serves is also called, for callers of its own host.
+#: Names that every serving certificate has too, for callers of its own host.
 HERE = ("localhost", "127.0.0.1", "::1")
 #: Names of hosts in one certificate, and characters of one.
 MOST_HOSTS, LONGEST_HOST = 100, 253
@@ -55,8 +57,8 @@ class Authority:
 
     @classmethod
     def made(cls, folder: Path, fleet: str, now: float) -> Authority:
-        """A new one, in a folder that has none. One that has its key alone is of an `init` that died: it is completed.
-        Raises Conflict."""
+        """Makes a new one, in a folder that has none. A folder with the key alone is of an `init` that died: it is
+        completed. Raises Conflict."""
         fleet = checked(Caller(fleet or f"fleet-{secrets.token_hex(4)}", "node", "ca")).fleet
         if (folder / AUTHORITY).exists():
             raise Conflict(has_one(folder))
@@ -72,7 +74,7 @@ class Authority:
 
     @classmethod
     def of(cls, folder: Path) -> Authority:
-        """The one that was made in a folder. Raises ConfigError."""
+        """Loads the one that was made in a folder. Raises ConfigError."""
         at, path = folder / AUTHORITY_KEY, folder / AUTHORITY
         try:
             data, text = at.read_bytes(), path.read_bytes()
@@ -89,8 +91,8 @@ class Authority:
         return cls(folder, certificate, _signing(data, path), str(fleets[0].value))
 
     def issue(self, role: str, name: str, hosts: Sequence[str], now: float, days: int = DAYS, at: str = "") -> Path:
-        """A certificate of a role and a name, with a key of its own, in the folder `at` (default: ROLE-NAME) below the
-        authority's, in the place of one that is there. With `hosts` it may serve there."""
+        """Issues a certificate of a role and a name, with a key of its own, into the folder `at` (default: ROLE-NAME)
+        below the authority's, replacing one that is there. With `hosts` it may serve there. Returns the folder."""
         caller = checked(Caller(self.fleet, role, name))
         check_bounds(hosts, days)
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(caller.uri)]
@@ -108,7 +110,7 @@ class Authority:
             return self._put(at or f"{role}-{name}", certificate, _key_pem(key), now)
 
     def _put(self, at: str, certificate: x509.Certificate, key: bytes, now: float) -> Path:
-        """Notes a certificate, and puts it with its key where it belongs."""
+        """Notes a certificate, and puts it with its key into its folder."""
         folder = self.folder / at
         note(self.folder, [*self.issued(), line_of(certificate, at)], now)
         files = {KEY: NewFile(key, 0o600), CERTIFICATE: NewFile(_pem(certificate), 0o644)}
@@ -120,7 +122,8 @@ class Authority:
         return folder
 
     def _trusted(self, folder: Path) -> bytes:
-        """The authorities that a folder is to trust: those of this one's, and what it has besides during a change."""
+        """The authorities that a folder is to trust: those of this one's folder, and others that it has during a
+        change."""
         ours = (self.folder / AUTHORITY).read_bytes()
         with contextlib.suppress(OSError, ConfigError):
             theirs = (folder / AUTHORITY).read_bytes()
@@ -130,15 +133,15 @@ class Authority:
         return ours
 
     def issued(self) -> list[Issued]:
-        """What it issued, in that order, also before there was a book, as far as it lies in a folder here. Raises
-        ConfigError."""
+        """Certificates that it issued, in that order; also those from before there was a list, if they lie in a folder
+        here. Raises ConfigError."""
         found = issued(self.folder)
         known = {each.serial for each in found}
         lying = [self.lying(path.parent.name) for path in sorted(self.folder.glob(f"*/{CERTIFICATE}"))]
         return [each for each in lying if each is not None and each.serial not in known] + found
 
     def lying(self, at: str) -> Issued | None:
-        """The certificate in a folder below; None: none of its own that can be read."""
+        """The certificate in a folder below; None: there is none of this authority that can be read."""
         path = self.folder / at / CERTIFICATE
         try:
             [certificate, *_] = parsed(path.read_bytes(), str(path))
@@ -148,8 +151,8 @@ class Authority:
             return None
 
     def revoke(self, at: str, now: float) -> list[Issued]:
-        """Revokes every certificate that has not ended of whom the folder `at`, below the authority's, is or was: those
-        that were issued before the one that lies there too. Raises ConfigError."""
+        """Revokes every valid certificate of the caller to whom the folder `at`, below the authority's, belongs or
+        belonged: also those issued before the one that lies there. Raises ConfigError."""
         with locked(self.folder / AUTHORITY_KEY):
             known = self.issued()
             callers = {each.caller for each in known if each.folder == at}
@@ -167,8 +170,8 @@ class Authority:
             return found
 
     def revoke_serial(self, serial: int, now: float) -> list[Issued]:
-        """Revokes the certificate of a serial number, also where the book is broken. Answers what is known of it:
-        nothing, of one that was issued before there was a book."""
+        """Revokes the certificate of a serial number, also where the list of issued ones is broken. Returns the entries
+        of that certificate; none, if it was issued before there was a list."""
         with locked(self.folder / AUTHORITY_KEY):
             self._revoke([serial], now)
             with contextlib.suppress(ConfigError):
@@ -176,7 +179,7 @@ class Authority:
             return []
 
     def _revoke(self, serials: Iterable[int], now: float) -> None:
-        """Adds them to the list of revoked ones, and puts that into every folder."""
+        """Adds serial numbers to the list of revoked certificates, and puts that list into every folder."""
         when = datetime.datetime.fromtimestamp(now, datetime.UTC)
         entries = {entry.serial_number: entry for entry in self._revoked()}
         for serial in serials:
@@ -191,7 +194,7 @@ class Authority:
             put(folder, {REVOKED: NewFile(text, 0o644)})
 
     def revoked(self) -> frozenset[int]:
-        """The serial numbers of those that were revoked. Raises ConfigError."""
+        """Serial numbers of revoked certificates. Raises ConfigError."""
         return frozenset(entry.serial_number for entry in self._revoked())
 
     def _revoked(self) -> list[x509.RevokedCertificate]:
@@ -204,19 +207,19 @@ class Authority:
 
 
 def line_of(certificate: x509.Certificate, at: str) -> Issued:
-    """What the book says of a certificate in a folder. Raises InvalidRequest."""
+    """The list's entry for a certificate in a folder. Raises InvalidRequest."""
     peer = peer_of(certificate)
     return Issued(peer.serial, peer.caller, peer.since, peer.until, at, hosts_of(certificate))
 
 
 def hosts_of(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Where a certificate may serve."""
+    """Hosts where a certificate may serve."""
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return tuple(str(each.value) for each in names if isinstance(each, x509.DNSName | x509.IPAddress))
 
 
 def checked_folder(at: str) -> str:
-    """The same, if it is the name of a folder. Raises InvalidRequest."""
+    """Returns `at` if it is the name of a folder. Raises InvalidRequest."""
     if not at or at in (".", "..") or "/" in at or "\0" in at:
         raise InvalidRequest(
             f"{plain(at, LONGEST_HOST)!r} is no folder of a certificate: expected its name in DIR, as ROLE-NAME"
@@ -225,7 +228,7 @@ def checked_folder(at: str) -> str:
 
 
 def has_one(folder: Path) -> str:
-    """Why no fleet is made in a folder."""
+    """The message that a folder has an authority already."""
     return (
         f"{folder} has an authority already: `tailrace auth issue` makes more certificates of it, `tailrace auth "
         "renew` other ones in their place; a new fleet needs another folder"
@@ -236,14 +239,14 @@ def _signing(data: bytes, where: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(data, None)
     except (ValueError, TypeError):
-        raise ConfigError(f"{where}: no private key in PEM without a passphrase; nothing was made of it") from None
+        raise ConfigError(f"{where}: expected a private key in PEM without a passphrase; nothing was made") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ConfigError(_not_ours(where))
     return key
 
 
 def _not_ours(path: Path) -> str:
-    return f"{path}: not an authority of `tailrace auth init`; let whoever made it issue certificates"
+    return f"{path}: not an authority of `tailrace auth init`; issue certificates with the program that made it"
 
 
 def _self_signed(key: ec.EllipticCurvePrivateKey, fleet: str, now: float) -> x509.Certificate:
@@ -258,8 +261,7 @@ def _self_signed(key: ec.EllipticCurvePrivateKey, fleet: str, now: float) -> x50
 
 
 class Shown(NamedTuple):
-    """A certificate in a file: whose it is, the hosts where it may serve, and what is wrong with it (empty: all is
-    well)."""
+    """A certificate in a file: its caller, the hosts where it may serve, and the fault that it has (empty: none)."""
 
     path: Path
     peer: PeerCertificate | None
@@ -284,7 +286,7 @@ def _shown(path: Path, now: float) -> Shown:
 
 
 def _revoked_there(path: Path, peer: PeerCertificate) -> str:
-    """Whether the list beside a certificate, or the one above it, has it."""
+    """The message that the list beside a certificate, or the one above it, has revoked it; empty: neither has."""
     for folder in (path.parent, path.parent.parent):
         at, authority = folder / REVOKED, folder / AUTHORITY
         if at.exists() and authority.exists():
@@ -333,7 +335,7 @@ def _named(caller: Caller) -> x509.Name:
 
 
 def check_bounds(hosts: Sequence[str], days: int) -> None:
-    """Raises InvalidRequest for what can be no certificate."""
+    """Raises InvalidRequest for hosts or days that no certificate may have."""
     if not 1 <= days <= LONGEST_DAYS:
         raise InvalidRequest(f"--days is {days}: expected 1 to {LONGEST_DAYS}")
     if len(hosts) > MOST_HOSTS:

@@ -1,5 +1,4 @@
-"""One lifecycle for everything that runs: start, drain, stop; and how a part of which something failed is closed and
-opened again."""
+"""One lifecycle for everything that runs: start, drain, stop. A part whose duty fails is closed and opened again."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ class Part(Protocol):
     """A part: a component that runs.
 
     start   returns when it is ready to work; raises with a clear message when it cannot be
-    drain   takes nothing new, finishes or hands back what it has; returns by `timeout` seconds at the latest
+    drain   takes nothing new, finishes or hands back its work; returns after `timeout` seconds at the latest
     stop    ends now; safe after a failed start, and twice
     """
 
@@ -43,7 +42,7 @@ class Attended(Part, Protocol):
 
 
 class Reopening:
-    """A Part: another one, which is closed and opened again whenever a duty of it fails, after pauses that grow
+    """A Part around another one, which is closed and opened again whenever a duty of it fails, after pauses that grow
     (model/reopening.py). Its first start may fail, later ones are tried again."""
 
     def __init__(
@@ -70,13 +69,13 @@ class Reopening:
             await self.part.drain(timeout)
 
     async def stop(self) -> None:
-        """Stops the part, whatever state it is in."""
+        """Stops the part, in any state."""
         await self._forget()
         self._open = False
         await self.part.stop()
 
     def troubles(self) -> list[Trouble]:
-        """What is, or was a while ago, not as it should be; for operators."""
+        """Troubles of the part, present ones and those of a while ago; for operators."""
         now, wall, duties = self._clock.monotonic(), self._clock.wall(), self.part.duties
         found = [
             Trouble(duties.part, wall - (now - since), f"{duty} fails, and tries again: {why}")
@@ -119,16 +118,16 @@ class Reopening:
 
 
 class Group:
-    """Several parts as one: started in order, drained and stopped in reverse; a failed start stops what had started.
-    Parts that have duties are kept open (`Reopening`). Whatever one of them raises as it ends, the others end too. They
-    share the time of a drain: what one used is not there for the next."""
+    """Several parts as one: started in order, drained and stopped in reverse; a failed start stops those that had
+    started. Parts that have duties are kept open (`Reopening`). If one of them raises as it ends, the others end all
+    the same. They share the time of a drain: time that one used is not there for the next."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = [kept_open(part) for part in parts]
         self._started: list[Part] = []
 
     def also(self, part: Part) -> None:
-        """One more part, the last; before the start."""
+        """Adds one more part, the last; before the start."""
         self._parts.append(kept_open(part))
 
     async def start(self) -> None:
@@ -136,7 +135,7 @@ class Group:
             try:
                 await part.start()
             except BaseException:
-                self._started.append(part)  # what it began ends first
+                self._started.append(part)  # it may have begun something, which ends first
                 await self.stop()
                 raise
             self._started.append(part)
@@ -155,17 +154,17 @@ class Group:
         await each_of([part.stop for part in reversed(started)])
 
     def troubles(self) -> list[Trouble]:
-        """What is not as it should be with those that are kept open."""
+        """Troubles of the parts that are kept open."""
         return [trouble for part in self._parts if isinstance(part, Reopening) for trouble in part.troubles()]
 
 
 def kept_open(part: Part) -> Part:
-    """A part as it is to be run: one that has duties is closed and opened again when one of them fails."""
+    """The part as it is to be run: a part with duties is closed and opened again when one of them fails."""
     return Reopening(cast(Attended, part)) if isinstance(getattr(part, "duties", None), Duties) else part
 
 
 async def each_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
-    """One step after the other, all of them, whatever one raises; then raises the first error. For what must end."""
+    """Runs one step after the other, all of them, whatever one raises; then raises the first error. For endings."""
     first: Exception | None = None
     for step in steps:
         try:
@@ -174,25 +173,26 @@ async def each_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
             if first is None:
                 first = error
             else:
-                _LOG.exception("another one failed as it ended")
+                _LOG.exception("a further part failed as it ended")
     if first is not None:
         raise first
 
 
 async def all_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
-    """The same with all steps at once: for what must end and takes its time, none of which waits for another."""
+    """Runs all steps at once, whatever one raises; then raises the first error. For endings that take their time and do
+    not wait for each other."""
     ended = await asyncio.gather(*(step() for step in steps), return_exceptions=True)
     errors = [error for error in ended if isinstance(error, BaseException)]
     for error in errors[1:]:
-        _LOG.error("another one failed as it ended", exc_info=error)
+        _LOG.error("a further part failed as it ended", exc_info=error)
     if errors:
         raise errors[0]
 
 
 async def end_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancels the tasks and waits until all have ended; harmless for those that had. What they failed with is told to
-    nobody, so it is for tasks whose failures were told, or do not matter any more. Raises `CancelledError` only if the
-    caller itself is cancelled meanwhile."""
+    """Cancels the tasks and waits until all have ended; harmless for those that had. Their failures are told to nobody,
+    so it is for tasks whose failures were told, or do not matter any more. Raises `CancelledError` only if the caller
+    itself is cancelled meanwhile."""
     ending = [*tasks]
     for task in ending:
         task.cancel()
@@ -206,7 +206,7 @@ async def end_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
 async def cancel(task: asyncio.Future[Any]) -> None:
     """Cancels `task` and waits until it has ended; harmless when it had ended already.
 
-    Raises what the task had failed with, and `CancelledError` only if the caller itself is cancelled meanwhile: with
+    Raises the task's own error, and `CancelledError` only if the caller itself is cancelled meanwhile: with
     `suppress(CancelledError)` around an `await task` that second cancellation would be lost, and its sender would wait
     for ever.
     """

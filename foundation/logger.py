@@ -18,23 +18,23 @@ class Logger:
         self._logger = logging.getLogger(name)
 
     def debug(self, event: str, /, **facts: Any) -> None:
-        """For whoever looks for a fault."""
+        """Logs a detail for the search for a fault."""
         self._write(logging.DEBUG, event, None, facts)
 
     def info(self, event: str, /, **facts: Any) -> None:
-        """What is as it should be."""
+        """Logs an event that is as it should be."""
         self._write(logging.INFO, event, None, facts)
 
     def warning(self, event: str, /, **facts: Any) -> None:
-        """What somebody may have to look at."""
+        """Logs an event that somebody may have to look at."""
         self._write(logging.WARNING, event, None, facts)
 
     def error(self, event: str, /, exc_info: BaseException | None = None, **facts: Any) -> None:
-        """What somebody has to look at; with the error's traceback where there is one."""
+        """Logs an event that somebody has to look at; with the error's traceback where there is one."""
         self._write(logging.ERROR, event, exc_info, facts)
 
     def exception(self, event: str, /, **facts: Any) -> None:
-        """The same of the error that is being handled."""
+        """Logs such an event with the error that is being handled."""
         self._write(logging.ERROR, event, True, facts)
 
     def _write(self, level: int, event: str, error: BaseException | bool | None, facts: dict[str, Any]) -> None:
@@ -49,5 +49,5 @@ def facts_of(record: logging.LogRecord) -> dict[str, Any]:
     return found
 
 
-#: What every record has, and what formatters add to it.
+#: The attributes that every record has, and those that formatters add.
 _STANDARD = vars(logging.makeLogRecord({})).keys() | {"message", "asctime", "taskName"}

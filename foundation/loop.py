@@ -1,6 +1,6 @@
 """The event loop that a process of tailrace runs on: uvloop's where it is installed (the extra `fast`), else asyncio's.
 
-A lone item passes every process's event loop several times, and what a turn costs is most of what it waits for.
+A lone item passes every process's event loop several times, and the cost of a turn is most of its waiting.
 Executors stay on asyncio's: functions run there, and how a process of theirs ends depends on what a loop lets through.
 """
 
@@ -24,7 +24,8 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, on the loop that this process is to have. Raises ConfigError when the variable names none."""
+    """Runs a coroutine as `asyncio.run` does, on the loop that this process is to have. Raises ConfigError when the
+    variable names none."""
     try:
         factory = loop_factory(os.environ.get(VARIABLE, ""))
     except ConfigError:
@@ -37,15 +38,16 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def say_where_it_ends() -> None:
-    """libuv and gRPC end a process by SIGABRT without a word, as where somebody closed a descriptor under it: then the
-    log has where each thread was."""
+    """Has the stack of each thread logged when libuv or gRPC end the process by SIGABRT, which they do without a word,
+    as where somebody closed a descriptor under them."""
     if not faulthandler.is_enabled():
         with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):  # there is no file behind stderr
             faulthandler.enable()
 
 
 def loop_factory(choice: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes the loop; None: asyncio's own. Raises ConfigError for another choice, or one that is not there."""
+    """The factory of the loop; None: asyncio's own. Raises ConfigError for another choice, or a loop that is not
+    installed."""
     if choice not in ("", "asyncio", "uvloop"):
         raise ConfigError(f"{VARIABLE}={choice}: expected asyncio or uvloop (unset: uvloop where it is installed)")
     if choice == "asyncio":

@@ -1,4 +1,4 @@
-"""Metrics for a collector of OpenTelemetry's: the same samples that `/metrics` answers with, sent once in a while."""
+"""Sends metrics to an OpenTelemetry collector once in a while: the samples that `/metrics` answers with."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _LOG = logging.getLogger("tailrace.telemetry")
 
 
 class MetricsPush:
-    """A Part. Whoever is sent them may be away, slow or refuse: one export is under way at a time, in a thread of its
-    own, and what was not sent is in the next one, since all of it is counted from when its part began."""
+    """The sender of metrics: a Part. The collector may be away, slow or refuse: one export is under way at a time, in a
+    thread of its own, and samples that were not sent are in the next one, since all are counted from when their part
+    began."""
 
     def __init__(
         self, settings: Settings, ask: Callable[[], Awaitable[Sequence[Sample]]], clock: Clock = SYSTEM_CLOCK
@@ -33,12 +34,12 @@ class MetricsPush:
         self._export: Callable[[Any], bool] | None = None
 
     async def start(self) -> None:
-        """Sends from now on."""
+        """Begins to send."""
         self._began = self._clock.wall()
         self.duties.begin(self._run(), "push-metrics")
 
     async def drain(self, timeout: float) -> None:
-        """Sends what there is, unless that takes long."""
+        """Sends the samples of now, unless that takes long."""
         try:
             async with asyncio.timeout(min(1.0, timeout)):
                 await self._push()
@@ -46,7 +47,7 @@ class MetricsPush:
             _LOG.debug("the last numbers were not sent: %r", error)
 
     async def stop(self) -> None:
-        """Sends no more. Harmless twice."""
+        """Ends the sending. Harmless twice."""
         await self.duties.end()
 
     async def _run(self) -> None:
@@ -86,7 +87,7 @@ def _exporter() -> Callable[[Any], bool]:
 
 
 def metrics_data(resource: Any, found: Sequence[Sample], began: float, now: float) -> Any:
-    """Samples as the SDK's, cumulative since `began`; times are wall clock seconds."""
+    """Samples as the SDK's metrics, cumulative since `began`; times are wall clock seconds."""
     from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 

@@ -1,5 +1,5 @@
-"""Metrics for whoever scrapes them: `GET /metrics` over HTTP, worked out at each scrape. Beyond loopback over HTTPS,
-for whoever shows a certificate of the fleet."""
+"""Metrics for a scraper: `GET /metrics` over HTTP, worked out at each scrape. Beyond loopback it is HTTPS, and takes
+certificates of the fleet alone."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .x509_checks import peer_of_der
 
 #: Prometheus' text format, by its name in HTTP.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: OpenMetrics, likewise: whoever asks for it gets exemplars too.
+#: OpenMetrics, likewise: a scraper that asks for it gets exemplars too.
 OPENMETRICS = "application/openmetrics-text"
 OPENMETRICS_TYPE = f"{OPENMETRICS}; version=1.0.0; charset=utf-8"
 #: A scrape, as the rule of roles names calls.
 SCRAPE = "Metrics/Scrape"
 
-#: Connections at once, since anybody may ask; and seconds that each may last: who scrapes connects anew.
+#: Connections at once, since anybody may ask; and seconds that each may last: a scraper connects anew.
 CONNECTIONS = 64
 LASTING = 60.0
 #: Seconds within which TLS is to be agreed.
@@ -36,7 +36,7 @@ GREETING = 5.0
 
 
 class Scrapes:
-    """Makes what serves a connection. Invariant: `open` counts those that are not over."""
+    """Makes the protocol of each connection. Invariant: `open` counts the connections that are not over."""
 
     def __init__(self, make: Callable[[], asyncio.Protocol], connections: int = CONNECTIONS, lasting: float = LASTING):
         self.open = 0
@@ -48,14 +48,14 @@ class Scrapes:
         return _Scrape(self, self._make())
 
     def begin(self, transport: asyncio.BaseTransport) -> asyncio.TimerHandle:
-        """One more; the timer that ends it. Beyond the bound it is ended at once."""
+        """Counts one more connection; returns the timer that ends it. Beyond the bound it is ended at once."""
         self.open += 1
         end = cast(asyncio.Transport, transport).abort
         return asyncio.get_running_loop().call_later(self._lasting if self.open <= self._connections else 0.0, end)
 
 
 class _Scrape(asyncio.Protocol):
-    """Hands everything on, until its time is over."""
+    """Passes everything on to the protocol inside, until its time is over."""
 
     def __init__(self, scrapes: Scrapes, inner: asyncio.Protocol) -> None:
         self._scrapes = scrapes
@@ -78,8 +78,9 @@ class _Scrape(asyncio.Protocol):
 
 
 class MetricsServer:
-    """A Part. `listen` is HOST:PORT (port 0: any free one); `address` the actual one after start. When
-    `ask` raises one of the platform's errors it answers 503 with the reason: a scrape fails rather than lies."""
+    """The server of metrics: a Part. `listen` is HOST:PORT (port 0: any free one); `address` the actual one after
+    start. When `ask` raises one of the platform's errors it answers 503 with the reason: a scrape fails rather than
+    lies."""
 
     def __init__(
         self, listen: str, ask: Callable[[], Awaitable[Sequence[Sample]]], clock: Clock = SYSTEM_CLOCK
@@ -94,7 +95,7 @@ class MetricsServer:
         self.address = listen
 
     async def start(self) -> None:
-        """Listens. Raises ConfigError where it cannot, and beyond loopback without certificates."""
+        """Begins to listen. Raises ConfigError where it cannot, and beyond loopback without certificates."""
         found = certificates() if wants_tls(self._listen) else None
         address = listening_address(self._listen, secured=found is not None)
         self._certificates, self._grants = found, GRANTS.get()
@@ -121,7 +122,7 @@ class MetricsServer:
         self.address = f"{SECURED if self._listen.startswith(SECURED) else ''}{name}:{number}"
 
     async def drain(self, timeout: float) -> None:
-        """Nothing is under way for long."""
+        """Does nothing: no scrape takes long."""
 
     async def stop(self) -> None:
         """Closes the listener. Harmless twice."""
@@ -147,7 +148,7 @@ class MetricsServer:
         return web.Response(body=text.encode(), headers={"Content-Type": kind})
 
     def _refusal(self, certificates: Certificates, request: web.Request) -> str:
-        """Why somebody who showed a certificate may not scrape; empty: it may."""
+        """The reason why a caller with a certificate may not scrape; empty: it may."""
         connection = None if request.transport is None else request.transport.get_extra_info("ssl_object")
         shown = None if connection is None else connection.getpeercert(binary_form=True)
         if connection is None or shown is None:

@@ -1,9 +1,9 @@
-"""Notices: where the gateways and schedulers of one user listen, each told by itself in the run directory.
+"""Notices: the addresses of one user's gateways and schedulers, each written by itself in the run directory.
 
 A notice is a small file beside the card (0600, for the `group` 0640), held by a lock (flock) of the process that
-listens. The kernel lets go of it however that process ends: what nobody holds was left behind, counts for nothing, and
-is removed by the next one of its user that looks. It is read as the card is: without following links, and of its
-directory's owner. On a file system without such locks nothing is told.
+listens. The kernel releases the lock however that process ends: a notice that nobody holds was left behind, counts for
+nothing, and is removed by the next process of its user that looks. It is read as the card is: without following links,
+and only if the directory's owner wrote it. On a file system without such locks there are no notices.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..model.address import parse_address
 from ..model.plain_text import plain
 from .run_dir import RunDir, directories, open_own
 
-#: The most bytes of a notice that are read, and characters of what it says of its platform.
+#: The most bytes of a notice that are read, and characters of its description of its platform.
 NOTICE_BYTES = 4096
 HOME_LENGTH = 500
 #: Notices that are read of one directory, which is more platforms than a machine runs; and files that are looked at.
@@ -39,8 +39,8 @@ _NETWORK = Path("/proc/self/ns/net")
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The address of a part, for a client of the same machine. `home` says of which platform it is: what it serves
-    rests there."""
+    """The address of a part, for a client of the same machine. `home` says of which platform it is: the place of the
+    data that it serves."""
 
     part: str
     address: str
@@ -49,7 +49,7 @@ class Notice:
     owner: int
 
 
-# Those who listen.
+# For the parts that listen.
 
 
 class Posted:
@@ -62,7 +62,8 @@ class Posted:
         self._held = -1
 
     def post(self, address: str, home: str) -> None:
-        """Tells the address, in an open run directory, from which it removes what was left behind. Raises OSError."""
+        """Writes the address, in an open run directory, and removes notices that were left behind there. Raises
+        OSError."""
         self.withdraw()
         _all(self._run_dir.folder, _PARTS)
         facts = {"address": dialable(address), "pid": os.getpid(), "home": plain(home, HOME_LENGTH)}
@@ -70,10 +71,10 @@ class Posted:
         for _ in range(TRIES):
             if self._made(content):
                 return
-        raise BlockingIOError(11, "somebody removes or locks what is made in it")
+        raise BlockingIOError(11, "somebody removes or locks files that are made in it")
 
     def stands(self) -> bool:
-        """Whether it is still there: somebody may have removed it, or its directory."""
+        """Whether the notice is still there: somebody may have removed it, or its directory."""
         if self._held < 0:
             return False
         try:
@@ -83,7 +84,7 @@ class Posted:
         return os.path.samestat(there, os.fstat(self._held))
 
     def withdraw(self) -> None:
-        """Takes it back. Harmless twice."""
+        """Removes the notice. Harmless twice."""
         held, self._held = self._held, -1
         if held >= 0:
             with contextlib.suppress(OSError):
@@ -91,8 +92,8 @@ class Posted:
             os.close(held)
 
     def _made(self, content: bytes) -> bool:
-        """Makes a file, holds it, and then writes. False: somebody took it for a leftover before it was held; from then
-        on nobody removes it."""
+        """Makes a file, locks it, and then writes it. False: another process took it for a leftover before it was
+        locked; from then on nobody removes it."""
         folder, name = self._run_dir.folder, f"{self._part}.{secrets.token_hex(8)}.notice"
         made = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
         try:
@@ -111,25 +112,26 @@ class Posted:
 
 
 def dialable(address: str) -> str:
-    """What a client of this machine dials to reach who listens there: loopback, where that is every address."""
+    """The address that a client of this machine dials to reach a listener: loopback, where it listens on all
+    addresses."""
     host, port = parse_address(address, lowest_port=0)
     return {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host) + f":{port}"  # noqa: S104 - it is told, not bound
 
 
 def _network() -> int:
-    """Which network of this machine the process is in: containers have their own. 0: the system does not say."""
+    """Number of the network namespace of this process: containers have their own. 0: the system does not say."""
     try:
         return _NETWORK.stat().st_ino
     except OSError:
         return 0
 
 
-# Those who look.
+# For those who look for them.
 
 
 def notices(part: str, environment: Mapping[str, str] | None = None) -> list[Notice]:
-    """The notices of processes of that part that listen, in the run directories that this process may read and its own
-    network; by address. What was left behind there is removed."""
+    """The notices of running processes of that part, in the run directories that this process may read and its own
+    network; by address. Notices that were left behind there are removed."""
     found: dict[str, Notice] = {}
     network = _network()
     for _, folder in directories(environment):
@@ -141,7 +143,7 @@ def notices(part: str, environment: Mapping[str, str] | None = None) -> list[Not
 
 
 def _all(folder: int, parts: Sequence[str]) -> list[tuple[Notice, int]]:
-    """The notices of these in an open directory that are held, with their networks. Others are removed."""
+    """The notices of these parts in an open directory that are held, with their networks. Others are removed."""
     found: list[tuple[Notice, int]] = []
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries):
@@ -167,7 +169,7 @@ def _read(folder: int, name: str) -> tuple[Notice, int] | None:
 
 
 def _held(file: int) -> bool:
-    """Whether a process holds it. Raises OSError where the file system has no locks."""
+    """Whether a process holds the lock of a file. Raises OSError where the file system has no locks."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -176,7 +178,7 @@ def _held(file: int) -> bool:
 
 
 def _understood(content: bytes, part: str, owner: int) -> tuple[Notice, int] | None:
-    """What a notice says; None: it is being written, or is none."""
+    """The content of a notice; None: it is being written, or is none."""
     try:
         said = json.loads(content)
         address, pid, home, network = said["address"], said["pid"], said["home"], said["network"]

@@ -1,4 +1,4 @@
-"""The content of one version of one object, read forward in bounded pieces, out of gzip where it is in that."""
+"""The content of one version of one object, read forward in bounded pieces, and unzipped where it is gzip."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from .gunzip import Gunzip, Undecodable
 
 
 class ObjectReader(Protocol):
-    """The verb of an object store that is needed here."""
+    """The one call of an object store that is needed here."""
 
     async def part(self, key: str, version: str, start: int, length: int) -> bytes: ...
 
 
 class Content:
-    """The content of an object, in pieces. Invariant: `offset` is where the next piece begins in the content. Kept: one
-    part as stored, one piece.
+    """The content of an object, in pieces. Invariant: `offset` is the position in the content at which the next piece
+    begins. In memory are at most one part as stored, and one piece.
 
-    `body` is the whole object, where that was read already. Every method may raise what `part` raises, and
+    `body` is the whole object, where that was read already. Every method may raise the errors of `part`, and
     Undecodable.
     """
 
@@ -45,7 +45,7 @@ class Content:
         self._gunzip = Gunzip(most_ratio) if gzip else None
 
     async def seek(self, offset: int) -> None:
-        """Goes forward. Out of gzip that means reading all that is before."""
+        """Goes forward to an offset. In gzip that means reading everything before it."""
         if self._gunzip is None:
             self.offset = self._stored = offset
             return
@@ -54,7 +54,7 @@ class Content:
                 raise Undecodable(f"its content ends at {self.offset}, before {offset}")
 
     async def piece(self, most: int = 0) -> bytes:
-        """The next piece, at most `most` bytes (and at most a block); none at the end."""
+        """Reads the next piece, at most `most` bytes (and at most a block); empty at the end."""
         most = min(most or self._block, self._block)
         if self._gunzip is None:
             found = await self._next(most)
@@ -72,7 +72,7 @@ class Content:
         return found
 
     async def up_to(self, length: int) -> bytes:
-        """The next `length` bytes; fewer at the end."""
+        """Reads the next `length` bytes; fewer at the end."""
         pieces = []
         while length > 0 and (piece := await self.piece(length)):
             pieces.append(piece)

@@ -1,4 +1,5 @@
-"""Places of objects, as a file names them: a tailer's, or a worker's that opens what it got by reference."""
+"""Places of objects, as a file names them: a tailer's, or that of a worker whose functions open objects by
+reference."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ SCHEMES: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 class Place(BaseModel):
-    """A place of objects, and how to get at them.
+    """A place of objects, and how to reach it.
 
     url          s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, file:///folder, memory:///
     endpoint     of a store that speaks the protocol elsewhere: http://127.0.0.1:9000
     region       of an S3 bucket
-    credentials  by name; write ${NAME} for what the environment holds. Default: what the store's own tools find
+    credentials  by name; write ${NAME} for a variable of the environment. Default: those that the store's tools find
     anonymous    ask without credentials, but for the account_name of an Azure
     timeout      seconds for one request, its body included
     """
@@ -88,11 +89,11 @@ class Place(BaseModel):
 
     @property
     def scheme(self) -> str:
-        """What kind of store it is."""
+        """Scheme of the url, which names the kind of store."""
         return urlsplit(self.url).scheme
 
     def reveal(self) -> str:
-        """As JSON with its secrets, for processes of our own."""
+        """The place as JSON with its secrets, for processes of our own."""
         secrets = {name: secret.get_secret_value() for name, secret in self.credentials.items()}
         return json.dumps({**self.model_dump(exclude={"credentials"}), "credentials": secrets})
 
@@ -109,7 +110,7 @@ def place_for(url: str, places: Sequence[Place]) -> Place | None:
 
 
 def _unless(value: T, looks: Mapping[str, bool]) -> T:
-    """The value; the first reason that holds against it is raised."""
+    """Returns the value, or raises the first reason that holds against it."""
     for why, wrong in looks.items():
         if wrong:
             raise PydanticCustomError("place", "{reason}", {"reason": why})

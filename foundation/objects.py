@@ -1,7 +1,7 @@
-"""Object stores by obstore: S3, GCS, Azure, a local folder and memory, one code path.
+"""Object stores through obstore: S3, GCS, Azure, a local folder and memory, one code path.
 
-The one file that knows the client library. Reads are pinned to the version that was seen first, and every answer is
-held against it, also where a store ignores conditions: content is never mixed of two versions.
+No other file knows the client library. Reads are pinned to the version that was seen first, and every answer is checked
+against it, also where a store ignores conditions: content is never mixed of two versions.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Replaced(TailraceError):
 
 
 class Unread(NotConnected):
-    """One object could not be read. `refused`: the store refuses it, or no client can name it; else whether it is the
-    object or the store is not known."""
+    """One object could not be read. `refused`: the store refuses it, or no client can name it; otherwise the fault may
+    lie with the object or the store."""
 
     def __init__(self, message: str, *, refused: bool) -> None:
         super().__init__(message)
@@ -73,9 +73,11 @@ class ObjectFacts(NamedTuple):
 
 
 class ObjectStore:
-    """One place. Every method may raise NotConnected, saying what to do; those of one object Gone, Replaced and Unread.
+    """One place of objects. Every method may raise NotConnected, saying what to do; methods about one object also Gone,
+    Replaced and Unread.
 
-    `client` stands for a store that exists already, such as one in memory."""
+    `client` stands for a store that exists already, such as one in memory.
+    """
 
     def __init__(self, place: Place, client: Any = None) -> None:
         self.place = place
@@ -89,17 +91,17 @@ class ObjectStore:
         return self._client
 
     async def pages(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
-        """All objects whose keys are greater than `after`, so many at a time; sorted where the store does that. Some
-        stores do not know where to begin and list everything: what comes before is left out here too. Of keys that
-        begin as none can be named the first is among them, and the listing goes on behind them."""
+        """Yields all objects whose keys are greater than `after`, in pages of `size`; sorted where the store does that.
+        Some stores cannot begin at a key and list everything: earlier keys are left out here too. Of keys that cannot
+        be named and begin alike the first is among them, and the listing goes on behind them."""
         listing = self._sorted(after, size) if self.place.scheme in SORTED else self._unsorted(after, size)
         with self._explained(""):
             async for page in listing:
                 yield page
 
     async def _sorted(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
-        """A page in which there is a key that cannot be named is none at all for the client: it is asked for by the
-        protocol itself, and so are those behind it until one has no such key."""
+        """Yields pages in order. The client library fails on a page with a key that it cannot name: such a page is
+        asked for by the protocol itself, and so are those behind it until one has no such key."""
         at = after
         while True:
             if not offence(at):
@@ -121,13 +123,13 @@ class ObjectStore:
                 return
 
     async def _raw(self, at: str) -> AsyncIterator[tuple[list[Listed], str]]:
-        """Pages behind a key, up to one in which every key can be named; and the last key of each. Of keys that begin
-        alike and cannot be named the first is enough."""
+        """Yields pages behind a key, each with its last key, up to one in which every key can be named. Of keys that
+        begin alike and cannot be named the first is enough."""
         secrets = secrets_of(self.place)
         if secrets is None and not self.place.anonymous:
             raise InvalidPathError(
-                "a listing gets past it where access_key_id and secret_access_key are given, in the file or by the "
-                "environment"
+                "give access_key_id and secret_access_key, in the file or by the environment: then a listing gets past "
+                "such keys"
             )
         passed, odd = "", True
         while odd and (page := await raw_page(self.place, secrets, at, SYSTEM_CLOCK.wall())):
@@ -147,8 +149,8 @@ class ObjectStore:
             yield found, at
 
     async def _unsorted(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
-        """A local folder goes on behind a name that cannot be one of a key, without the others of that page: so it is
-        listed again one by one."""
+        """Yields pages of a store that does not sort. A local folder goes on behind a name that cannot be one of a key,
+        but loses the others of that page: so it is listed again one by one."""
         try:
             async for whole in obstore.list(self._store, offset=after or None, chunk_size=size):
                 if rest := _listed(whole, after):
@@ -169,7 +171,7 @@ class ObjectStore:
                 yield found
 
     def _unnameable(self, error: InvalidPathError) -> str:
-        """The name in a local folder that it is about. Raises the error when it names none."""
+        """The name in a local folder that an error is about. Raises the error when it names none."""
         found = _NAMED.match(str(error).partition("\n\nDebug source")[0])
         name = found[1].removeprefix("/") if found else ""
         if not offence(name):
@@ -177,7 +179,7 @@ class ObjectStore:
         return name
 
     async def facts(self, key: str, version: str = "") -> ObjectFacts:
-        """What is known of an object without reading it."""
+        """The facts of an object, without reading it."""
         async with self._asking(key):
             found = await obstore.get_async(self._store, key, options=_options(version, head=True))
             return _checked(_facts(found), version)
@@ -190,7 +192,7 @@ class ObjectStore:
             return facts, bytes(await found.bytes_async()) if facts.size <= most else None
 
     async def part(self, key: str, version: str, start: int, length: int) -> bytes:
-        """Stored bytes of one version; `start` must be within it. Less at its end."""
+        """Reads stored bytes of one version; `start` must be within it. Fewer at its end."""
         async with self._asking(key):
             options = _options(version, range=(start, start + length))
             found = await obstore.get_async(self._store, key, options=options)
@@ -199,7 +201,7 @@ class ObjectStore:
 
     @contextlib.asynccontextmanager
     async def _asking(self, key: str) -> AsyncIterator[None]:
-        """Asks for one object: for no longer than the client itself would, which knows no end in a local folder."""
+        """Bounds the time of a request about one object as the client does, which knows no bound in a local folder."""
         if begins := offence(key):
             raise Unread(f"no client can name the key {key!r}, nor others that begin with {begins!r}", refused=True)
         local = self.place.scheme == "file"
@@ -238,7 +240,7 @@ def _unread(key: str, words: str, refused: bool) -> NotConnected:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether the store says that it is about what was asked for, not that it cannot answer now."""
+    """Whether the store refuses this request, rather than cannot answer now."""
     found = _STATUS.search(str(error))
     return found is not None and found[1].startswith("4") and found[1] not in ("408", "425", "429")
 
@@ -247,21 +249,21 @@ def _listed(page: Iterable[Any], after: str) -> list[Listed]:
     return [Listed(meta["path"], _bare(meta["e_tag"])) for meta in page if meta["path"] > after]
 
 
-#: What an answer that is no success says of itself: its status, and its code in the store's words.
+#: The status of an answer that is no success.
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
-#: What the client says of a key that it cannot name.
+#: The client's message about a key that it cannot name.
 _NAMED = re.compile(r'.*?Path "(.*)"(?:: Encountered| contained)', re.DOTALL)
 _CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
 
 
 def _why(error: BaseException) -> str:
-    """Why a listing, or a request that is not about one object, failed: the client knows no kinds of those."""
+    """The reason why a listing, or a request that is not about one object, failed: the client has no classes for it."""
     text = str(error)
     status = found[1] if (found := _STATUS.search(text)) else ""
     if "token request" in text:
         return (
-            ": no credentials are to be had: give them under credentials, or write anonymous: true for a place that "
-            f"is open to everybody: {_first_line(error)}"
+            ": no credentials were found: give them under credentials, or write anonymous: true for a place that is "
+            f"open to everybody: {_first_line(error)}"
         )
     if "Account must be specified" in text:
         return ": the account is not known: write its account_name under credentials"
@@ -310,7 +312,7 @@ def _facts(found: Any) -> ObjectFacts:
 
 
 def _options(version: str, **others: Any) -> Any:
-    """How to ask for that version, and nothing else."""
+    """Options of a request for that version, and for no other."""
     kind, _, value = version.partition(":")
     pin = {"v": {"version": value}, "e": {"if_match": value}}.get(kind, {})
     return {**others, **pin}
@@ -323,12 +325,12 @@ def _checked(facts: ObjectFacts, version: str) -> ObjectFacts:
 
 
 def _bare(etag: str | None) -> str:
-    """Listings of some stores leave out the quotes."""
+    """The etag without quotes, since listings of some stores leave them out."""
     return (etag or "").removeprefix("W/").strip('"')
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line; instead of a document that begins there, the store's own word for what is the matter."""
+    """First line of an error; instead of a document that begins there, the store's own code for the fault."""
     line, _, rest = str(error).partition("\n")
     if "<?xml" in line and (found := _CODE.search(line) or _CODE.search(rest)):
         line = f"{line.partition('<?xml')[0]}{found[1]}"

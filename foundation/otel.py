@@ -1,4 +1,4 @@
-"""OpenTelemetry: what turns it on for a process, and its SDK, which is imported here and nowhere else.
+"""OpenTelemetry: turns it on for a process, and imports its SDK, which no other file does.
 
 It is on when the environment names an endpoint, by OpenTelemetry's own variables: OTEL_EXPORTER_OTLP_ENDPOINT, or
 OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_METRICS_ENDPOINT. Also OTEL_SDK_DISABLED, OTEL_SERVICE_NAME,
@@ -39,7 +39,7 @@ _BY_RATIO = ("traceidratio", "parentbased_traceidratio")
 
 
 class Settings:
-    """The settings of a process, by the environment. Raises ConfigError for what cannot be."""
+    """The settings of a process, by the environment. Raises ConfigError for values that are not possible."""
 
     def __init__(self, part: str, environment: Mapping[str, str], number: int = 0) -> None:
         self.part = part
@@ -55,7 +55,7 @@ class Settings:
         self.interval = _number(environment, "OTEL_METRIC_EXPORT_INTERVAL", 60_000.0) / 1000
 
     def resource(self) -> Resource:
-        """The process, as its spans and numbers name it."""
+        """The name of the process in its spans and metrics."""
         from opentelemetry.sdk.resources import Resource
 
         named: dict[str, str | int] = {
@@ -108,12 +108,12 @@ def settings() -> Settings | None:
 
 
 def wants_metrics() -> bool:
-    """Whether somebody is sent the numbers of this process."""
+    """Whether metrics of this process are sent to a collector."""
     return _settings is not None and _settings.metrics
 
 
 def queue() -> SpanQueue | None:
-    """The spans of this process on their way out; None: none are made."""
+    """The queue of this process's spans; None: none are made."""
     return _queue
 
 
@@ -121,7 +121,7 @@ def set_up(part: str, environment: Mapping[str, str], number: int = 0) -> None:
     """Turns OpenTelemetry on for this process if the environment says so. Its SDK is not imported before there is
     something to export.
 
-    Raises ConfigError where the extra is missing, and for a variable that cannot be.
+    Raises ConfigError where the extra is missing, and for a variable with an impossible value.
     """
     global _settings, _queue  # noqa: PLW0603 - of a process there is one, as of its logs
     if not tracing.wanted(environment):
@@ -135,14 +135,14 @@ def set_up(part: str, environment: Mapping[str, str], number: int = 0) -> None:
             'pip install "tailrace[otel]", or unset OTEL_EXPORTER_OTLP_ENDPOINT'
         )
     told = _settings = Settings(part, environment, number)
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # what it says time and again is said once by us
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # we log a failure once, it does each time
     if told.traces:
         _queue = SpanQueue(lambda: _exporter(told), ratio=told.ratio, most=told.queue, every=max(0.01, told.every))
         tracing.install(_queue)
 
 
 def samples() -> list[Sample]:
-    """How the export of traces goes in this process; nothing where it is off."""
+    """Metrics of the export of traces in this process; none where it is off."""
     if _queue is None:
         return []
     found = [Sample(metrics.SPANS_EXPORTED, (), _queue.exported)]
@@ -156,13 +156,14 @@ def start() -> None:
 
 
 def close() -> None:
-    """Exports what waits, for a moment at most: before the interpreter begins to end, which lets no thread start."""
+    """Exports waiting spans, for a moment at most. Called before the interpreter begins to end, which lets no thread
+    start."""
     if _queue is not None:
         _queue.close(LAST)
 
 
 def _exporter(told: Settings) -> Callable[[Sequence[Any]], bool]:
-    """The exporter of spans: our own records, and those of the SDK's that user code made."""
+    """The exporter of spans: of our own records, and of the SDK's spans that user code made."""
     from .otlp import SpanExporter
 
     return SpanExporter(told.resource()).export

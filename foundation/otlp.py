@@ -1,5 +1,5 @@
-"""OTLP of our own spans, straight into the protocol's bytes. By way of the SDK's objects a span takes ten times as
-long, and that is most of what a trace costs. A test reads them by the protocol's own messages.
+"""Encodes our own spans straight into the bytes of OTLP. Through the SDK's objects a span takes ten times as long, and
+that is most of the cost of a trace. A test reads the bytes by the protocol's own messages.
 
 An attribute is encoded once for each value that is met again and again (names of functions, outcomes).
 """
@@ -14,9 +14,9 @@ from typing import Any
 from ..model.plain_text import plain
 from ..model.spans import INVOCATION, MESSAGE_ID, Span
 
-#: Characters of a text.
+#: Characters of a text at most.
 LONGEST = 2000
-#: Sampled.
+#: The flag of a sampled span.
 _FLAGS = b"\x01\x00\x00\x00"
 _TIMES = Struct("<cQcQ")
 #: Attributes whose values are met once.
@@ -27,20 +27,20 @@ _DOUBLE = Struct("<d").pack
 
 
 class SpanExporter:
-    """Exports our own spans and the SDK's, of this process, to where the environment says."""
+    """Exports our own spans and the SDK's, of this process, to the endpoint that the environment names."""
 
     def __init__(self, resource: Any) -> None:
         from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        # What the exporter sends its own encoding with: retries, time-out, headers, compression and certificates.
+        # The exporter's own sender: with retries, time-out, headers, compression and certificates.
         self._send: Callable[[bytes], Any] = OTLPSpanExporter()._client.export
         self._theirs = encode_spans
         attributes = b"".join(_field(b"\x0a", _attribute(name, value)) for name, value in resource.attributes.items())
         self._resource = _field(b"\x0a", attributes)
 
     def export(self, spans: Sequence[Any]) -> bool:
-        """Whether they have arrived."""
+        """Sends spans. True: they have arrived."""
         ours = [each for each in spans if isinstance(each, Span)]
         theirs = [each for each in spans if not isinstance(each, Span)]
         data = self._theirs(theirs).SerializeToString() if theirs else b""
@@ -55,7 +55,7 @@ def request(resource: bytes, spans: Sequence[Span]) -> bytes:
 
 
 def encoded(span: Span) -> bytes:
-    """A span as its message."""
+    """The message of a span."""
     parts = [
         b"\x0a\x10",
         span.trace_id.to_bytes(16, "big"),

@@ -1,6 +1,6 @@
-"""The check of callers by certificate: THE rule of every listener beyond its machine, whether it speaks gRPC or HTTP.
+"""The check of callers by certificate: THE rule of every listener that other machines reach, by gRPC or HTTP.
 
-TLS verifies a certificate when a connection is made. Here each call over it is held against what is true by now: the
+TLS verifies a certificate when a connection is made. Here each call over it is checked against the present state: the
 clock, the list of revoked ones, the authorities, the fleet; then against the role, and the rights that somebody gave.
 """
 
@@ -22,9 +22,9 @@ from .x509_checks import PeerCertificate, leads_to, out_of_time, parsed, revoked
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-#: What is said of a certificate that comes from nobody who is trusted.
-ASTRAY = "comes from no authority in ca.crt any longer; `tailrace auth issue` of one that is there makes another one"
-#: Roles that do nothing but what rights are about, so that whoever has rights may call nothing else.
+#: The complaint about a certificate that comes from no trusted authority.
+ASTRAY = "comes from no authority in ca.crt any longer; make another one with `tailrace auth issue`"
+#: Roles all of whose calls are governed by rights, so that a caller with rights may call nothing else.
 LIMITED = ("client", "operator")
 
 #: The grants of the servers that the running code starts; empty: callers may do what their roles may.
@@ -33,7 +33,7 @@ GRANTS: contextvars.ContextVar[Grants] = contextvars.ContextVar("tailrace-grants
 
 class ShownCertificate:
     """The certificate that a caller has shown and TLS has verified, `peer`. `chain`: it, and those between it and an
-    authority, as they were shown; empty: whoever took the connection looks after the authorities."""
+    authority, as they were shown; empty: the server that took the connection checks the authorities."""
 
     def __init__(self, peer: PeerCertificate, chain: Sequence[Certificate] = ()) -> None:
         self.peer = peer
@@ -41,7 +41,7 @@ class ShownCertificate:
         self._led: tuple[bytes, bool] = (b"", False)  # to an authority of these, or not: worked out once
 
     def ended(self, mine: Identity, now: float) -> str:
-        """Why it is not to be taken any longer by who has these files; empty: it is."""
+        """The reason why it is not taken any longer by a process with these files; empty: it is."""
         return out_of_time(self.peer, now) or revoked(self.peer, mine.revoked) or self._astray(mine.authority)
 
     def _astray(self, authority: bytes) -> str:
@@ -56,13 +56,13 @@ class ShownCertificate:
 
 @functools.lru_cache(maxsize=4)
 def _authorities(data: bytes) -> list[Certificate]:
-    """The authorities of a process, parsed once for all who call it."""
+    """The authorities of a process, parsed once for all its callers."""
     return parsed(data, "ca.crt")
 
 
 def admit(shown: ShownCertificate, mine: Identity, grants: Grants, call: str, now: float) -> GrantedRights | None:
-    """The rights that somebody gave a caller; None: it may do what its role may. `call` is as the rule of roles names
-    it (empty: one that all of the fleet may make). Raises InvalidRequest for one that may not be made."""
+    """The rights that somebody gave a caller; None: it may do whatever its role may. `call` is as the rule of roles
+    names it (empty: one that all of the fleet may make). Raises InvalidRequest for a call that may not be made."""
     if why := shown.ended(mine, now):
         raise InvalidRequest(why)
     caller = shown.peer.caller

@@ -1,5 +1,5 @@
-"""Renews certificates in the folders in which they lie: the same caller, the same hosts, a new key. Who reads such a
-folder takes the new files without a restart."""
+"""Renews certificates in the folders in which they lie: the same caller, the same hosts, a new key. A process that
+reads such a folder takes the new files without a restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAY = 86_400.0
 
 
 class RenewedFolder(NamedTuple):
-    """The fate of a folder: whether it has a new certificate, else why it has none; empty: it was not due."""
+    """The outcome for a folder: whether it has a new certificate, else why it has none; empty: it was not due."""
 
     folder: Path
     done: bool
@@ -26,8 +26,8 @@ class RenewedFolder(NamedTuple):
 
 
 def begun(folder: Path, fleet: str, now: float) -> tuple[Authority, list[str]]:
-    """The authority in a folder, a new one where there is none, and the roles that have no certificate yet: of an
-    `init` that died, those that it did not come to. Raises Conflict for the folder of another fleet."""
+    """The authority in a folder, a new one where there is none, and the roles that have no certificate yet: after an
+    `init` that died, those that it did not reach. Raises Conflict for the folder of another fleet."""
     if not (folder / AUTHORITY).exists():
         return Authority.made(folder, fleet, now), [*ROLES]
     if not (folder / AUTHORITY_KEY).exists():
@@ -39,13 +39,13 @@ def begun(folder: Path, fleet: str, now: float) -> tuple[Authority, list[str]]:
 
 
 def renewed(authority: Authority, at: str, now: float, days: int | None = None) -> RenewedFolder:
-    """Renews the one in the folder `at` below the authority's, for so many days; None: for as many as the former had.
-    Raises ConfigError, and InvalidRequest for what is no folder's name."""
+    """Renews the certificate in the folder `at` below the authority's, for so many days; None: for as many as the
+    former had. Raises ConfigError, and InvalidRequest for a text that is no folder's name."""
     former = authority.lying(checked_folder(at)) or _noted(authority, at)
     if former is None:
         raise ConfigError(
             f"{authority.folder / at}: no certificate that the authority in {authority.folder} issued; `tailrace auth "
-            "issue` makes one, and whoever made another one renews it"
+            "issue` makes one; a certificate of another authority is renewed there"
         )
     hosts = [each for each in former.hosts if each not in HERE] or list(former.hosts[:1])
     lasted = round((former.until - former.since - EARLIER.total_seconds()) / _DAY)
@@ -56,19 +56,17 @@ def renewed(authority: Authority, at: str, now: float, days: int | None = None) 
 def all_renewed(
     authority: Authority, now: float, days: int | None = None, within: float = math.inf
 ) -> list[RenewedFolder]:
-    """Renews all that lie in folders below the authority's and end within so many days, or are not whole. Whose
-    certificate was revoked gets no other one unless it is named."""
+    """Renews all certificates in folders below the authority's that end within so many days, or are not whole. A
+    revoked one is renewed only when it is named."""
     gone, found = authority.revoked(), list[RenewedFolder]()
     folders = {path.parent for name in (CERTIFICATE, KEY) for path in authority.folder.glob(f"*/{name}")}
     for folder in sorted(folders):
         former = authority.lying(folder.name) or _noted(authority, folder.name)
         if former is None:
-            found.append(
-                RenewedFolder(folder, False, f"it is not of the authority in {authority.folder}: left as it is")
-            )
+            found.append(RenewedFolder(folder, False, f"not of the authority in {authority.folder}: left unchanged"))
         elif former.serial in gone:
             found.append(
-                RenewedFolder(folder, False, "its certificate was revoked: name it if it is to have another one")
+                RenewedFolder(folder, False, "the certificate was revoked: name this folder to renew it all the same")
             )
         elif former.until - now < within * _DAY or not _fits(folder):
             found.append(renewed(authority, folder.name, now, days))
@@ -78,7 +76,7 @@ def all_renewed(
 
 
 def _noted(authority: Authority, at: str) -> Issued | None:
-    """What was issued last into a folder whose certificate cannot be read."""
+    """The certificate that was issued last into a folder whose certificate cannot be read."""
     path = authority.folder / at / CERTIFICATE
     try:
         parsed(path.read_bytes(), str(path))
@@ -92,7 +90,7 @@ def _whole(folder: Path) -> bool:
 
 
 def _fits(folder: Path) -> bool:
-    """Whether its files belong together: one that was interrupted leaves some of before."""
+    """Whether the files in a folder belong together: an interrupted writer leaves some of before."""
     path, at, authority = (folder / name for name in (CERTIFICATE, KEY, AUTHORITY))
     try:
         chain = parsed(path.read_bytes(), str(path))

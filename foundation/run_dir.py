@@ -1,9 +1,10 @@
-"""The run directory of a user: what the parts, the commands and the clients of one user find each other by.
+"""The run directory of a user: the folder by which the parts, the commands and the clients of one user find each other.
 
 It is `$TAILRACE_RUN_DIR`, else `$XDG_RUNTIME_DIR/tailrace`, else `tailrace-UID` in the temporary folder: of mode 0700,
-and nobody else's, which is looked at without following links. In it is a card (0600) with one random secret, made by
-whichever part comes first and kept. With a `group` (access.yaml) that group may read both: for operators who are not
-the user that runs the platform, and choose the directory by TAILRACE_RUN_DIR. Beside it are notices (`notices.py`).
+and owned by the user, which is checked without following links. In it is a card (0600): a file with one random secret,
+made by the first part that starts, and kept. With a `group` (access.yaml) that group may read both: for operators who
+are not the user that runs the platform, and choose the directory by TAILRACE_RUN_DIR. Beside it are notices
+(`notices.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _WHAT_TO_DO = f"remove it, or set {VARIABLE} to a folder of your own"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The card of a run directory. `owner` is the uid of who has it."""
+    """The card of a run directory: its secret, and the uid of its owner."""
 
     directory: Path
     owner: int
@@ -45,8 +46,8 @@ class Card:
 
 
 def places(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Where a run directory may be: the one that is chosen, else the usual ones, the first one first. A service has
-    often no XDG_RUNTIME_DIR where the same user's shell has one, so whoever looks for a card looks in each."""
+    """Folders that may be the run directory: the chosen one, else the usual ones, the first one first. A service often
+    has no XDG_RUNTIME_DIR where the same user's shell has one, so a client looks for a card in each."""
     environment = os.environ if environment is None else environment
     if chosen := environment.get(VARIABLE):
         return [Path(chosen)]
@@ -59,19 +60,19 @@ def places(environment: Mapping[str, str] | None = None) -> list[Path]:
 
 
 def user_name(uid: int) -> str:
-    """A user by name, or by number."""
+    """A user's name, or the number where it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid {uid}"
 
 
-# Those who run the platform.
+# For the parts of the platform.
 
 
 class RunDir:
-    """The run directory of this process' user, made where it is missing. While it is open a lock keeps those who clean
-    temporary folders from it. `open` raises ConfigError where somebody else has it, or it cannot be written."""
+    """The run directory of this process' user, made where it is missing. While it is open a lock keeps programs that
+    clean temporary folders away. `open` raises ConfigError where somebody else owns it, or it cannot be written."""
 
     def __init__(self, path: Path | None = None, group: str = "") -> None:
         self.path = places()[0] if path is None else path
@@ -80,7 +81,7 @@ class RunDir:
         self.folder = -1  # its descriptor while it is open
 
     def open(self, secret: str = "") -> Card:
-        """The card, made where it is missing, with this secret (empty: a new one)."""
+        """Opens the directory. Returns the card, made where it is missing, with this secret (empty: a new one)."""
         if self.folder < 0:
             try:
                 self.folder = self._opened()
@@ -101,7 +102,7 @@ class RunDir:
         except OSError as error:
             raise ConfigError(f"{self.path / CARD} cannot be used: {error.strerror}; {_WHAT_TO_DO}") from None
         if card is None:
-            raise ConfigError(f"{self.path / CARD} is not a card of tailrace, or somebody else's; {_WHAT_TO_DO}")
+            raise ConfigError(f"{self.path / CARD} is not a card of tailrace, or another user's; {_WHAT_TO_DO}")
         return card
 
     def close(self) -> None:
@@ -135,7 +136,7 @@ class RunDir:
         return folder
 
     def share(self, name: str, alone: int, shared: int, folder: int | None = None) -> None:
-        """Gives a file of the directory, or itself, the mode and the group that it is to have."""
+        """Gives a file of the directory, or the directory itself, the mode and the group that it is to have."""
         folder = self.folder if folder is None else folder
         found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
         try:
@@ -154,7 +155,7 @@ class RunDir:
             os.close(found)
 
     def _write(self, secret: str) -> None:
-        """A card appears whole or not at all; of two that are made at once one stays."""
+        """Writes a card, which appears whole or not at all; of two that are made at once one stays."""
         name = f".{CARD}.{secrets.token_hex(8)}"
         made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=self.folder)
         try:
@@ -178,11 +179,11 @@ def _group_id(group: str) -> int | None:
         ) from None
 
 
-# Those who look for a card.
+# For those who look for a card.
 
 
 def cards(environment: Mapping[str, str] | None = None) -> Iterator[Card]:
-    """The cards that this process may read, in the order of `places`."""
+    """Yields the cards that this process may read, in the order of `places`."""
     for path, folder in directories(environment):
         with contextlib.suppress(OSError):
             if (card := _read(path, folder)) is not None:
@@ -190,9 +191,9 @@ def cards(environment: Mapping[str, str] | None = None) -> Iterator[Card]:
 
 
 def directories(environment: Mapping[str, str] | None = None) -> Iterator[tuple[Path, int]]:
-    """The run directories that this process may read, in the order of `places`, each open until the next one. In a
-    usual place only the user's own counts, else somebody could lay out one of theirs; one that was chosen may be
-    another user's, whom one can tell."""
+    """Yields the run directories that this process may read, in the order of `places`, each open until the next one. In
+    a usual place only the user's own counts, since another user could plant one; a chosen one may be another user's,
+    who is then told."""
     chosen = bool((os.environ if environment is None else environment).get(VARIABLE))
     for path in places(environment):
         try:
@@ -208,7 +209,7 @@ def directories(environment: Mapping[str, str] | None = None) -> Iterator[tuple[
 
 
 def open_own(folder: int, name: str) -> int | None:
-    """A file in an open directory, open; None: there is none, or it is none of the directory's owner."""
+    """Opens a file in an open directory; None: there is none, or the directory's owner does not own it."""
     try:
         found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except FileNotFoundError:
@@ -221,8 +222,8 @@ def open_own(folder: int, name: str) -> int | None:
 
 
 def nobody_known(users: Path = Path("/proc/self/uid_map"), number: Path = _OVERFLOW) -> int | None:
-    """The uid by which this process sees every user whom its user namespace does not know (Linux), so that it says of
-    nobody who that is; None: all are known."""
+    """The uid that stands for every user whom this process's user namespace does not know (Linux), so that it names
+    nobody; None: all are known."""
     try:
         known = sum(int(line.split()[2]) for line in users.read_text().splitlines())
         return None if known >= _ALL_USERS else int(number.read_text())

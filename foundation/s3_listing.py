@@ -1,8 +1,8 @@
-"""A page of a listing of S3 by the protocol itself, for keys that the client library cannot name.
+"""Lists a page of S3 by the protocol itself, for keys that the client library cannot name.
 
-The library answers nothing of a page in which there is such a key. This asks for the same page (ListObjectsV2, signed
-as Amazon's "Signature Version 4" says) and takes any text for a key. It needs the credentials at hand: those of the
-file or of the environment, not those of a machine's own identity.
+The library returns nothing of a page in which there is such a key. This file asks for the same page (ListObjectsV2,
+signed as Amazon's "Signature Version 4" says) and takes any text for a key. It needs credentials in the file or the
+environment; those of a machine's own identity do not serve.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Secrets(NamedTuple):
 
 
 def secrets_of(place: Place, environment: Mapping[str, str] = os.environ) -> Secrets | None:
-    """The secrets of the file, else of the environment; None: there are none to be read."""
+    """Secrets of the file, else of the environment; None: there are none to be read."""
     told = {name: value.get_secret_value() for name, value in place.credentials.items()}
     if "access_key_id" not in told:
         told = {name: environment.get(f"AWS_{name.upper()}", "") for name in ("access_key_id", "secret_access_key")}
@@ -54,8 +54,8 @@ def secrets_of(place: Place, environment: Mapping[str, str] = os.environ) -> Sec
 
 
 async def raw_page(place: Place, secrets: Secrets | None, after: str, now: float) -> list[Raw]:
-    """The first thousand keys below the place that are greater than `after`; both without the place's own prefix.
-    Without secrets it asks as anybody. `now` is wall clock seconds. Raises NotConnected."""
+    """Asks for the first thousand keys below the place that are greater than `after`; both without the place's own
+    prefix. Without secrets it asks anonymously. `now` is wall clock seconds. Raises NotConnected."""
     bucket, _, prefix = place.url.partition("://")[2].strip("/").partition("/")
     prefix = f"{prefix}/" if prefix else ""
     region = place.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
@@ -80,7 +80,7 @@ async def raw_page(place: Place, secrets: Secrets | None, after: str, now: float
 def signed(
     method: str, path: str, query: str, headers: Mapping[str, str], secrets: Secrets, region: str, now: float
 ) -> dict[str, str]:
-    """The headers that a request to S3 needs besides `headers`; `query` is sorted and encoded."""
+    """Headers that a request to S3 needs besides `headers`; `query` is sorted and encoded."""
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
     more = {"x-amz-date": moment} | ({"x-amz-security-token": secrets.token} if secrets.token else {})
     every = {**headers, **more}
@@ -112,7 +112,7 @@ def _ask(scheme: str, where: str, target: str, headers: Mapping[str, str], place
 
 
 def _keys(body: bytes) -> list[Raw]:
-    """By what stands between tags: keys are encoded as in a URL, so none can look like one."""
+    """Reads keys and etags from between the tags: keys are encoded as in a URL, so none can look like a tag."""
     return [
         Raw(unquote_plus(_told(_KEY, each)), unescape(_told(_ETAG, each))) for each in _OBJECT.findall(body.decode())
     ]

@@ -1,5 +1,4 @@
-"""TLS of asyncio's own servers from the certificates of this process, which are taken as they are when somebody
-connects."""
+"""TLS for asyncio's own servers, with the certificates of this process as they are when somebody connects."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ class ServingContext(ssl.SSLContext):
             return self._inner
 
     def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """A connection of asyncio."""
+        """Wraps a connection of asyncio."""
         return self._now().wrap_bio(*arguments, **options)
 
 

@@ -14,7 +14,7 @@ from .certificates import Certificates, certificates, certificates_in
 
 FILE_VARIABLE = "TAILRACE_TOKEN_FILE"
 VARIABLE = "TAILRACE_TOKEN"
-#: Characters of a token: gRPC bounds what a call shows at 8 KiB. And the most bytes of a file that are read.
+#: Characters of a token: gRPC bounds the metadata of a call at 8 KiB. And the most bytes of a file that are read.
 LONGEST, FILE_BYTES = 7000, 8192
 
 
@@ -43,9 +43,9 @@ def _read(path: str, stamp: tuple[int, int]) -> str:
 
 
 def _plain(token: str, where: str) -> str:
-    """A token that can stand in a header; what it is is not repeated."""
+    """Returns a token if it can stand in a header. The error does not repeat it."""
     if not (token.isascii() and token.isprintable()) or " " in token:
-        raise ConfigError(f"{where} holds what is no token; expected what `tailrace auth token create` said")
+        raise ConfigError(f"{where} holds no token; expected the text that `tailrace auth token create` showed")
     if len(token) > LONGEST:
         raise ConfigError(f"{where} holds {len(token)} characters: at most {LONGEST} fit into a call")
     return token
@@ -54,15 +54,15 @@ def _plain(token: str, where: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """The credentials that a caller shows beyond this machine, where they are not those of its process. An empty
-    `token` is that of its environment, where it has no certificate."""
+    `token` means the token in its environment, where it has no certificate."""
 
     certificates: Certificates | None
     token: str = field(default="", repr=False)
 
     @classmethod
     def given(cls, tls: str | Path | None, token: str | None) -> Credentials | None:
-        """The certificates of the folder and the token that somebody gives; None: of the process. Raises ConfigError
-        for what cannot be shown."""
+        """Credentials from the folder of certificates and the token that somebody gives; None: those of the process.
+        Raises ConfigError for a token or certificates that cannot be shown."""
         if tls is None and token is None:
             return None
         found = certificates() if tls is None else certificates_in(Path(tls))

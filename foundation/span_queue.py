@@ -1,7 +1,7 @@
-"""Spans on their way out: a bounded queue, and a thread that exports it in batches.
+"""A bounded queue of spans, and a thread that exports them in batches.
 
-Whoever adds pays for an append. Where spans go may be away, slow or refuse: then the queue fills, what comes is
-dropped, and what was dropped is counted; no work waits for it.
+Adding a span costs an append. The collector may be away, slow or refuse: then the queue fills, further spans are
+dropped and counted; no work waits for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOG = logging.getLogger("tailrace.telemetry")
 #: Seconds that a process waits for its exporter to be ready.
 OPEN_WITHIN = 5.0
 
-#: Makes what exports a batch; called in the thread, when there is something to export for the first time.
+#: Makes the function that exports a batch; called in the thread, when there is something to export for the first time.
 Open = Callable[[], Callable[[Sequence[Any]], bool]]
 
 
@@ -42,7 +42,7 @@ class SpanQueue:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """For this process: a fork has the queue of its parent, and no thread."""
+        """Sets the state for this process: a fork has the queue of its parent, and no thread."""
         self._process = os.getpid()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
@@ -51,7 +51,7 @@ class SpanQueue:
         self._failing = False
 
     def add(self, spans: Sequence[Any]) -> None:
-        """Adds spans, from any thread. Those that do not fit are dropped."""
+        """Adds spans, from any thread. Spans that do not fit are dropped."""
         if self._process != os.getpid():
             self._waiting.clear()
             self._begin_anew()
@@ -66,7 +66,7 @@ class SpanQueue:
             self._wake.set()
 
     def start(self) -> None:
-        """Makes the exporter ready, before there is anything to do: what it imports takes a fifth of a second of a
+        """Makes the exporter ready before there is anything to export: its imports take a fifth of a second of a
         processor, which work should not wait for."""
         if self._thread is None:
             self._start()
@@ -81,7 +81,7 @@ class SpanQueue:
             self._thread = None
 
     def close(self, within: float) -> None:
-        """Exports what waits for at most so many seconds; the rest is dropped."""
+        """Exports waiting spans for at most so many seconds; the rest is dropped."""
         thread = self._thread
         if thread is None or self._process != os.getpid():
             return

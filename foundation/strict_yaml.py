@@ -34,14 +34,15 @@ class Document:
         self.name = name
         self._environment = environment
         self._lines: dict[Place, int] = {}
-        #: What stood in the file where a variable did: messages show this, never the variable's value.
+        #: The text in the file where a variable stood: messages show this, never the variable's value.
         self._written: dict[Place, str] = {}
         self._nodes = 0
         self._substituted = 0
         self.errors: list[str] = []
 
     def read(self, text: str) -> Any:
-        """The values. What is wrong with single ones is added to `errors`; what stops reading raises ConfigError."""
+        """Reads the values. Mistakes in single ones are added to `errors`; one that stops reading raises
+        ConfigError."""
         try:
             node = _Bounded.compose(text)
         except yaml.MarkedYAMLError as error:
@@ -96,7 +97,7 @@ class Document:
             tag = _resolve(text)  # unquoted: 8786 from a variable is a number again
         kind = tag.removeprefix("tag:yaml.org,2002:")
         if kind in ("str", "timestamp") or (kind in ("int", "float") and ":" in text):
-            return text  # 2026-11-21 and 10:30 mean what they look like, not what YAML 1.1 makes of them
+            return text  # 2026-11-21 and 10:30 stay texts; YAML 1.1 would make other values of them
         if kind not in ("int", "float", "bool", "null"):
             self.errors.append(f"{self.name}:{line}: tag {tag!r} is not allowed; write a plain value")
             return None
@@ -141,11 +142,11 @@ class Document:
         return path, self._lines.get(path, 1)
 
     def masked(self, text: str, path: Place, value: object) -> str:
-        """The text without the values of variables."""
+        """The text, with references to variables in place of their values."""
         if path in self._written:
             return text.replace(short(value), self._written[path]).replace(repr(value), self._written[path])
         if any(written[: len(path)] == path for written in self._written) and not isinstance(value, str):
-            return text.replace(short(value), "what stands there")
+            return text.replace(short(value), "the value there")
         return text
 
 
@@ -154,7 +155,7 @@ class _TooMuch(Exception):
 
 
 class _Bounded(yaml.SafeLoader):
-    """Stops at the bounds while it reads, so that a hostile file costs what an ordinary one does."""
+    """A loader that stops at the bounds while it reads, so that a hostile file costs no more than an ordinary one."""
 
     _depth = 0
     _count = 0
@@ -181,7 +182,7 @@ class _Bounded(yaml.SafeLoader):
 
 
 def _resolve(text: str) -> str:
-    """The tag that an unquoted text has."""
+    """The tag of an unquoted text."""
     return str(yaml.SafeLoader("").resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
 
 

@@ -3,8 +3,8 @@
     TAILRACE_LOG=json | text      overrules the choice
     TAILRACE_LOG_LEVEL=debug      default: info
 
-All of it is the standard library's `logging`. What stands under a name that sounds like a secret is never written, and
-nor is a payload: it is the user's data.
+All of it is the standard library's `logging`. A value under a name that sounds like a secret is never written, nor is a
+payload: it is the user's data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from ..model.errors import ConfigError
-from . import current_run, otel, unreadable
+from . import current_run, listener_logs, otel
 from .logger import facts_of
 
 FORMAT_VARIABLE = "TAILRACE_LOG"
@@ -36,8 +36,8 @@ _SECRET = re.compile(r"passw|secret|token|credential|authorization|api_?key|cook
 def set_up(
     part: str, *, stream: TextIO | None = None, environment: Mapping[str, str] = os.environ, number: int = 0
 ) -> None:
-    """Logs of this process go to `stream` (default: standard error), each line naming `part` and the process, by
-    `number` where others know it by another one than it does itself (what it forks is not meant).
+    """Sends the logs of this process to `stream` (default: standard error). Each line names `part` and the process: by
+    `number`, where others know this process by another one than its own (a fork names itself by its own).
 
     Raises ConfigError for a format or level that is not known. Harmless twice: the last call counts.
     """
@@ -57,12 +57,12 @@ def set_up(
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("tailrace").setLevel(_LEVELS[level])
-    unreadable.plainly()
+    listener_logs.set_filters()
     otel.set_up(part, environment, number)
 
 
 class _Json(logging.Formatter):
-    """One object per line: what happened, the facts of it, and which process of which part said so."""
+    """One JSON object per line: the event, its facts, and the process and part that logged it."""
 
     def __init__(self, part: str, number: int) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class _Json(logging.Formatter):
         self._number = number or self._here
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Makes the line."""
         line = current_run.facts() | facts_of(record)
         line["event"] = record.getMessage()
         line["level"] = record.levelname.lower()
@@ -92,7 +92,7 @@ class _Text(logging.Formatter):
         self._part = part
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Makes the line."""
         moment = _moment(record).strftime("%H:%M:%S.%f")[:12]
         mark = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
         said = hide_secrets({**current_run.facts(), **facts_of(record), "event": record.getMessage()})
@@ -113,7 +113,7 @@ def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 
 
 def hide_secrets(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with values hidden by their names, at any depth, and long ones cut."""
+    """The facts, with values hidden by their names, at any depth, and long ones cut."""
     return {name: _safe(name, value) for name, value in facts.items()}
 
 

@@ -1,4 +1,4 @@
-"""The words of commands: listings as aligned text or JSON, one clear line for an error, exit codes.
+"""The output of commands: listings as aligned text or JSON, one clear line for an error, exit codes.
 
 Exit codes: 0 done · 1 failed, or not found · 2 the input is wrong · 3 the other side is not available for now.
 """
@@ -25,40 +25,40 @@ WRONG_INPUT = 2
 UNAVAILABLE = 3
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, kept with who did it: `tailrace acts`.")]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, kept with your name (`tailrace acts`).")]
 GatewayAddress = Annotated[
     str | None,
     typer.Option(
         "--gateway",
         metavar="HOST:PORT",
-        help="The gateway; default: TAILRACE_GATEWAY, else yours here, 127.0.0.1:8786 or the one that runs.",
+        help="Address of the gateway; default: TAILRACE_GATEWAY, else 127.0.0.1:8786 or your gateway that runs here.",
     ),
 ]
 
 
 #: The newer control characters (an 8-bit terminal takes one for the beginning of a sequence), marks that turn the
-#: direction of what follows or have no width, and half characters.
+#: direction of the text behind them or have no width, and half characters.
 _UNSHOWN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def say(text: str) -> None:
-    """A line, or several, on standard output; what else could drive the terminal is escaped, since what others wrote
-    is told too."""
+    """Writes one or several lines on standard output. Characters that could drive the terminal are escaped, since other
+    people's text is shown too."""
     write("\n".join(map(_printable, text.split("\n"))))
 
 
 def complain(text: str) -> None:
-    """A line, or several, on standard error, escaped as those of `say`."""
+    """Writes one or several lines on standard error, escaped as `say` does."""
     sys.stderr.write("\n".join(map(_printable, text.split("\n"))) + "\n")
 
 
 def write(text: str) -> None:
-    """Lines for machines on standard output, as they are."""
+    """Writes lines for machines on standard output, as they are."""
     sys.stdout.write(f"{text}\n")
 
 
 def show(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], as_json: bool, *, empty: str = "none") -> None:
-    """A listing: a JSON array of whole rows, or the chosen columns aligned, or `empty`."""
+    """Shows a listing: a JSON array of whole rows, or the chosen columns aligned, or `empty`."""
     if as_json:
         show_json(list(rows))
     elif not rows:
@@ -72,7 +72,7 @@ def show(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], as_json: boo
 
 
 def show_facts(facts: Mapping[str, Any], as_json: bool) -> None:
-    """One thing: a JSON object, or a line per fact that is known."""
+    """Shows one thing: a JSON object, or a line per fact that is known."""
     if as_json:
         show_json(dict(facts))
         return
@@ -84,14 +84,14 @@ def show_facts(facts: Mapping[str, Any], as_json: bool) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Any plain data as JSON. What could drive a terminal, or hide in one, is escaped: JSON itself escapes only the
-    older control characters."""
+    """Writes any plain data as JSON. Characters that could drive a terminal, or hide in one, are escaped: JSON itself
+    escapes only the older control characters."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     write(_UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def cell(value: Any) -> str:
-    """A value as people read it; control characters are escaped, so that a payload cannot drive the terminal."""
+    """A value in the form for people; control characters are escaped, so that a payload cannot drive the terminal."""
     if value is None or value == "":
         return ""
     if isinstance(value, bool):
@@ -117,7 +117,7 @@ def moment(at: float) -> str | None:
 
 
 def distance(seconds: float) -> str:
-    """A distance in time as people say it: whole seconds, or milliseconds below one."""
+    """A span of time in the form for people: whole seconds, or milliseconds below one."""
     return duration_text(round(seconds) if abs(seconds) >= 1 else seconds)
 
 
@@ -129,13 +129,13 @@ def call(work: Coroutine[Any, Any, T]) -> T:
 
 
 def not_found(message: str) -> NoReturn:
-    """Ends the command with what is not there."""
+    """Ends the command with a message about a thing that does not exist."""
     complain(f"tailrace: {message}")
     raise typer.Exit(FAILED)
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code that an error of the tree means."""
+    """The exit code for an error of the platform."""
     if isinstance(error, UserError):
         return WRONG_INPUT
     if isinstance(getattr(error, "code", None), int):  # a part that did not start, for a reason of its own
@@ -144,7 +144,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def explain(error: TailraceError) -> str:
-    """An error as its message; a configuration's many lines stand alone."""
+    """The text that is shown for an error; a configuration's many lines stand alone."""
     text = str(error) or type(error).__name__
     return text if "\n" in text else f"tailrace: {text}"
 

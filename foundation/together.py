@@ -1,8 +1,8 @@
-"""Work that goes on together and ends together.
+"""Runs several coroutines that go on together and end together.
 
 Not `asyncio.TaskGroup`: below Python 3.13 a group one of whose tasks fails leaves the task that waits for it counted as
 cancelled (with 3.11.2, Debian 12's, each `asyncio.timeout` in it ends in CancelledError from then on), and from 3.13 on
-a task that was told to end meanwhile is cancelled once more, in the midst of what it closes.
+a task that was told to end meanwhile is cancelled once more, in the midst of closing something.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 
 async def together(*works: Coroutine[Any, Any, object]) -> None:
-    """Returns when all of these have returned. When one fails the others are cancelled, and its error is raised once
-    they have ended. Cancelled, it cancels them and raises CancelledError once they have ended, whatever fails in them
+    """Runs these until all have returned. When one fails the others are cancelled, and its error is raised once they
+    have ended. Cancelled, it cancels them and raises CancelledError once they have ended, whatever fails in them
     meanwhile."""
     if not works:
         return
@@ -30,7 +30,7 @@ async def together(*works: Coroutine[Any, Any, object]) -> None:
 
 
 async def _end(tasks: Sequence[asyncio.Task[object]]) -> None:
-    """Cancels what has not ended and waits for it, however often it is cancelled itself."""
+    """Cancels tasks that have not ended and waits for them, however often it is cancelled itself."""
     for task in tasks:
         task.cancel()
     told: asyncio.CancelledError | None = None
@@ -40,11 +40,11 @@ async def _end(tasks: Sequence[asyncio.Task[object]]) -> None:
         except asyncio.CancelledError as error:
             told = error
     for task in tasks:
-        _error(task)  # who asks for none is told of it by the interpreter
+        _error(task)  # an error that nobody asks for is reported by the interpreter
     if told is not None:
         raise told
 
 
 def _error(task: asyncio.Task[object]) -> BaseException | None:
-    """What a task failed with, if it has."""
+    """The error of a task; None: it has none."""
     return task.exception() if task.done() and not task.cancelled() else None

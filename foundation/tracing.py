@@ -1,4 +1,4 @@
-"""Tracing of this process: on when somebody installed a place for spans, which is what an exporter does.
+"""Tracing of this process: on when a place for spans was installed, as an exporter does.
 
 The parts ask `spans()` once, when they are made. None means off: then nothing of a trace is looked at, and nothing of
 OpenTelemetry is imported.
@@ -19,7 +19,7 @@ from ..model.workload import Extra, Headers
 
 class Spans(Protocol):
     """A place for spans that are over. `ratio`: the share of items that is sampled where nobody else decides. `add`
-    never blocks and never raises: what does not fit is dropped and counted."""
+    never blocks and never raises: spans that do not fit are dropped and counted."""
 
     ratio: float
 
@@ -30,7 +30,7 @@ _installed: Spans | None = None
 
 
 def install(spans: Spans | None) -> None:
-    """Turns tracing of parts on that are made from now on; None: off."""
+    """Turns tracing on for parts that are made from now on; None: off."""
     global _installed  # noqa: PLW0603 - of a process there is one, as of its logs
     _installed = spans
 
@@ -41,25 +41,25 @@ def spans() -> Spans | None:
 
 
 def sampled(extras: dict[int, Extra]) -> Iterator[tuple[int, TraceContext]]:
-    """The sampled items of a batch, by what few of its items carry: index and context."""
+    """Yields index and context of the sampled items of a batch; `extras` are the values that few of its items carry."""
     for index, extra in extras.items():
         if extra.headers and (context := context_in(extra.headers)) is not None and context.sampled:
             yield index, context
 
 
 def new_span_id() -> int:
-    """An id for a span that nobody else need know."""
+    """A new id for a span."""
     return random.getrandbits(64) or 1
 
 
 def new_trace_id() -> int:
-    """An id for a trace of its own."""
+    """A new id for a trace."""
     return random.getrandbits(128) or 1
 
 
 def headers_of_a_call(given: Headers) -> Headers:
-    """The headers of a call that is made now: with the context of the span that is the program's current one, where
-    the program traces itself and did not say another one. Many calls within one span have the same one."""
+    """Headers of a call that is made now: with the context of the program's current span, where the program traces
+    itself and did not give another one. Many calls within one span have the same context."""
     api: Any = sys.modules.get("opentelemetry.trace")
     if api is None:
         return given

@@ -1,4 +1,4 @@
-"""Checks of X.509 certificates: whose one is, whether it is valid now, has this key, and comes from this authority."""
+"""Checks of X.509 certificates: reads the caller's name, and checks time, key, chain, authority and revocation."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate, CertificateRevocationList
 
 EXTRA = 'certificates need the extra "tls": pip install "tailrace[tls]"'
-#: Certificates of a chain, authorities, and lists of revoked ones, that are looked at.
+#: The most certificates of a chain, authorities, and lists of revoked certificates that are looked at.
 MOST = 16
-#: Who issued a certificate, and its serial number: an authority gives each number once, two may give the same one.
+#: Issuer and serial number of a certificate: an authority gives each number once, two may give the same one.
 Serial = tuple[bytes, int]
 _LIST = re.compile(rb"-----BEGIN X509 CRL-----.+?-----END X509 CRL-----", re.DOTALL)
 _LIST_BEGINS = b"-----BEGIN X509 CRL-----"
 
 
 class PeerCertificate(NamedTuple):
-    """The certificate of one side: who it is, from when until when (wall clock seconds), its serial number, and the
-    name of who issued it."""
+    """The certificate of one side: its caller, its first and last moment (wall clock seconds), its serial number, and
+    the name of its issuer."""
 
     caller: Caller
     since: float
@@ -35,7 +35,7 @@ class PeerCertificate(NamedTuple):
 
 
 def parsed(data: bytes, where: str) -> list[Certificate]:
-    """The certificates in a text of PEM, the first one first. Raises ConfigError."""
+    """Certificates in a text of PEM, the first one first. Raises ConfigError."""
     try:
         from cryptography import x509
     except ImportError:
@@ -50,7 +50,8 @@ def parsed(data: bytes, where: str) -> list[Certificate]:
 
 
 def peer_of(certificate: Certificate) -> PeerCertificate:
-    """Whose a certificate is. Raises InvalidRequest for one that does not say it as this platform does."""
+    """The caller and the other facts of a certificate. Raises InvalidRequest for one that does not name its caller as
+    this platform does."""
     from cryptography import x509
 
     try:
@@ -59,20 +60,20 @@ def peer_of(certificate: Certificate) -> PeerCertificate:
     except x509.ExtensionNotFound:
         uris = []
     except ValueError:
-        raise InvalidRequest("its alternative names cannot be read") from None
+        raise InvalidRequest("the certificate's alternative names cannot be read") from None
     since, until = certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
     return PeerCertificate(caller_of(uris), since, until, certificate.serial_number, certificate.issuer.public_bytes())
 
 
 def peer_of_der(data: bytes) -> PeerCertificate:
-    """The same of a certificate in DER."""
+    """The caller and the other facts of a certificate in DER, as `peer_of` gives them."""
     from cryptography import x509
 
     return peer_of(x509.load_der_x509_certificate(data))
 
 
 def usable(certificate: Certificate, where: str, now: float) -> PeerCertificate:
-    """The same of one that is valid now. Raises ConfigError."""
+    """The caller and the other facts of a certificate that is valid now. Raises ConfigError."""
     try:
         found = peer_of(certificate)
     except InvalidRequest as error:
@@ -83,7 +84,7 @@ def usable(certificate: Certificate, where: str, now: float) -> PeerCertificate:
 
 
 def revocations(data: bytes, authorities: Sequence[Certificate], where: str) -> frozenset[Serial]:
-    """The certificates in all lists of revoked ones. Raises ConfigError."""
+    """Certificates in all lists of revoked ones. Raises ConfigError."""
     return frozenset().union(*lists_of(data, authorities, where).values())
 
 
@@ -130,14 +131,14 @@ def key_of(certificate: Certificate) -> bytes:
 
 
 def revoked(found: PeerCertificate, those: Collection[Serial]) -> str:
-    """Why a certificate is not taken any longer, where it was revoked; empty: it was not."""
+    """The message that a certificate was revoked; empty: it was not."""
     if (found.issuer, found.serial) in those:
-        return f"the certificate of {found.caller} was revoked; `tailrace auth issue` makes another one"
+        return f"the certificate of {found.caller} was revoked; make another one with `tailrace auth issue`"
     return ""
 
 
 def out_of_time(found: PeerCertificate, now: float) -> str:
-    """Why a certificate is not valid now; empty: it is."""
+    """The reason why a certificate is not valid now; empty: it is."""
     if now < found.since:
         return (
             f"the certificate of {found.caller} is valid from {moment(found.since)}, and it is {moment(now)} here: set "
@@ -146,7 +147,7 @@ def out_of_time(found: PeerCertificate, now: float) -> str:
     if now >= found.until:
         return (
             f"the certificate of {found.caller} expired at {moment(found.until)}, and it is {moment(now)} here: "
-            "`tailrace auth renew` makes another one"
+            "make another one with `tailrace auth renew`"
         )
     return ""
 
@@ -163,21 +164,21 @@ def check_key(certificate: Certificate, key: bytes, where: str, at: str) -> None
         ) from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if private.public_key().public_bytes(*form) != key_of(certificate):
-        raise ConfigError(f"{at}: it is not the key of {where}; put both of them there together")
+        raise ConfigError(f"{at}: not the key of {where}; put both of them there together")
 
 
 def check_chain(chain: Sequence[Certificate], authorities: Sequence[Certificate], where: str, at: str) -> None:
     """Raises ConfigError unless each certificate was issued by the next one, and the last one by an authority."""
     for below, above in pairwise(chain):
         if not _issued(below, above):
-            raise ConfigError(f"{where}: its certificates are no chain: each is to be followed by its issuer's")
+            raise ConfigError(f"{where}: the certificates are no chain; put each one's issuer behind it")
     if not any(chain[-1] == each or _issued(chain[-1], each) for each in authorities):
-        raise ConfigError(f"{where}: it was not issued by an authority in {at}: are they of two fleets?")
+        raise ConfigError(f"{where}: not issued by an authority in {at}: are both of one fleet?")
 
 
 def leads_to(chain: Sequence[Certificate], authorities: Sequence[Certificate]) -> bool:
-    """Whether the first certificate comes from an authority, by way of others of the chain that may issue some. Each is
-    looked at once, in whatever order they are."""
+    """Whether the first certificate comes from an authority, through others of the chain that may issue some. Each is
+    looked at once, in any order."""
     reached = [chain[0]]
     for below in reached:
         if any(below == each or _issued(below, each) for each in authorities):
@@ -206,5 +207,5 @@ def _issued(below: Certificate, above: Certificate) -> bool:
 
 
 def moment(at: float) -> str:
-    """A moment for people, in UTC."""
+    """A moment in the form for people, in UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""A worker's session with one scheduler: what it hears becomes leases and assignments; what ended leaves in frames."""
+"""A worker's session with one scheduler: its frames become leases and assignments, and outcomes go back in frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FRAME_BYTES = 2 << 20
 
 
 class AttachingWorker(Protocol):
-    """The questions of an attachment to its worker. Keys are session << 56 | ref."""
+    """The calls that an attachment makes to its worker. An item's key is session << 56 | ref."""
 
     def new_session(self) -> int: ...
 
@@ -37,8 +37,9 @@ class AttachingWorker(Protocol):
 
 
 class Attachment:
-    """The endpoint of a session. Invariant: `session` numbers the present one; how what belongs to an earlier one ends
-    is not reported, since the scheduler that knew it waits for its leases to end; that it is there is said."""
+    """The worker's endpoint of a session. Invariant: `session` is the number of the present one. Outcomes of items of
+    earlier sessions are not reported, since the scheduler that knew them waits for their leases to end; only their
+    presence is."""
 
     def __init__(self, owner: AttachingWorker, leases: Leases, clock: Clock) -> None:
         self._owner = owner
@@ -62,63 +63,63 @@ class Attachment:
         self._carried: set[int] = set()  # keys of earlier sessions that are not over
         self._carried_changed = False
 
-    # -- what the worker says ----------------------------------------------------------------------------------------
+    # -- calls of the worker -----------------------------------------------------------------------------------------
 
     def hello(self) -> None:
-        """A hello is about to be sent."""
+        """Notes the moment before a hello is sent: leases count from then."""
         self._hello_at = self._clock.monotonic()
 
     def ended(self, succeeded: list[int], ended: dict[int, Ended]) -> None:
-        """Items of this session ended; keys as refs."""
+        """Queues outcomes of items of this session for the next frame; keys as refs."""
         self._succeeded += succeeded
         self._ended.update(ended)
         self.notify()
 
     def note(self, ref: int, note: str) -> None:
-        """A progress note; only the latest counts."""
+        """Queues a progress note of an item; only the latest counts."""
         self._notes[ref] = note
         self.notify()
 
     def wait(self, ref: int, waits: bool) -> None:
-        """An item waits for other work from now on, or goes on."""
+        """Queues the news that an item waits for other work from now on, or goes on."""
         self._waits[ref] = waits
         self.notify()
 
     def over(self, keys: Iterable[int]) -> None:
-        """Items are over, whosever they were."""
+        """Forgets carried items that are over, of whichever earlier session."""
         if not self._carried.isdisjoint(keys := set(keys)):
             self._carried -= keys
             self._carried_changed = True
             self.notify()
 
     def carries(self) -> set[int]:
-        """Keys of earlier sessions that are not over."""
+        """Keys of items of earlier sessions that are not over."""
         return set(self._carried)
 
     def ask_lease(self) -> None:
-        """A heartbeat."""
+        """Asks for renewal of the leases with the next frame; called at each heartbeat."""
         self._wants_lease = True
         self.notify()
 
     def pools_changed(self) -> None:
-        """Limits changed."""
+        """Sends the limits of the pools with the next frame, since they changed."""
         self._pools_changed = True
         self.notify()
 
     def drain(self) -> None:
-        """Nothing more is wanted."""
+        """Tells the scheduler to assign nothing more; a later assignment is handed back."""
         self.draining = True
         self.notify()
 
     @property
     def silent(self) -> bool:
-        """Nothing waits to be sent."""
+        """Whether no outcome waits to be sent."""
         return not (self._succeeded or self._ended)
 
     # -- the endpoint ------------------------------------------------------------------------------------------------
 
     def opened(self, resumed: bool) -> None:
-        """Connected. Renewals go first, so that leases that still can be saved are (L3)."""
+        """Takes note of a connection. Renewals go first, so that leases that still can be saved are (L3)."""
         if not self._begun:
             self._begun = True
             self._leases.hello(self.session, self._hello_at)
@@ -128,11 +129,11 @@ class Attachment:
             self._pools_changed = True
 
     def broken(self) -> None:
-        """The connection is gone; leases run on, and the dialer tries again."""
+        """Takes note that the connection is gone; leases run on, and the dialer tries again."""
         self.connected = False
 
     def lost(self) -> None:
-        """The scheduler does not know this session: all of it stops, and a new one begins."""
+        """Stops all items of a session that the scheduler no longer knows, and begins a new one."""
         old, self.session = self.session, self._owner.new_session()
         self._leases.lost(old)
         self._kinds = KindReader()
@@ -144,7 +145,7 @@ class Attachment:
         self._carried_changed = True
 
     def compose(self) -> pb.WorkerFrame | None:
-        """Everything pending in one frame."""
+        """All that is pending, in one frame; None: nothing is."""
         draining = self.draining and not self._said_draining
         ends = self._succeeded or self._ended
         changed = self._pools_changed or self._carried_changed
@@ -181,7 +182,7 @@ class Attachment:
         return self._owner.pools()
 
     def _some_ended(self) -> dict[int, Ended]:
-        """As many ends as one frame may carry."""
+        """The ends that fit into one frame, one at least."""
         size = 0
         for count, end in enumerate(self._ended.values()):
             size += len(end.reason) + len(end.result or b"")
@@ -190,7 +191,7 @@ class Attachment:
         return dict(self._ended)
 
     def accept(self, frame: Any) -> None:
-        """Grants first: an assignment in the same frame may rest on them."""
+        """Handles a frame. Grants come first: an assignment in the same frame may rest on them."""
         now = self._clock.monotonic()
         base = self.session << SESSION_BITS
         if frame.HasField("grants"):

@@ -19,7 +19,7 @@ class AssignedFlight:
 
     @property
     def base(self) -> int:
-        """The key of the first item."""
+        """Key of the first item."""
         return self.session << SESSION_BITS | self.flight.number << INDEX_BITS
 
     def send(self, executor: ExecutorProcess, start: int, stop: int, deadline: float) -> None:
@@ -55,12 +55,12 @@ Row = tuple[AssignedFlight, int]
 
 
 def row_key(row: Row) -> int:
-    """The key of a waiting item."""
+    """Key of a waiting item."""
     return row[0].base + row[1]
 
 
 def _number(table: dict[Kind, int], kinds: list[Kind]) -> tuple[list[tuple[int, str, int, str, str]], list[int]]:
-    """Each kind's number in an executor's table, and those it must be told first."""
+    """The kinds that an executor must be told first, and the number in its table of each of these kinds."""
     try:
         return [], [table[kind] for kind in kinds]
     except KeyError:

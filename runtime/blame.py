@@ -1,4 +1,4 @@
-"""Blame: whose code the event loop is in, that of the runner's item, or of the item that started the task."""
+"""Blame: the item whose code the event loop is in, known by its runner or by the item that started the task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .entry import Runner
 
 
 class Blame:
-    """Tasks that functions start are known by the item that started them; runners by what they run."""
+    """Finds the item whose code blocks an event loop. A task that a function starts is known by the item that started
+    it, a runner's task by the item that it runs."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, runners: list[Runner]) -> None:
         self._loop = loop
@@ -26,7 +27,7 @@ class Blame:
         return task
 
     def culprit(self) -> int:
-        """The item; 0: it cannot be told. Safe from any thread."""
+        """Key of the item whose code the event loop is in; 0: it cannot be told. Safe from any thread."""
         task = asyncio.current_task(self._loop)
         if task is None:
             return 0

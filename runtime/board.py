@@ -1,9 +1,10 @@
 """The board: which items ran last, in memory that a supervisor can read after their process has died.
 
-One 8-byte cell per slot holds the key of what began last in it (0: nothing did), so knowing the suspects of a crash
-costs one store per item and no message. It stays when that has ended: what its function left behind may end the process
-before the outcome is out, and who repeats that must be known. The first cell is the event loop's heartbeat. Behind the
-cells is room for one progress note: a frame that was not sent yet dies with its process, this does not.
+One 8-byte cell per slot holds the key of the item that began last in it (0: none did), so knowing the suspects of a
+crash costs one store per item and no message. The key stays when the run has ended: something that its function left
+behind may end the process before the outcome is sent, and an item that does so again must be known. The first cell is
+the event loop's heartbeat. Behind the cells is room for one progress note, which outlives the process, as a frame that
+was not sent does not.
 """
 
 from __future__ import annotations
@@ -47,15 +48,16 @@ class Board:
             raise
 
     def running(self) -> set[int]:
-        """Keys of what began last in each slot and does not wait: of what did not end yet, what runs."""
+        """Keys of the items that began last in each slot and do not wait for other work; those of them that have not
+        ended are running."""
         return {key for key in self.cells[1:] if key and not key & WAITS}
 
     def waiting(self) -> set[int]:
-        """Keys of what waits for other work, or waited when the process died."""
+        """Keys of items that wait for other work, or waited when the process died."""
         return {key & ~WAITS for key in self.cells[1:] if key & WAITS}
 
     def write_note(self, key: int, note: str) -> None:
-        """Keeps the last note of the one item that runs here."""
+        """Records the latest note of the one item that runs here."""
         text = note.encode("utf-8", "replace")[:_TEXT]
         start = self._note + _NOTE.size
         _NOTE.pack_into(self._map, self._note, 0, 0)  # while the text changes there is none
@@ -63,7 +65,7 @@ class Board:
         _NOTE.pack_into(self._map, self._note, key, len(text))
 
     def last_note(self) -> tuple[int, str]:
-        """The item (0: none) and its note."""
+        """Key of the item that wrote the last note (0: none did), and that note."""
         key, length = _NOTE.unpack_from(self._map, self._note)
         start = self._note + _NOTE.size
         return key, self._map[start : start + min(length, _TEXT)].decode("utf-8", "replace")

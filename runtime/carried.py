@@ -1,4 +1,4 @@
-"""Carried runs: what began in a session that its scheduler no longer knows, as after its restart, and is not over yet.
+"""Carried runs: they began in a session that its scheduler no longer knows, as after its restart, and are not over.
 
 They are being stopped, and nobody hears how they end; but until then they are there, and a limit on how many run at
 once counts them (FL22).
@@ -14,14 +14,14 @@ from .frames import SESSION_BITS
 
 
 class CarriedRuns:
-    """The kinds of items in this worker, by flight. Invariant: every key in the worker has its flight here; what is
-    over goes with the next `keep`."""
+    """The kinds of items in this worker, by flight. Invariant: every key in the worker has its flight here; a flight
+    that is over goes with the next `keep`."""
 
     def __init__(self) -> None:
         self._kinds: dict[int, Sequence[Kind]] = {}
 
     def assigned(self, session: int, flight: Flight) -> None:
-        """A flight came."""
+        """Remembers the kinds of a flight that was assigned."""
         self._kinds[session << SESSION_BITS - INDEX_BITS | flight.number] = flight.kinds
 
     def keep(self, inside: Iterable[int]) -> None:
@@ -30,7 +30,7 @@ class CarriedRuns:
         self._kinds = {flight: kinds for flight, kinds in self._kinds.items() if flight in alive}
 
     def kinds(self, keys: Iterable[int]) -> Counter[Kind]:
-        """How many there are of each kind."""
+        """Number of these items, by kind."""
         found = Counter[Kind]()
         for key in keys:
             kinds = self._kinds.get(key >> INDEX_BITS)

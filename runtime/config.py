@@ -21,23 +21,24 @@ class WorkerConfig(BaseModel):
     waiting           runs of one executor that may wait for other work at once (`result()` in a function), besides
                       those that have its slots; `def` functions get as many threads more. 0: none may. Default: four
                       times the slots
-    pools             functions that have other executors than their declaration says, by pool: `{critical: [charge]}`
-    serves            the pools of which this worker runs functions, such as `[critical]`; what is in no pool is in
-                      `default`. Default: all of them
-    labels            what functions may require of this worker, such as `[gpu, region=eu]`, beside what it says of
-                      itself: os, arch, python, cpus, host. A function that requires more does not run here
+    pools             functions that are in another pool than their declaration says, by pool: `{critical: [charge]}`
+    serves            the pools of which this worker runs functions, such as `[critical]`; a function that names no
+                      pool is in `default`. Default: all of them
+    labels            labels that functions may require of this worker, such as `[gpu, region=eu]`, beside those that
+                      every worker has: os, arch, python, cpus, host. A function that requires more does not run here
     isolated          processes of each `isolation="process"` pool; default: one per processor
     suspects          processes in which suspects of a crash run, one each; there only while there are some, and 5 s
                       more. Default: four per processor, since most of them wait rather than compute
-    quarantine_memory memory a suspect may allocate, on top of what its process had when it was ready; 0: as much as it
-                      likes. Default: 1 GiB, more than most functions ever need, and stopped long before the
-                      machine's own killer would have to choose whom it ends
-    memory            the same for each executor of ordinary pools, by pool: `{default: 4GiB}`. Default: none is bound,
-                      since many runs share an executor and only the operator knows what they need together
+    quarantine_memory memory a suspect may allocate, on top of its process's memory when that was ready; 0: as much as
+                      it likes. Default: 1 GiB, more than most functions ever need, and stopped long before the
+                      machine's out-of-memory killer would have to choose a process
+    memory            memory that each executor of an ordinary pool may allocate, likewise on top, by pool:
+                      `{default: 4GiB}`. Default: none is bound, since many runs share an executor and only the
+                      operator knows how much they need together
     max_runs          runs after which an isolated process is replaced, so that leaks stay small
-    pid_namespace     each executor gets a PID namespace of its own (Linux): all that it started ends with it, whatever
-                      that did to hide. Takes root, or user namespaces for all. Default: no, since it is not to be had
-                      everywhere, and costs two small processes for each executor
+    pid_namespace     each executor gets a PID namespace of its own (Linux): all processes that it started end with it,
+                      whatever they did to hide. Needs root, or user namespaces for all. Default: no, since not every
+                      system allows it, and it costs two small processes for each executor
     load_limit        seconds in which a process must have loaded its modules, else it is ended and started again
     grace             seconds that running functions get when the worker drains
     timeout_grace     seconds between a timeout's cancellation and the end of the process that ignores it

@@ -1,7 +1,7 @@
 """The kernel timer that enforces the stop (L7): no process goes on past the lease of what is in it, awake or frozen.
 
-It is set to the earliest deadline of the items in the process. Deadlines are absolute CLOCK_MONOTONIC times (L6). What
-rings is `kernel_timer.py`'s; one that takes a delay rather than a time is set through `Relative`.
+It is set to the earliest deadline of the items in the process. Deadlines are absolute CLOCK_MONOTONIC times (L6). The
+timers are in `kernel_timer.py`; one that takes a delay rather than a time is set through `Relative`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Relative:
 class Deadman:
     """Keeps the timer at the earliest deadline. Safe from several threads.
 
-    `arm` sets the timer to an absolute time (0: never); `told` is given that time too, for whoever is to know what was
-    armed when the process has died: before arming if it rings sooner now, after it if later.
+    `arm` sets the timer to an absolute time (0: never); `told` records that time where it can be read when the process
+    has died: before arming if the timer rings sooner now, after it if later.
     A supervisor's `Timer` covers every assignment up to its number; those that came later are kept apart with their own
-    deadlines, since control and work travel on different sockets. It speaks for an assignment too that is admitted only
-    after it came, as while a function blocked the loop: the deadline in that is older than the `Timer`.
+    deadlines, since control and work travel on different sockets. It also covers an assignment that is admitted only
+    after it came, as while a function blocked the loop: the deadline in the assignment is older than the `Timer`.
     Invariants: while anything is in the process the timer is armed, at or before the earliest deadline; when nothing
     is, it is off. A process that its timer ended had been told no later time than it died at.
     """
@@ -61,14 +61,14 @@ class Deadman:
         self._lock = threading.Lock()
         self._inside = 0
         self._covered = 0  # the last assignment that `_known` speaks for
-        self._renewed = 0.0  # what the last `Timer` said
+        self._renewed = 0.0  # the deadline in the last `Timer`
         self._known: float | None = None  # the same, while anything of it is inside
         self._later: dict[int, float] = {}  # assignment → deadline, numbers above `_covered`
         self._armed: float | None = None
 
     def admit(self, number: int, deadline: float, count: int) -> bool:
-        """`count` items came in by assignment `number`; none may start before this returned True. False: their lease
-        is already over, nothing was admitted (L5)."""
+        """Admits `count` items of assignment `number`; none may start before this returned True. False: their lease is
+        already over, nothing was admitted (L5)."""
         with self._lock:
             if number <= self._covered and self._renewed:
                 deadline = self._renewed
@@ -83,7 +83,7 @@ class Deadman:
             return True
 
     def renewed(self, number: int, deadline: float) -> None:
-        """The earliest deadline of everything sent up to assignment `number` (0: none of it is left)."""
+        """Sets the earliest deadline of everything sent up to assignment `number` (0: none of it is left)."""
         with self._lock:
             self._covered = max(self._covered, number)
             self._renewed = deadline
@@ -93,7 +93,7 @@ class Deadman:
             self._set()
 
     def left(self, count: int) -> None:
-        """`count` items ended."""
+        """Takes out `count` items that ended; with the last one the timer is disarmed."""
         with self._lock:
             self._inside -= count
             if self._inside <= 0:
@@ -103,7 +103,7 @@ class Deadman:
                 self._set()
 
     def again(self) -> None:
-        """Arms once more what is armed: something may have taken the timer away."""
+        """Arms the timer once more: a function may have taken it away."""
         with self._lock:
             if self._armed is not None:
                 self._arm(self._armed)

@@ -1,4 +1,4 @@
-"""Ends this process as another one did, whose exit status whoever waits for this one wants to see.
+"""Ends this process with the exit status of another one, so that a waiting parent sees how that one ended.
 
 The guard imports this without the rest of the platform.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def end_as(status: int) -> NoReturn:
-    """`status` is what `wait` said of it. No core is written of this process."""
+    """Ends this process as another one ended; `status` is what `wait` returned for it. This process writes no core."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -42,14 +42,14 @@ from .tracing import RunTracing
 TURN = 64
 #: Seconds between two looks at what threads have ended, while more waits for them.
 POLL = 0.001
-#: How an item ends whose time to start has passed.
+#: The end of an item whose time to start has passed.
 LATE = Ended(Outcome.EXPIRED, EXPIRED_WHY)
 
 
 class Engine:
     """The runs of one executor process. `send` writes a frame to the supervisor; it is called on the loop only. `bound`
     says how much memory functions may have, empty if they are not bounded; `spent` is called when the only item that
-    ran has used it up and ended: what it left behind must not be missed by the next.
+    ran has used it up and ended: the next item must have all of it.
 
     Invariants: an item that was admitted is waiting, running or ended, and ends by exactly one row; from its start
     until that row was sent its key is on the board; `deadman.left` counts every row that was sent.
@@ -86,7 +86,7 @@ class Engine:
         self._waiting: SlotQueue[Item] = SlotQueue()
         self._runners: list[Runner] = []
         self._idle: list[Runner] = []
-        self._cells = list(range(slots + parents, 0, -1))  # those that no runner has
+        self._cells = list(range(slots + parents, 0, -1))  # cells that no runner has
         self._crowd = self._spreading = False  # there are more runners than slots; some are being woken
         #: The item whose code the event loop is in; 0: it cannot be told. Safe from any thread.
         self.culprit = Blame(self._loop, self._runners).culprit
@@ -103,7 +103,7 @@ class Engine:
         self.hard: dict[int, tuple[float, float]] = {}
 
     def assign(self, frame: Assign) -> None:
-        """Admits a batch and starts what there is room for."""
+        """Admits a batch and starts as many of its items as there is room for."""
         entries = self._entries
         for number, name, priority, collection, tenant in frame.new_kinds:
             entries[number] = PreparedKind(self._functions[name], priority, collection, tenant, self._ran[name])
@@ -181,8 +181,8 @@ class Engine:
         runner.task.add_done_callback(partial(self._runner_ended, runner))
 
     def _runner_ended(self, runner: Runner, task: asyncio.Task[None]) -> None:
-        """A runner that ended by itself, by what a function left behind or for want of memory: a clean one takes its
-        place, and what it ran ends. The loop's handler is told why."""
+        """Puts a clean runner in the place of one that ended by itself, through something that a function left behind
+        or for want of memory, and ends its item. The loop's handler is told why."""
         error = None if task.cancelled() else task.exception()
         if runner in self._runners:
             key = runner.key
@@ -196,12 +196,12 @@ class Engine:
             raise error
 
     def _replace(self, runner: Runner) -> None:
-        """A function left its runner changed (context variables, a stray cancellation): a clean one takes its place."""
+        """Replaces a runner that a function left changed (context variables, a cancellation) by a clean one."""
         self._runners.remove(runner)
         self._start(runner.cell)
 
     def _crowded(self, runner: Runner) -> bool:
-        """Whether it took the place of a run that waited, and that goes on: then it leaves."""
+        """Removes a runner that took the place of a waiting run, once that goes on; False: it is needed."""
         if len(self._runners) <= self._slots + self._parents.runners:
             return False
         self._runners.remove(runner)
@@ -210,7 +210,7 @@ class Engine:
         return True
 
     def _shift(self) -> None:
-        """Runs began to wait for other work, or went on."""
+        """Wakes and reports as needed when runs began to wait for other work, or went on."""
         waits, goes_on = self._parents.changes()
         self._spread()
         self._threads.rouse()
@@ -332,7 +332,7 @@ class Engine:
         if forked.child:
             forked.end(error)
         if self._bound and attempt.out_of_memory(error):
-            traceback.clear_frames(attempt.traceback_of(error))  # frees what it held: even to report needs memory
+            traceback.clear_frames(attempt.traceback_of(error))  # frees its objects: even a report needs memory
             self._spender = key
         return attempt.raised(error, stop, entry.timeout, self._bound, entry.signs)
 
@@ -361,7 +361,7 @@ class Engine:
                 following = runner.deadline
         self._sweep = None if following is None else self._loop.call_at(following, self._sweep_timeouts)
 
-    # -- what is reported --------------------------------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------------------------
 
     def _end(self, key: int, ended: Ended) -> None:
         self._ended.append(row_of(key, ended))
@@ -390,7 +390,7 @@ class Engine:
         self.flush()
 
     def unreported(self) -> tuple[list[int], list[EndRow]]:
-        """What ended and was not sent yet."""
+        """Keys that succeeded and rows that ended, not sent yet."""
         for key, ended in self._threads.collect():
             self.hard.pop(key, None)  # its thread may have been interrupted before it could say so
             if ended is None:

@@ -1,4 +1,4 @@
-"""Entries of the engine: a kind of item, an item, and a runner."""
+"""Values of the engine: a kind of item, an item, and the runner of items."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ BATCH: Final = 3
 
 
 def described(running: Any) -> Identity:
-    """An item that runs, as log lines name it: of its kind, its key and its batch."""
+    """Function, id, attempt and headers of a running item, for log lines. `running` is its kind, key and batch."""
     entry, key, frame = running
     index = key - frame.first
     extra = frame.extras.get(index) if frame.extras else None
@@ -99,7 +99,7 @@ def make_context(item: Item, deadline: float | None, note: Callable[[int, str], 
 
 
 def gathered(item: Item) -> GatheredArguments:
-    """How arguments are made of gathered results; loaded with the first of them."""
+    """The reader of a run's gathered results; its module is loaded with the first of them."""
     from .gathering import of_run
 
     key, entry, payload, frame = item
@@ -108,7 +108,7 @@ def gathered(item: Item) -> GatheredArguments:
 
 
 def with_used(ended: Ended | None, context: Context | None, *, wanted: bool) -> Ended | None:
-    """The end of a run with what it said that it used; `wanted`: somebody wants its result."""
+    """The end of a run with the amounts that it reported as used; `wanted`: somebody wants its result."""
     used = context.amounts if context is not None else ()
     if not used:
         return ended
@@ -118,7 +118,7 @@ def with_used(ended: Ended | None, context: Context | None, *, wanted: bool) -> 
 
 
 def extra_of(item: Item) -> ExtraRow | None:
-    """What few items carry beside the rest; None: this one has nothing of it."""
+    """The values that few items carry (ordering key, headers, crashes, expiry, progress); None: this one has none."""
     batch = item[BATCH]
     return batch.extras.get(item[KEY] - batch.first)
 
@@ -148,7 +148,7 @@ class Runner:
         self.waker: asyncio.Future[None] | None = None
 
     def wait(self, *, blocking: bool) -> ParentWait | None:
-        """Its item waits for other work from now on (foundation/current_run.py)."""
+        """Begins a wait of its item for other work (foundation/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 
     async def rest(self, idle: list[Runner], loop: asyncio.AbstractEventLoop) -> None:

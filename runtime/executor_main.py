@@ -23,7 +23,7 @@ from ..foundation.current_run import describe_by
 from ..model.errors import TailraceError
 from ..model.units import size_text
 from ..sdk.opened_content import Places
-from . import forked, memory, printed
+from . import forked, function_output, memory
 from .board import Board
 from .deadman import Deadman
 from .engine import Engine
@@ -44,22 +44,22 @@ from .frames import (
     encode,
     row_of,
 )
+from .guard_memory import WatchPage
 from .kernel_timer import kernel_timer
 from .loader import load_functions
-from .process_table import NO_MARKS, VARIABLE, look_up, until_none_is_left
+from .process_table import NO_MARKS, VARIABLE, end_until_none_is_left, look_up
 from .rules import attempt
 from .rules.ending import Ward
 from .rules.overdue import Overdue
 from .rules.suspicion import EXHAUSTED
 from .threads import THREAD
 from .tracing import tracing
-from .watch import WatchPage
 
-#: What everything that this process starts has in its environment. Functions may change that of the process.
+#: The mark in the environment of everything that this process starts. Functions may change the environment later.
 MARK = os.environ.get(VARIABLE, "")
 #: Exit code of a process that ended itself because of what one of its items did.
 CULPRIT = 70
-#: Seconds that what it started has to end, when its supervisor has gone, before it ends itself.
+#: Seconds that processes which it started get to end, when its supervisor has gone, before it ends itself.
 PATIENCE = 1.0
 #: Seconds that its last spans get to be exported.
 LAST_SPANS = 0.5
@@ -82,7 +82,7 @@ class Work(asyncio.Protocol):
             self._executor.accept(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The supervisor is gone."""
+        """Ends this process and all that it started: the supervisor is gone."""
         end_group()
 
 
@@ -105,7 +105,7 @@ class Executor:
         self._transport, _ = await self._loop.create_unix_connection(lambda: Work(self), sock=work)
 
     def accept(self, frame: Any) -> None:
-        """One frame from the supervisor."""
+        """Handles one frame from the supervisor."""
         engine = self._engine
         match frame:
             case Assign() if engine:
@@ -120,7 +120,7 @@ class Executor:
                 self._set_up(frame)
 
     def send(self, frame: Ready | Failed | Notes | Any) -> None:
-        """A frame to the supervisor."""
+        """Writes a frame to the supervisor."""
         self._transport.write(encode(frame))
 
     def _set_up(self, setup: ExecutorSetup) -> None:
@@ -200,7 +200,8 @@ class Executor:
                 self._die(engine, "", 0, None, "had its event loop blocked")
 
     def _die(self, engine: Engine, why: str, key: int, ended: Any, what: str = "") -> None:
-        """Last words, then the end; on the loop if it still turns, so that nothing it is sending gets lost."""
+        """Reports why, then ends the process; on the loop if it still turns, so that nothing it is sending gets
+        lost."""
         spoken = threading.Event()
         culprit = row_of(key, ended) if key else None
         self._loop.call_soon_threadsafe(self._speak_and_end, engine, why, culprit, spoken, what)
@@ -219,13 +220,14 @@ class Executor:
             end_process(CULPRIT)
 
     def _spent(self) -> None:
-        """An item used its memory up and has ended: the next one shall find all of it in a fresh process."""
+        """Ends the process of an item that used its memory up and has ended: the next one finds all of it in a fresh
+        process."""
         assert self._engine is not None
         self._speak_and_end(self._engine, "its memory was used up", None, threading.Event())
 
 
 def end_process(code: int) -> None:
-    """Ends this process now, whatever its threads do, after what it printed."""
+    """Ends this process now, whatever its threads do, once the text that it printed is flushed."""
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -235,23 +237,23 @@ def end_process(code: int) -> None:
 
 
 def end_group() -> None:
-    """Ends this process and what it started: it was the leader of a group of its own. The guard does the same, if there
-    still is one. A fork of it ends alone."""
+    """Ends this process and all that it started: it was the leader of a group of its own. The guard does the same, if
+    there still is one. A fork of this process ends alone."""
     if forked.child:
         forked.end(RuntimeError("a function's code went on in a process that it had forked"))
     with contextlib.suppress(OSError):  # it may open no more
         me = look_up(os.getpid(), NO_MARKS)
         if me is not None:
-            until_none_is_left(Ward(MARK, me.pid, me.start), {me.pid, 1}, PATIENCE)
+            end_until_none_is_left(Ward(MARK, me.pid, me.start), {me.pid, 1}, PATIENCE)
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 
 def main() -> None:
-    """The process."""
+    """Runs an executor process."""
     work_fd, control_fd, board_fd, cells, watch_fd, page, *known_as = map(int, sys.argv[1:])
-    printed.forgive()  # before the log has standard error
+    function_output.never_fail()  # before the log has standard error
     describe_by(described)
     telemetry.set_up("executor", number=known_as[0] if known_as else 0)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from ..model.workload import Ended, Kind
-from . import bare, pid_namespacing
+from . import bare_interpreter, pid_namespace_command
 from .board import Board
 from .frames import (
     Done,
@@ -38,15 +38,15 @@ from .frames import (
     encode,
     ended_of,
 )
+from .guard_memory import WatchPages
 from .pid_namespace import END
-from .process_table import VARIABLE, listed, look_up, until_none_is_left
+from .process_table import VARIABLE, end_until_none_is_left, listed, look_up
 from .rules.ending import Ward, theirs
 from .rules.suspicion import ProcessDeath
-from .watch import WatchPages
 
 LOG = logging.getLogger("tailrace.runtime")
 
-#: Seconds that what a dead executor leaves has to end, before its death is told all the same.
+#: Seconds that processes left by a dead executor get to end, before its death is told all the same.
 PATIENCE = 5.0
 #: Seconds that the launcher of a namespace has to end what is in it.
 ITS_LAUNCHERS_TURN = 1.0
@@ -55,13 +55,13 @@ KIND_TABLE = 65_536
 
 
 def peak_memory(used: resource.struct_rusage) -> int:
-    """Bytes: Linux counts in KiB, macOS in bytes."""
+    """The peak of resident memory in bytes: Linux counts in KiB, macOS in bytes."""
     return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class _Pipe(asyncio.Protocol):
-    """One of the two sockets to an executor. `lost` is called when what comes is not what an executor says: a function
-    wrote there, or took what was to be read. Nothing is heard after it."""
+    """One of the two sockets to an executor. `lost` is called when bytes come that are no frame of an executor: a
+    function wrote there, or read what was ours. Later bytes are ignored."""
 
     def __init__(self, kind: Any, accept: Callable[[Any], None], lost: Callable[[Exception], None]) -> None:
         self._frames = Frames(kind)
@@ -82,7 +82,7 @@ class _Pipe(asyncio.Protocol):
 
 class _Writer(asyncio.Protocol):
     """The writing side, on a descriptor of its own: when a write fails because the process has died, the reading side
-    must stay open until its last words were read. It is paused: what there is to read is not for it."""
+    must stay open until its last words were read. Reading is paused here, since the other side reads."""
 
 
 def _same(pipe: _Pipe) -> _Pipe:
@@ -91,11 +91,11 @@ def _same(pipe: _Pipe) -> _Pipe:
 
 class ExecutorProcess:
     """One process. `live` are the keys in it; `covered` is the number of the last assignment sent. `watch` is the
-    memory that its worker's guard reads. `pid_namespace`: it gets one of its own, and what is its process here is the
-    launcher of that, which ends as it does (pid_namespace.py).
+    memory that its worker's guard reads. `pid_namespace`: it gets one of its own; the process known here is then the
+    launcher of that, which ends as the executor does (pid_namespace.py).
 
     on_frame  Ready, Failed, Done, Notes, Waits or RunTimes from it
-    on_death  it was reaped, and what it started has ended: everything it had said was handed to on_frame before
+    on_death  it was reaped, and all that it started has ended; every frame from it was handed to on_frame before
 
     Invariant: its number is its own, and its group's, until `_dead` is set, under the lock.
     """
@@ -122,9 +122,9 @@ class ExecutorProcess:
         self.kinds: dict[Kind, int] = {}
         self.started = 0.0  # loop time
         self.given = 0.0  # loop time when its only item was sent; 0: it runs several at once
-        self.was_running: set[int] = set()  # what had begun in it when it died, and was not told to have ended
-        self.was_waiting: set[int] = set()  # what waited for other work then
-        self.waits: set[int] = set()  # what waits so now: a part of `live`
+        self.was_running: set[int] = set()  # items that had begun when it died, and were not told to have ended
+        self.was_waiting: set[int] = set()  # items that waited for other work then
+        self.waits: set[int] = set()  # items that wait so now: a part of `live`
         self.dead = asyncio.Event()
         self.board = Board.create(setup.cells)
         self._on_frame = on_frame
@@ -150,11 +150,11 @@ class ExecutorProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id; 0 before it was started."""
+        """The process id; 0 before the start."""
         return self._process.pid if self._process else 0
 
     async def start(self) -> None:
-        """Starts the process; it is ready when it said so. It writes to this process's standard error."""
+        """Starts the process, which writes to this process's standard error. It is ready once it says so."""
         ours, theirs = zip(socket.socketpair(), socket.socketpair(), strict=True)
         fds = [end.fileno() for end in theirs]
         cells = self.setup.cells
@@ -164,7 +164,10 @@ class ExecutorProcess:
             command = [sys.executable, "-m", "tailrace.runtime.executor_main", *map(str, arguments)]
             environment = {**os.environ, VARIABLE: mark}
             if self._pid_namespace:
-                command, environment = pid_namespacing.inside(command), {**bare.environment(), VARIABLE: mark}
+                command, environment = (
+                    pid_namespace_command.inside(command),
+                    {**bare_interpreter.environment(), VARIABLE: mark},
+                )
             self._process = subprocess.Popen(  # noqa: ASYNC220 - a few ms, rarely; what waits for it is a thread
                 command,
                 pass_fds=[*fds, self.board.fd, self._watch.fd],
@@ -184,7 +187,7 @@ class ExecutorProcess:
                 end.close()
         self._watch.started(self._page, self.pid)
         self._ward = Ward(mark, self.pid)
-        with contextlib.suppress(OSError):  # it may open no more just now: then the mark alone tells what is its own
+        with contextlib.suppress(OSError):  # it may open no more just now: then the mark alone tells its processes
             found = look_up(self.pid)
             self._ward.start = 0 if found is None else found.start
         self.started = self._loop.time()
@@ -233,7 +236,7 @@ class ExecutorProcess:
         self._writers.append(writer)
 
     def send(self, frame: Any) -> None:
-        """A frame on the work socket."""
+        """Writes a frame to the work socket."""
         self._write(0, frame)
 
     def set_timer(self, deadline: float) -> None:
@@ -242,13 +245,13 @@ class ExecutorProcess:
         self._write(1, Timer(self.covered, deadline))
 
     def _write(self, socket: int, frame: Any) -> None:
-        """What is said to one that has ended, and is not reaped yet, is said to nobody: its death tells what was in
+        """Writes a frame. A process that has ended and is not reaped yet gets none: its death tells which items were in
         it."""
         if len(self._writers) > socket and not self._writers[socket].is_closing():
             self._writers[socket].write(encode(frame))
 
     def quit(self) -> None:
-        """Asks it to end; nothing is in it."""
+        """Asks the process to end; no item is in it."""
         self.retiring = True
         self.why = self.why or "it was replaced"
         self.send(Quit())
@@ -268,8 +271,9 @@ class ExecutorProcess:
                 send(self.pid, number)
 
     def kill_unexplained(self) -> None:
-        """Ends it now because something in it hangs and nobody can tell what: all that runs in it are suspects. Of
-        them is told how much memory it had, which its launcher learns if that may end it."""
+        """Ends the process now because something in it hangs and nobody can tell which item: all that run in it are
+        suspects. In a PID namespace the launcher is asked first, since only it can learn how much memory the process
+        had."""
         if self._pid_namespace and self.ready:
             self._signal(os.kill, END)
             self._loop.call_later(ITS_LAUNCHERS_TURN, self.kill, "")
@@ -278,26 +282,26 @@ class ExecutorProcess:
 
     def _misheard(self, error: Exception) -> None:
         LOG.error(
-            "executor %d is ended: what it says is not an executor's (%r); a function may have written there",
+            "executor %d is ended: it sent bytes that are no frame (%r); a function may have written to its socket",
             *(self.pid, error),
         )
         self.kill("")
 
     def end_what_goes_on(self, deadline: float) -> None:
-        """Items in it were told to end, as their lease does at `deadline`. If anything that was started in it runs
-        then, it ends with all of it: nobody can tell whose that is."""
+        """Looks again at `deadline`, when the lease of items that were told to end is over. If a process that was
+        started in this executor still runs then, the executor ends with all of it: nobody can tell whose that is."""
         self._loop.call_later(max(0.0, deadline - time.monotonic()), self._look_for_what_goes_on)
 
     def _look_for_what_goes_on(self) -> None:
         def found(looking: asyncio.Future[bool]) -> None:
             if not looking.cancelled() and looking.result():
-                self.kill("what was started in it went on beyond a lease")
+                self.kill("a process started in it went on beyond a lease")
 
         if not self._dead:
             self._loop.run_in_executor(None, self._is_followed).add_done_callback(found)
 
     def _is_followed(self) -> bool:
-        own = pid_namespacing.PROCESSES if self._pid_namespace else 1
+        own = pid_namespace_command.PROCESSES if self._pid_namespace else 1
         return len(theirs(listed(self._ward.start), self._ward, self._spared)) > own
 
     def _accept(self, frame: Any) -> None:
@@ -310,15 +314,16 @@ class ExecutorProcess:
             self._on_frame(self, frame)
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
-        """Its number is kept until nothing of it is left: only so its group is certainly its own."""
+        """Waits for the process to end, ends all that it started, and reaps it last: as long as its number is kept, the
+        group of that number is certainly its own."""
         with contextlib.suppress(ChildProcessError):  # it has ended, but somebody told the kernel to keep no record
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
             self._kill_group()
         when = time.monotonic()
-        over = until_none_is_left(self._ward, self._spared, PATIENCE)
+        over = end_until_none_is_left(self._ward, self._spared, PATIENCE)
         if not over:
             LOG.error(
-                "what executor %d started could not be ended within %g s; its guard goes on trying",
+                "executor %d: processes that it started could not be ended within %g s; the guard goes on trying",
                 *(process.pid, PATIENCE),
             )
         with self._lock:
@@ -336,7 +341,7 @@ class ExecutorProcess:
             self._loop.call_soon_threadsafe(self._reaped, process.returncode, peak, when)
 
     def _reaped(self, code: int, peak: int, when: float) -> None:
-        if self._connecting:  # what the loop is given just now is not to be closed under it: libuv ends the worker
+        if self._connecting:  # sockets on their way to the loop must not be closed under it: libuv ends the worker
             self._death = (code, peak, when)
             return
         for end, pipe, transport in zip(self._sockets, self._pipes, self._transports, strict=False):

@@ -1,8 +1,8 @@
 """Forks: a process that a function forks is no second executor. It has none of the sockets, and ends with the code.
 
-A fork that comes back to who called the function (it returned, or its `exec` found no program) would go on as the
-executor: it would take items from the socket that both have, and run them under no timer. What becomes of a fork that
-never comes back is `runtime/guard.py`'s.
+A fork that comes back to the caller of the function (it returned, or its `exec` found no program) would go on as the
+executor: it would take items from the socket that both have, and run them under no timer. A fork that never comes
+back is ended by `runtime/guard.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _code: Any = SystemExit.__dict__["code"].__get__
 
 
 def part(loop: asyncio.AbstractEventLoop, *sockets: socket.socket) -> None:
-    """From now on each fork of this process is told to be none of it, and has nothing behind `sockets`."""
+    """Arranges that each later fork of this process knows that it is no executor, and has nothing behind `sockets`."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
     def in_child() -> None:
@@ -37,7 +37,7 @@ def part(loop: asyncio.AbstractEventLoop, *sockets: socket.socket) -> None:
         for each in sockets:
             with contextlib.suppress(OSError):  # closed by the function; nothing is left to take
                 os.dup2(nothing, each.fileno(), inheritable=False)
-        # If it awaits, the loop would go on with what is ready, which belongs to others: this comes first.
+        # If it awaits, the loop would go on with ready callbacks of other items: this comes first.
         loop.call_soon(end, RuntimeError("a function awaited in a process that it had forked"))
         ready = getattr(loop, "_ready", None)
         if isinstance(ready, deque):

@@ -21,7 +21,7 @@ REF_MASK = (1 << SESSION_BITS) - 1
 
 _LENGTH = struct.Struct("<I")
 
-#: Downstream, unit, how much.
+#: Downstream, unit, amount.
 UsedRow = tuple[str, str, float]
 #: key, outcome, reason, after, result, progress, downstream, scope, used
 EndRow = tuple[int, int, str, float | None, bytes | None, str, str, str, tuple[UsedRow, ...]]
@@ -33,8 +33,8 @@ EXPIRES_AT: Final = 3
 
 
 class ExecutorSetup(msgspec.Struct, array_like=True, tag="setup"):
-    """The first frame to an executor: what to load and its bounds. `memory` is in bytes (0: unbounded), `memory_from`
-    the setting it comes from; `places` are those that may be opened (`Place.reveal`)."""
+    """The first frame to an executor: the functions to load, and its bounds. `memory` is in bytes (0: unbounded),
+    `memory_from` the setting it comes from; `places` are the object stores that may be opened (`Place.reveal`)."""
 
     modules: list[str]
     path: list[str]
@@ -52,7 +52,8 @@ class ExecutorSetup(msgspec.Struct, array_like=True, tag="setup"):
 
     @property
     def cells(self) -> int:
-        """On the board: one for each run, and for each that takes the place of one that waits, of either sort."""
+        """Number of cells on the board: one for each run, and for each that takes the place of one that waits, of
+        either sort."""
         return self.slots + self.threads + 2 * self.parents
 
 
@@ -89,7 +90,7 @@ class Quit(msgspec.Struct, array_like=True, tag="quit"):
 
 
 class Timer(msgspec.Struct, array_like=True, tag="timer"):
-    """On control: the earliest deadline of all items sent up to Assign `number`; 0: there are none."""
+    """The earliest deadline of all items sent up to Assign `number`; 0: there are none. Sent on control."""
 
     number: int
     deadline: float
@@ -133,8 +134,8 @@ class RunTimes(msgspec.Struct, array_like=True, tag="times"):
 
 
 class Dying(msgspec.Struct, array_like=True, tag="dying"):
-    """On control, the last words of a process that ends itself: why, and which item's doing it was; or, where nobody
-    can tell whose it was, `what` happened to it. Also what had ended but was not yet reported."""
+    """The last words of a process that ends itself, on control: why, and the item that caused it; or, where nobody can
+    tell which item did, `what` happened to the process. With them go ends that were not reported yet."""
 
     why: str
     culprit: EndRow | None
@@ -150,8 +151,8 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(frame: ToExecutor | ToSupervisor) -> bytes:
-    """A frame with its length. What an executor says always gets through: where a row of it cannot be written, that row
-    alone says so instead."""
+    """A frame with its length. An executor's words always get through: a row that cannot be written is replaced by one
+    that says so."""
     try:
         body = _encoder.encode(frame)
     except (TypeError, ValueError, OverflowError):
@@ -187,16 +188,16 @@ def _can_be_written(row: Any) -> bool:
 
 
 class Frames:
-    """Bytes as they come → frames. Invariant: `_buffer` holds less than one whole frame between calls, and of one that
-    begins as frames do: else the end of what is none would be waited for. Raises what the decoder does, or ValueError.
-    """
+    """Makes frames of bytes as they come. Invariant: between calls `_buffer` holds less than one whole frame, and only
+    bytes that begin as a frame does: else it would wait for an end that never comes. Raises the decoder's errors, or
+    ValueError."""
 
     def __init__(self, kind: Any) -> None:
         self._decode = msgspec.msgpack.Decoder(kind).decode
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """The frames that are complete now."""
+        """Yields the frames that are complete now."""
         buffer = self._buffer
         buffer += data
         start = 0
@@ -221,17 +222,17 @@ def _begins(body: bytearray) -> bool:
 
 
 def row_of(key: int, ended: Ended) -> EndRow:
-    """An end as it travels."""
+    """The row of an end, as it travels."""
     e = ended
     return (key, int(e.outcome), e.reason, e.after, e.result, e.progress, e.downstream, e.scope, e.used)
 
 
 def ended_of(row: EndRow) -> Ended:
-    """The inverse of `row_of`."""
+    """The end in a row: the inverse of `row_of`."""
     _, outcome, reason, after, result, progress, downstream, scope, used = row
     return Ended(outcome, reason, after, result, False, progress, None, downstream, scope, used)
 
 
 def extra_row(extra: Extra) -> ExtraRow:
-    """An item's extra as it travels: what scheduling needed (alone) stays behind."""
+    """The row of an item's extra, as it travels, without `alone`, which only scheduling needs."""
     return (extra.key, extra.headers, extra.crashes, extra.expires_at, extra.progress)

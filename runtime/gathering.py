@@ -20,12 +20,12 @@ MOST_LISTED = 64 << 20
 def of_run(
     function: str, payload: bytes, run: JobHolder, decode: Callable[[bytes], dict[str, Any]]
 ) -> GatheredArguments:
-    """Those of a run with such a payload. `decode` makes arguments of a payload."""
+    """The arguments of a run whose payload names gathered results. `decode` makes arguments of a payload."""
     return GatheredArguments(function, gathered_results(payload), RunReader(run), decode)
 
 
 class GatheredArguments:
-    """The arguments of one run. Both ways raise InvalidPayload for more than a list may have."""
+    """The arguments of one run. `read` and `awaited` raise InvalidPayload for more than a list may have."""
 
     def __init__(
         self, function: str, results: GatheredResults, read: ResultReader, decode: Callable[[bytes], dict[str, Any]]
@@ -35,7 +35,7 @@ class GatheredArguments:
         self._size = 0
 
     def read(self) -> dict[str, Any]:
-        """The arguments, to a run that may block."""
+        """Reads the arguments, in a run that may block."""
         found = self._by_pages()
         if found is None:
             for results in self._read.pages():
@@ -44,7 +44,7 @@ class GatheredArguments:
         return found
 
     async def awaited(self) -> dict[str, Any]:
-        """The same for asyncio."""
+        """Reads the arguments, in asyncio."""
         found = self._by_pages()
         if found is None:
             async with contextlib.aclosing(self._read.awaited_pages()) as pages:
@@ -54,7 +54,7 @@ class GatheredArguments:
         return found
 
     def _by_pages(self) -> dict[str, Any] | None:
-        """Those of a function that has a parameter for it; None: it has none."""
+        """The arguments of a function that has a parameter for pages; None: it has none."""
         try:
             arguments = self._decode(self._results.payload_of(()))
         except InvalidPayload:  # it takes no empty list

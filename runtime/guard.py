@@ -1,9 +1,9 @@
-"""The guard of a worker: a process that ends what executors started when nobody else can any more.
+"""The guard of a worker: a process that ends processes started by executors when nobody else can any more.
 
-It is the parent of the supervisor (a worker that lives inside another program has it as a child instead), and what
-loses its own parent falls to it. It is told nothing: it reads deadlines from the memory that it shares with the
-executors, and the kernel says who has died. It runs on a bare interpreter under another name, so that whatever ends the
-worker's processes by their name passes it by; of the platform it imports four files.
+It is the parent of the supervisor (a worker that lives inside another program has it as a child instead), and adopts
+processes that lose their own parent. Nobody sends it messages: it reads deadlines from the memory that it shares with
+the executors, and the kernel tells it of deaths. It runs on a bare interpreter under another name, so that a command
+that ends the worker's processes by their name passes it by; of the platform it imports four files.
 
     python -c CODE MEMORY LINE SUPERVISOR      two descriptors, and the child that it guards; 0: it guards its parent
 """
@@ -19,9 +19,9 @@ import sys
 import time
 
 from .end_as import end_as
+from .guard_memory import WatchPages
 from .process_table import NO_MARKS, end_each, listed, look_up, now_in_ticks
 from .rules.ending import NEVER, Process, Ward, below, due_at, theirs
-from .watch import WatchPages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 #: Its name in lists of processes.
 NAME = b"lease-guard"
-#: What is passed on to the supervisor.
+#: Signals that are passed on to the supervisor.
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 #: Seconds between two looks at the deadlines. A death is seen at once; a deadline passes without one only where an
 #: executor has lost its kernel timer, by becoming another program.
 LOOK = 0.25
 #: Seconds between two rounds while something is being ended: the first, and the most.
 ROUND, LAST_ROUND = 0.002, 0.1
-#: Seconds after which it goes although the kernel still holds what it ended.
+#: Seconds after which it goes although the kernel still holds processes that it ended.
 PATIENCE = 10.0
 
 
 class Watched:
-    """An executor that the guard knows. `handle` is on its process; -1: there is none."""
+    """An executor that the guard knows. `handle` is a descriptor of its process (a pidfd); -1: there is none."""
 
     __slots__ = ("clean", "died", "handle", "ward")
 
@@ -58,9 +58,9 @@ class Watched:
 
 
 class Guard:
-    """The guard's loop. `child` is the supervisor; 0: that is our parent, `supervisor` either way.
+    """The guard's loop. `child` is the supervisor's process id; 0: the supervisor is our parent.
 
-    Invariant: what is in `watched` has its page still, and is dropped with it.
+    Invariant: an executor in `watched` still has its page, and is dropped with it.
     """
 
     def __init__(self, watch: WatchPages, line: int, child: int) -> None:
@@ -74,11 +74,11 @@ class Guard:
         self._status = 0
         self._pause = ROUND
         self._watched: dict[int, Watched] = {}
-        # Those that this process had before it became the guard are nobody's to end, nor can their orphans be told.
+        # Children from before it became the guard are not to be ended, and their orphans cannot be told from others.
         self._alone = all(process.parent != os.getpid() or process.pid == child for process in listed(NO_MARKS))
 
     def run(self) -> None:
-        """Until the supervisor has gone, and all that it and its executors started."""
+        """Watches until the supervisor has gone, and all that it and its executors started."""
         waking = _wakes()
         os.write(self._line, b"r")
         late = NEVER
@@ -95,10 +95,10 @@ class Guard:
             self._wait(waking, left, now)
 
     def leave(self) -> None:
-        """Ends as the supervisor did, whose exit status is the worker's."""
+        """Ends as the supervisor did, since that exit status is the worker's."""
         end_as(self._status)
 
-    # -- what there is to know -----------------------------------------------------------------------------------------
+    # -- looking -------------------------------------------------------------------------------------------------------
 
     def _wait(self, waking: int, left: bool, now: float) -> None:
         poll = select.poll()
@@ -120,7 +120,7 @@ class Guard:
             os.read(waking, 512)
 
     def _next(self) -> float:
-        """When the next one is due, as far as is known."""
+        """The earliest moment at which an executor is due to be ended, as far as is known."""
         due = NEVER
         for number, each in self._watched.items():
             if not each.clean:
@@ -128,7 +128,7 @@ class Guard:
         return due
 
     def _look(self) -> None:
-        """Who is there, and who has died."""
+        """Takes note of executors that are there, and of those that have died."""
         present = set()
         for number in range(self._watch.count):
             mark, pid, _ = self._watch.who(number)
@@ -178,8 +178,8 @@ class Guard:
         return False
 
     def _has_gone(self) -> bool:
-        """Whether the supervisor has ended. Its parent does not take its number back before all is done; what is its
-        child also goes when it has let go of the line."""
+        """Whether the supervisor has ended. A guard that is its parent does not reap it before all is done; one that is
+        its child also goes when the supervisor has let go of the line."""
         if self._child:
             found = os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is None:
@@ -190,17 +190,17 @@ class Guard:
         return self._handle >= 0 and _has(self._handle)
 
     def _bury(self) -> None:
-        """Takes note of those that fell to us and have ended."""
+        """Reaps processes that were adopted and have ended."""
         while True:
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is None or found.si_pid == self._child:
                 return
             os.waitpid(found.si_pid, 0)
 
-    # -- what there is to do -------------------------------------------------------------------------------------------
+    # -- ending --------------------------------------------------------------------------------------------------------
 
     def _round(self) -> bool:
-        """Ends what is due. Whether there was something: then another round tells whether it still is."""
+        """Ends processes that are due. True: it found some, so another round must tell whether they are gone."""
         self._look()
         now = time.monotonic()
         due = []
@@ -223,13 +223,13 @@ class Guard:
         return bool(end_each(found.values()))
 
     def ended(self) -> None:
-        """Takes the supervisor's exit status."""
+        """Reaps the supervisor and keeps its exit status."""
         if self._child:
             self._status = os.waitpid(self._child, 0)[1]
 
 
 def _end_groups(wards: list[Ward]) -> None:
-    """Where the kernel gives no list: by the number of its group."""
+    """Ends executors by the number of their group, where the kernel gives no list of processes."""
     for ward in wards:
         if ward.pid:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -244,14 +244,14 @@ def _handle(pid: int) -> int:
 
 
 def _has(descriptor: int) -> bool:
-    """Whether there is something to read, of a process: whether it has ended."""
+    """Whether a descriptor is readable; that of a process is once the process has ended."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))
 
 
 def _wakes() -> int:
-    """What is readable after each signal."""
+    """The descriptor that becomes readable after each signal."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -269,7 +269,7 @@ def _passes_on(child: int) -> Callable[..., None]:
 
 
 def main() -> None:
-    """The process."""
+    """Runs the guard."""
     memory, line, child = map(int, sys.argv[1:4])
     with contextlib.suppress(OSError), open("/proc/self/comm", "wb") as name:  # noqa: PTH123 - pathlib is not loaded
         name.write(NAME)

@@ -48,7 +48,7 @@ class _Setting(ctypes.Structure):
 
 class KernelTimer(Protocol):
     """A timer of the kernel, armed by a call with an absolute time (0: never). `look` is called on the main thread once
-    a beat: True when somebody had changed what it rests on, and what was armed is to be armed again."""
+    a beat; True: a function may have disturbed the timer, so it is to be armed again."""
 
     def __call__(self, deadline: float) -> None: ...
 
@@ -56,7 +56,7 @@ class KernelTimer(Protocol):
 
 
 class KillTimer:
-    """A POSIX timer with SIGKILL. Raises OSError when the kernel, or what stands before it, gives none."""
+    """A POSIX timer with SIGKILL. Raises OSError when the kernel, or a filter of system calls, gives none."""
 
     def __init__(self) -> None:
         self._settime = _function("timer_settime")
@@ -72,7 +72,7 @@ class KillTimer:
         _checked(self._settime(self._id, _TIMER_ABSTIME, ctypes.byref(self._setting), None))
 
     def look(self) -> bool:
-        """Nobody reaches it."""
+        """False: no function can reach this timer."""
         return False
 
 
@@ -87,15 +87,15 @@ class AlarmTimer:
         self._arm(deadline)
 
     def look(self) -> bool:
-        """Whether a function had its own handler there, or had blocked the signal, or set the timer to what is not
-        ours: the last cannot be told, so it always may have."""
+        """Puts SIGALRM back to its default action, unblocked. True always: a function may also have set the timer to
+        another time, which cannot be told."""
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
         return True
 
 
 def kernel_timer(make: Callable[[], KernelTimer] = KillTimer) -> KernelTimer:
-    """The best that there is here. Called on the main thread."""
+    """The strongest timer that this system gives. Called on the main thread."""
     if sys.platform != "linux" or sys.maxsize < 1 << 32:
         return AlarmTimer()
     try:
@@ -110,8 +110,8 @@ def kernel_timer(make: Callable[[], KernelTimer] = KillTimer) -> KernelTimer:
 
 
 def _function(name: str) -> Any:
-    """One of libc, or of librt before glibc 2.34. The interpreter lock is kept while it is called: that takes less than
-    giving it up. Raises OSError or AttributeError when there is none."""
+    """A function of libc, or of librt before glibc 2.34. The interpreter lock is kept while it is called: that takes
+    less than giving it up. Raises OSError or AttributeError when there is none."""
     try:
         return getattr(ctypes.PyDLL(None, use_errno=True), name)
     except AttributeError:

@@ -1,4 +1,4 @@
-"""Labels that every worker has: what its machine and its Python are."""
+"""Labels that every worker has: facts of its machine and its Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 def own_labels() -> Mapping[str, str]:
-    """By name: `os` (linux, darwin), `arch` (x86_64, arm64), `python` (3.12.4), `cpus` and `host`."""
+    """The labels, by name: `os` (linux, darwin), `arch` (x86_64, arm64), `python` (3.12.4), `cpus` and `host`."""
     found = {
         "os": platform.system().lower(),
         "arch": platform.machine().lower(),

@@ -1,4 +1,4 @@
-"""From what a person names (`pkg.module`, `path/to/file.py`, `module:name`) to the functions declared there.
+"""Loads the functions of the modules that a person names: `pkg.module`, `path/to/file.py`, `module:name`.
 
 There is no registry: a function belongs to the worker whose modules show it.
 """
@@ -33,8 +33,8 @@ class LoadedFunctions:
 
 
 def load_functions(modules: Sequence[str]) -> LoadedFunctions:
-    """Imports and collects. Raises UserError naming module and line for one that cannot be imported, shows no
-    functions, or declares a name twice."""
+    """Imports the modules and collects their functions. Raises UserError naming module and line for a module that
+    cannot be imported, shows no functions, or declares a name twice."""
     if not modules:
         raise UserError("no modules: name at least one that declares functions, such as my_app.tasks or tasks.py")
     found: dict[str, Function[..., Any]] = {}

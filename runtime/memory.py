@@ -1,9 +1,9 @@
-"""The bound on what an executor's functions may allocate. The kernel keeps it.
+"""The bound on the memory that an executor's functions may allocate. The kernel keeps it.
 
 The bound is RLIMIT_DATA: since Linux 4.7 it counts every private writable mapping, which is the heap, anonymous memory
 and the stacks of threads (8 MiB each, touched or not). RLIMIT_AS would count address space: files that are mapped, and
 what allocators, threads and runtimes of other languages reserve and never touch, tens of GiB for some. RLIMIT_RSS does
-nothing. What RLIMIT_DATA does not count: shared mappings and files in memory. A child process has the same bound, for
+nothing. RLIMIT_DATA does not count shared mappings and files in memory. A child process has the same bound, for
 itself.
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 
 
 def bound(room: int) -> None:
-    """From now on this process may allocate `room` bytes more than it has now, and not raise that again. Where the
-    kernel does not tell what a process has (not Linux), nothing is bound."""
+    """Bounds this process, for good, to `room` bytes more than it has now. Where the kernel does not tell how much a
+    process has (not Linux), nothing is bound."""
     now = allocated()
     if now is None:
         return

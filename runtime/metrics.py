@@ -1,4 +1,4 @@
-"""A worker's numbers."""
+"""A worker's metrics."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .pool import Pool
 def samples(
     pools: Iterable[Pool], ended: Mapping[int, int], sessions: int, times: Histograms | None = None
 ) -> list[Sample]:
-    """Those of its pools, how many items ended by outcome, how long they ran, and how many schedulers it is attached
-    to; in the order of the catalogue."""
+    """Metrics of the pools, of items ended by outcome, of run times, and the number of schedulers it is attached to; in
+    the order of the catalogue."""
     found = [Sample(metrics.SESSIONS, (), sessions)]
     if times is not None:
         found += of_histograms(metrics.RUN_DURATION, times)

@@ -1,4 +1,4 @@
-"""Progress notes of an executor's runs: the latest of each, a frame of them now and then."""
+"""Progress notes of an executor's runs: the latest of each, sent together every tenth of a second."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NOTES_EVERY = 0.1
 
 
 class Notebook:
-    """The notes that were not sent yet. `alone`: its process has one item at a time, whose note outlives it on the
-    board. Takes notes on the loop; `from_thread` from elsewhere."""
+    """The notes that were not sent yet. `alone`: its process runs one item at a time, whose note outlives it on the
+    board. `take` is called on the loop, `from_thread` on other threads."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, board: Board, send: Callable[[Any], None], *, alone: bool
@@ -27,7 +27,7 @@ class Notebook:
         self._notes: dict[int, str] = {}
 
     def take(self, key: int, note: str) -> None:
-        """A note, in the loop."""
+        """Records a note; on the loop."""
         if self._alone:
             self._board.write_note(key, note)
         if not self._notes:
@@ -35,7 +35,7 @@ class Notebook:
         self._notes[key] = note
 
     def from_thread(self, key: int, note: str) -> None:
-        """A note, in a thread of a function's."""
+        """Records a note; on a function's thread."""
         if self._alone:
             self._board.write_note(key, note)
         self._loop.call_soon_threadsafe(self.take, key, note)

@@ -1,4 +1,4 @@
-"""Observation of runs: their spans and how long they take, in one step before and one after; none where nobody asks."""
+"""Observation of runs, their spans and how long they take, in one step before and one after; off where nobody asks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Observing:
         self._times = times
 
     def begin(self, item: Item) -> Any:
-        """A run begins, in the current context, of an item that may carry a trace; its span, None: it does not."""
+        """Begins to observe a run, in the current context. Returns its span; None: its item carries no trace."""
         return None if self._traces is None else self._traces.begin(item)
 
     def end(self, kind: PreparedKind, ended: Ended | None, seconds: float, span: Any) -> None:
-        """It is over, in the same context, after so many seconds."""
+        """Records the end of a run, in the same context, after so many seconds."""
         times = self._times
         if span is None:
             if times is not None:
@@ -42,14 +42,14 @@ class Observing:
     def end_in_thread(
         self, kind: PreparedKind, ended: Ended | None, seconds: float, span: Any, context: Context
     ) -> None:
-        """It is over, in a thread; `context` is that of the run."""
+        """Records the end of a run in a thread; `context` is the run's."""
         if self._times is not None:
             self._times.threaded.append((kind, ended, seconds, traced(span)))
         if span is not None and self._traces is not None:
             context.run(self._traces.end, span, ended)
 
     def collect(self) -> None:
-        """Takes what threads measured; on the loop."""
+        """Adds the times that threads measured; on the loop."""
         if self._times is not None:
             self._times.collect()
 
@@ -57,6 +57,6 @@ class Observing:
 def observing(
     traces: RunTracing | None, timed: bool, loop: Any, send: Callable[[Any], None], clock: Clock
 ) -> Observing | None:
-    """The observation of an executor that is made now; None: there is nothing to observe."""
+    """The observation for a new executor; None: there is nothing to observe."""
     times = Stopwatch(loop, send, clock.wall) if timed else None
     return None if traces is None and times is None else Observing(traces, times)

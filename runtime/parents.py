@@ -1,7 +1,7 @@
 """Parents: runs that wait for other work (`result()` in a function). Each gives its place to another run meanwhile, and
 goes on at once when its wait is over, beyond the number of slots if need be.
 
-They are marked on the board, since what only waits cannot have ended its process.
+They are marked on the board, since a run that only waits cannot have ended its process.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..model.outcome import Outcome
 from ..model.workload import Ended
 from .board import WAITS, Board
 
-#: How an item comes back that would have waited where no more may: it costs nothing, and comes again.
-FULL = Ended(Outcome.HELD, "as many runs wait for other work in its executor as may", after=1.0)
+#: The end of an item whose run would wait where no more may: it costs nothing, and comes again.
+FULL = Ended(Outcome.HELD, "its executor has no room for another run that waits for other work", after=1.0)
 #: Seconds that a wait may take when neither the call nor the function has a time-out.
 LONGEST = 600.0
 
@@ -60,25 +60,26 @@ class ParentWait:
         self.limit = LONGEST if end is None else max(0.0, end - time.monotonic())
 
     def stops(self, call: Callable[[], object]) -> None:
-        """`call` ends it when its run is told to end, at once if that was so already."""
+        """Sets the call that ends this wait when its run is told to end; it is made at once if the run was told so
+        already."""
         self._stops = call
         if self.stopped:
             call()
 
     def stop(self) -> None:
-        """Its run is told to end."""
+        """Ends the wait, since its run is told to end."""
         self.stopped = True
         if self._stops is not None:
             self._stops()
 
     def over(self) -> None:
-        """It waits no longer. Harmless twice."""
+        """Takes note that the run waits no longer. Harmless twice."""
         self._parents.end(self)
 
 
 class Parents:
-    """Safe from any thread. `culprit` names the item whose code the event loop is in; `changed` is told once until
-    `changes` was asked.
+    """The parents of one executor. Safe from any thread. `culprit` names the item whose code the event loop is in;
+    `changed` is called once until `changes` was asked.
 
     Invariants: a key is in `open` from its first wait until its last is over or its run has ended, and its cell bears
     the mark as long; there are at most `most` of them; `runners` and `threads` count them by what runs them. `_kin` are
@@ -112,7 +113,8 @@ class Parents:
         return holder.counted
 
     def begin(self, holder: Holder, *, blocking: bool) -> ParentWait | None:
-        """The run of `holder` waits from now on. None: this is none of its code any more."""
+        """Begins a wait of the run of `holder`. None: the caller is none of its code any more. Raises InvalidRequest
+        where it may not wait so, and Throttled where too many wait already."""
         if os.getpid() != self._process:
             return None  # a child that it forked
         loop = _running_loop()
@@ -153,7 +155,7 @@ class Parents:
         return wait
 
     def end(self, wait: ParentWait) -> None:
-        """A wait is over."""
+        """Ends one wait."""
         with self._lock:
             waits = self.open.get(wait.key, [])
             if wait in waits:
@@ -164,7 +166,7 @@ class Parents:
                     self._count(wait.holder, wait.key, -1)
 
     def ended(self, holder: Holder) -> None:
-        """A run has ended, whatever it left waiting. What it left behind waits for nobody any more."""
+        """Ends all waits of a run that has ended. Code that it left behind waits for nobody any more."""
         with self._lock:
             key, holder.key = holder.key, 0
             if holder.counted:
@@ -175,14 +177,14 @@ class Parents:
                 self._changes.pop(key, None)
 
     def stop(self, key: int) -> None:
-        """A run was told to end: what it waits for is given up."""
+        """Gives up all waits of a run that was told to end."""
         with self._lock:
             waits = list(self.open.get(key, ()))
         for wait in waits:
             wait.stop()
 
     def changes(self) -> tuple[list[int], list[int]]:
-        """Whose first wait began, and whose last one is over, since this was last asked."""
+        """Keys whose first wait began, and keys whose last one is over, since the last call."""
         with self._lock:
             changes, self._changes = self._changes, {}
         return [key for key, waits in changes.items() if waits], [key for key, waits in changes.items() if not waits]

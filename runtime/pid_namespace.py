@@ -1,14 +1,13 @@
-"""An executor in a PID namespace of its own: whatever it starts is in there too, and the kernel ends all of it with the
-namespace's first process, whatever it did to hide. Linux only.
+"""An executor in a PID namespace of its own: processes that it starts are in there too, and the kernel ends them all
+with the namespace's first process, even those that tried to hide. Linux only.
 
 Two processes of a bare interpreter stand around it. The *launcher* is the supervisor's child, outside: it makes the
-namespace, waits until nothing is left of it, and ends as the executor did, so whoever waits for it sees an executor.
-The *init* is the first process inside, and so the parent of what loses its own: it ends when the executor does. It is
-not the executor itself, since no signal from inside ends a namespace's first process, nor does its own kernel timer.
-The supervisor's end is the launcher's, and the launcher's that of the init; both by the kernel (a signal at the
-parent's death).
+namespace, waits until nothing is left of it, and ends as the executor did, so its parent sees the executor's end. The
+*init* is the first process inside, and so the parent of orphans there: it ends when the executor does. It is not the
+executor itself, since no signal from inside ends a namespace's first process, nor does its own kernel timer.
+When the supervisor ends, the kernel ends the launcher, and then the init (a signal at the parent's death).
 
-    python -c CODE SUPERVISOR COMMAND …      a process id; what the executor is started by
+    python -c CODE SUPERVISOR COMMAND …      a process id; the command that starts the executor
 
 The command gets one argument more: the launcher's process id, by which the worker knows the executor.
 """
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-#: By this signal the supervisor asks the launcher, and that the init, to end the executor. Of what SIGKILL to either of
-#: them takes along nobody waits for the end, and so nobody learns how much memory it had taken.
+#: The signal by which the supervisor asks the launcher, and the launcher the init, to end the executor. After a SIGKILL
+#: to either of them nobody waits for the executor's end, and so nobody learns how much memory it had taken.
 END = signal.SIGUSR1
 #: Exit codes: this system gives no namespace; the executor's program cannot be started.
 REFUSED, NO_PROGRAM = 72, 127
@@ -44,7 +43,7 @@ _ALL = signal.valid_signals()
 
 
 def main() -> NoReturn:
-    """The launcher."""
+    """Runs the launcher."""
     supervisor, *program = [*sys.argv[1:], str(os.getpid())]
     # A service manager that ends the worker tells everybody: the supervisor drains, nobody else does anything.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
@@ -64,7 +63,8 @@ def main() -> NoReturn:
 
 
 def _end_of(init: int, reading: int) -> int:
-    """How the executor ended; as the init did, which was killed, if that did not say. Nothing of it is left then."""
+    """Exit status of the executor, as the init reported it; of the init, if that was killed and reported nothing. No
+    process is left inside then."""
     while True:
         if signal.sigwait({signal.SIGCHLD, END}) == END:
             os.kill(init, END)  # nobody else waits for it: the number is its own
@@ -75,11 +75,11 @@ def _end_of(init: int, reading: int) -> int:
 
 
 def _init(program: list[str], writing: int, mask: set[Any]) -> NoReturn:
-    """The first process inside. It says how the executor ended."""
+    """Runs the first process inside, which reports how the executor ended."""
     _ends_with_parent()
     if _has_no_reader(writing):
         os._exit(1)
-    _or_refuse("/proc in a namespace", _see_only_what_is_inside)
+    _or_refuse("/proc in a namespace", _mount_own_proc)
     _call_it(INIT)
     executor = os.fork()
     if not executor:
@@ -87,7 +87,7 @@ def _init(program: list[str], writing: int, mask: set[Any]) -> NoReturn:
     _keep_only(writing)
     while True:
         if signal.sigwait({signal.SIGCHLD, END}) == END:
-            os.kill(executor, signal.SIGKILL)  # the same
+            os.kill(executor, signal.SIGKILL)  # likewise
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             ended, status = found
             if ended == executor:
@@ -96,7 +96,7 @@ def _init(program: list[str], writing: int, mask: set[Any]) -> NoReturn:
 
 
 def _become(program: list[str], mask: set[Any]) -> NoReturn:
-    """The executor: the leader of a session and of a group, as it is without a namespace."""
+    """Becomes the executor: the leader of a session and of a group, as it is without a namespace."""
     try:
         os.setsid()
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # this interpreter ignores them
@@ -110,7 +110,7 @@ def _become(program: list[str], mask: set[Any]) -> NoReturn:
 
 
 def _enter() -> None:
-    """What is forked from here on is inside; a user namespace comes with it where that is what it takes."""
+    """Makes the namespace: later forks are inside. A user namespace comes with it where it takes one."""
     try:
         _call("unshare", _CLONE_NEWPID | _CLONE_NEWNS)
     except PermissionError:
@@ -121,16 +121,16 @@ def _enter() -> None:
         _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
-def _see_only_what_is_inside() -> None:
-    """What is mounted outside later on is seen here too, but nothing the other way round."""
+def _mount_own_proc() -> None:
+    """Mounts a /proc that shows the namespace alone. Later mounts outside are seen here too, but not the reverse."""
     _call("mount", None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None)
     flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
     _call("mount", b"proc", b"/proc", b"proc", flags, None)
 
 
 def _ends_with_parent() -> None:
-    """By SIGKILL; not if the parent has ended already, which is to be looked at after this. It is set when credentials
-    change no more, since that takes it back."""
+    """Has the kernel send SIGKILL when the parent ends; a parent that has ended already is to be looked for after this.
+    It is set when credentials change no more, since a change takes it back."""
     _call("prctl", _PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), *[ctypes.c_ulong(0)] * 3)
 
 
@@ -141,7 +141,8 @@ def _has_no_reader(pipe: int) -> bool:
 
 
 def _keep_only(descriptor: int) -> None:
-    """Of what is open, beside standard error: whoever waits for the executor's end of a socket waits for it alone."""
+    """Closes all descriptors but this one and the standard ones: the executor's end of a socket must close with the
+    executor alone."""
     os.closerange(3, descriptor)
     os.closerange(descriptor + 1, 1 << 16)
 
@@ -160,7 +161,7 @@ def _or_refuse(what: str, get: Callable[[], None]) -> None:
     try:
         get()
     except OSError as error:
-        sys.stderr.write(f"{what} is not to be had: {error.strerror}\n")
+        sys.stderr.write(f"{what} cannot be made: {error.strerror}\n")
         sys.stderr.flush()
         os._exit(REFUSED)
 

@@ -1,4 +1,4 @@
-"""One pool: the executors that run some functions, where its items go, and who replaces an executor that died."""
+"""One pool: the executors that run some functions. It places their items, and replaces executors that died."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Reports:
 
     ended    (succeeded, ended)
     notes    progress notes
-    waits    who waits for other work from now on, and who goes on
+    waits    items that wait for other work from now on, and items that go on
     limits   the pool's limit changed
     times    takes how long runs took, by function and outcome
     """
@@ -59,9 +59,9 @@ class Reports:
 
 class Pool:
     """A pool of `size` processes. A one-at-a-time pool gives each run a process to itself and replaces it after
-    `max_runs`; `fresh` has none until something waits, and ends them when nothing came for a while (quarantine): those
-    of a crash follow each other in warm processes, and whoever ends one was alone in it. `process` is what an executor
-    is made of.
+    `max_runs`; a `fresh` one (quarantine) has no process until an item waits, and ends idle ones after a while: the
+    suspects of a crash follow each other in warm processes, and an item that ends its process was alone in it.
+    `process` makes an executor.
 
     Invariant: an item of this pool is in `waiting` or in the `live` of exactly one executor.
     """
@@ -105,7 +105,8 @@ class Pool:
     # -- processes ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Returns when every process is ready. Raises UserError when one cannot load its functions."""
+        """Starts the processes of a pool that is not `fresh`, and returns when each is ready. Raises UserError when one
+        cannot load its functions."""
         if self._fresh:
             return
         for _ in range(self._size):
@@ -171,7 +172,8 @@ class Pool:
             self._loop.call_later(self._load_limit, self._end_unready, executor)
 
     def _end_unready(self, executor: ExecutorProcess) -> None:
-        """Its time to load is over: a worker that waits for it hears why, one that runs gets another process."""
+        """Ends a process whose time to load is over: a worker that waits for it hears why, one that runs gets another
+        process."""
         if executor.ready or executor.dead.is_set():
             return
         modules = ", ".join(self.setup.modules)
@@ -220,7 +222,7 @@ class Pool:
     # -- items in ----------------------------------------------------------------------------------------------------
 
     def place(self, batch: AssignedFlight, start: int, stop: int) -> None:
-        """Items [start, stop) of a batch: into the least loaded executors, or to wait for one."""
+        """Puts items [start, stop) of a batch into the least loaded executors, or has them wait for one."""
         able = [] if self.one_at_a_time or len(self.waiting) else self._able()
         if not able:
             for index in range(start, stop):
@@ -320,7 +322,7 @@ class Pool:
             self.fill()
 
     def _retire_idle(self, executor: ExecutorProcess, runs: int) -> None:
-        """Ends a process to which nothing came since it had ended so many runs."""
+        """Ends a process to which nothing came since it had ended `runs` runs."""
         if executor.runs == runs and not executor.live and not executor.retiring and not executor.dead.is_set():
             self._retire(executor)
 
@@ -355,16 +357,17 @@ class Pool:
                 executor.send(Release())
 
     def inside(self) -> set[int]:
-        """Everything in this pool."""
+        """Keys of all items in this pool."""
         keys = {row_key(row) for lane in self.waiting.lanes for row in lane}
         return keys.union(*(executor.live for executor in self.executors))
 
     def parents(self) -> set[int]:
-        """What waits for other work."""
+        """Keys of items that wait for other work."""
         return set().union(*(executor.waits for executor in self.executors))
 
     def set_timers(self, soon: float) -> None:
-        """Sets the kernel timers that would ring before `soon` (absolute) to what their items' leases say now."""
+        """Sets the kernel timers that would ring before `soon` (absolute) to the deadlines of their items' leases
+        now."""
         for executor in self.executors:
             if executor.timer and executor.timer < soon:
                 deadline = self._reports.earliest(executor.live)
@@ -373,5 +376,5 @@ class Pool:
 
 
 def _load(executor: ExecutorProcess) -> int:
-    """How many items have a place in it, or wait for one there."""
+    """Number of items that have a place in an executor, or wait for one there."""
     return len(executor.live) - len(executor.waits)

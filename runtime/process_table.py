@@ -1,4 +1,4 @@
-"""The kernel's list of processes (Linux: /proc), and how one of them is ended without ever hitting another.
+"""The kernel's list of processes (Linux: /proc), and a way to end one of them without ever hitting another.
 
 The guard imports this without the rest of the platform. Where there is no /proc the list is empty: there a group is
 ended by its number alone.
@@ -27,14 +27,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def now_in_ticks() -> int:
-    """The time in which the kernel counts when processes were started."""
+    """The present time on the clock by which the kernel notes when a process was started."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return 0 if clock is None else int(time.clock_gettime(clock) * _TICKS)
 
 
 def listed(since: int = 0) -> list[Process]:
-    """Everything that runs, as far as it may be seen. Marks are read of what was started at `since` or later. Raises
-    OSError when this process may open no more: that nothing is seen would mean that nothing is left."""
+    """All running processes that may be seen. Marks are read of those started at `since` or later. Raises OSError when
+    this process may open no more: an empty list would mean that nothing is left."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - the guard does not load pathlib
     except OSError as error:
@@ -87,7 +87,7 @@ def _read(path: str) -> bytes:
 
 
 def end(process: Process) -> bool:
-    """SIGKILL to this process and no other that has its number by now. False: it may not be ended by us."""
+    """Sends SIGKILL to this process, and to no other that has its number by now. False: it may not be ended by us."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -113,13 +113,13 @@ def end(process: Process) -> bool:
 
 
 def end_each(found: Iterable[Process]) -> list[Process]:
-    """Ends them. Those that may be ended."""
+    """Ends these processes. Returns those that may be ended by us."""
     return [process for process in found if end(process)]
 
 
-def until_none_is_left(ward: Ward, spared: Collection[int], patience: float) -> bool:
-    """Rounds until one finds nothing. False: patience ended before, since the kernel holds what was ended, or this
-    process cannot look."""
+def end_until_none_is_left(ward: Ward, spared: Collection[int], patience: float) -> bool:
+    """Ends the processes of an executor, round after round, until a round finds none. False: patience ended before,
+    since the kernel holds a process that was ended, or this process cannot look."""
     until = time.monotonic() + patience
     pause = 0.002
     while True:

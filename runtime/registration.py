@@ -22,8 +22,8 @@ DEADLINE = 5.0
 
 
 async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> None:
-    """Tries until the gateway has the functions. Each new reason why not is logged: as an error where the gateway
-    refuses them, since a change of the functions, or of rights, is needed then."""
+    """Registers functions with the gateway: tries until it takes them. Each new reason why not is logged, as an error
+    where the gateway refuses them: only a change of the functions, or of rights, helps then."""
     request = pb.RegisterFunctionsRequest(worker=worker, functions=[function_to_wire(spec) for spec in specs])
     backoff = Backoff(*STORE, random.random)
     told = ""

@@ -1,4 +1,4 @@
-"""The span of a run, as its function sees it: one of OpenTelemetry's, whatever its SDK is, and ours when it is over.
+"""The span of a run: its function sees one of OpenTelemetry's API, with any SDK or none; when it is over it is ours.
 
 The SDK's own takes ten times as long to make and to export; a run that is traced should not be slower for it.
 """
@@ -20,7 +20,7 @@ MOST_ATTRIBUTES, MOST_EVENTS, LONGEST = 128, 128, 2000
 
 
 class RunSpan(ApiSpan):
-    """A span that is recorded. What its function adds is bounded; what does not fit is left out."""
+    """A span that is recorded. A function's additions are bounded; more is left out."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class RunSpan(ApiSpan):
         self.add_event("exception", {**(attributes or {}), **told}, timestamp)
 
     def end(self, end_time: int | None = None) -> None:
-        """Whoever runs the function ends it."""
+        """Does nothing: the engine that runs the function ends the span."""
 
     def over(self, outcome: str, error: str) -> Span:
         """The span of a run that is over, with the outcome's name, and its reason where that is an error."""

@@ -1,4 +1,4 @@
-"""Run times of an executor's functions, told to its worker once in a while: counts in buckets, never single runs."""
+"""Run times of an executor's functions, told to its worker once a second: counts in buckets, never single runs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Stopwatch:
         self.threaded: deque[tuple[PreparedKind, Ended | None, float, str]] = deque()
 
     def collect(self) -> None:
-        """Takes what threads measured."""
+        """Adds the times that threads measured."""
         while self.threaded:
             self.ran(*self.threaded.popleft())
 
     def ran(self, kind: PreparedKind, ended: Ended | None, seconds: float, trace_id: str = "") -> None:
-        """A run is over. `trace_id`: it is of a sampled trace."""
+        """Adds a run that is over. `trace_id`: it is of a sampled trace."""
         if ended is None and not trace_id:
             if not kind.ran:
                 self._kinds.append(kind)
@@ -70,7 +70,7 @@ class Stopwatch:
         self.flush()
 
     def flush(self) -> None:
-        """Tells them."""
+        """Sends the run times to the worker."""
         kinds, self._kinds = self._kinds, []
         for kind in kinds:
             counts = self._counts(kind.name, _SUCCESS)
@@ -97,7 +97,8 @@ class Stopwatch:
 
 
 def take(times: Histograms, frame: RunTimes, functions: Collection[str]) -> None:
-    """Adds what an executor of these functions measured. What is none of theirs was written by a function."""
+    """Adds the run times that an executor of these functions sent. A row of another function was written by user code,
+    and is left out."""
     known = {int(outcome): outcome.name.lower() for outcome in Outcome}
     for function, outcome, buckets, total, exemplars in frame.rows:
         if function in functions and outcome in known:

@@ -1,4 +1,4 @@
-"""Owns the executor processes of a worker: which pools there are, and how items, deadlines and stops reach them."""
+"""Owns the executor processes of a worker: makes its pools, and hands on items, deadlines and stops to them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..model.errors import UserError
 from ..model.metrics import RUN_DURATION
 from ..model.outcome import Outcome
 from ..model.workload import INDEX_BITS, Ended, Flight
-from . import pid_namespacing
+from . import pid_namespace_command
 from .batch import AssignedFlight
 from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import ExecutorSetup
-from .guarding import Guarding
+from .guard_handle import Guarding
 from .loader import LoadedFunctions
 from .pool import Pool, Reports
 from .rules.attempt import Stop
 
-#: What the name of a pool of suspects ends with.
+#: The end of the name of a pool of suspects.
 ALONE = " (alone)"
 #: Runs that may wait for other work, as a multiple of the slots.
 PARENTS = 4
@@ -33,8 +33,8 @@ PARENTS = 4
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """A pool as a scheduler sees it: `slots` run at once, `limit` may be assigned at once. `alone`: it is for what must
-    have a process to itself."""
+    """A pool as a scheduler sees it: `slots` run at once, `limit` may be assigned at once. `alone`: it is for items
+    that must have a process to themselves."""
 
     name: str
     functions: tuple[str, ...]
@@ -47,7 +47,7 @@ class Supervisor:
     """The executors of one worker. `ended`, `notes`, `waits` and `limits` are called with keys (session << 56 | ref) on
     the loop, never while `assign` or a stop is being handed on by the caller for the same items. `earliest` gives the
     deadline of items; `by_pool` names the functions of each pool (rules/pools.py). `process` makes an executor, None: a
-    real one, which `guard` watches; None: one of its own does.
+    real one, which `guard` watches (None: a guard of its own does).
 
     Invariant: every item given to `assign` ends by exactly one call of `ended`.
     """
@@ -89,7 +89,7 @@ class Supervisor:
         if process is None:
             self._guard = self._guard or Guarding.child()
             if config.pid_namespace:
-                await asyncio.to_thread(pid_namespacing.demand)
+                await asyncio.to_thread(pid_namespace_command.check_supported)
             process = partial(ExecutorProcess, watch=self._guard.watch, pid_namespace=config.pid_namespace)
             guarding = [self._guard.start(self._unguarded)]
         pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=process)
@@ -110,7 +110,7 @@ class Supervisor:
         await together(*guarding, *(each.start() for each in self._pools.values()))
 
     async def stop(self, why: str = "its worker was shut down") -> None:
-        """Ends every executor and waits until all are reaped; what was in them is reported first."""
+        """Ends every executor and waits until all are reaped; the ends of their items are reported first."""
         await asyncio.gather(*(pool.stop(why) for pool in self.all_pools()))
         if self._guard is not None:
             await asyncio.to_thread(self._guard.close)
@@ -121,8 +121,8 @@ class Supervisor:
                 executor.kill("its worker's guard had gone")
 
     def pools(self) -> list[PoolState]:
-        """The pools and their limits now. Those of suspects are pools of their own: whoever waits for one of their few
-        processes must not take the place of what could run."""
+        """The pools and their limits now. Suspects have pools of their own: an item that waits for one of their few
+        processes must not take the place of one that could run."""
         return [
             PoolState(pool.name, tuple(sorted(pool.functions)), pool.slots, pool.depth.announced, alone)
             for pools, alone in ((self._pools, False), (self._quarantine, True))
@@ -130,27 +130,27 @@ class Supervisor:
         ]
 
     def inside(self) -> set[int]:
-        """Everything that was assigned and has not ended."""
+        """Keys of all items that were assigned and have not ended."""
         return set().union(*(pool.inside() for pool in self.all_pools()))
 
     def parents(self) -> set[int]:
-        """What of it waits for other work."""
+        """Keys of items that wait for other work."""
         return set().union(*(pool.parents() for pool in self.all_pools()))
 
     def pids(self) -> list[int]:
-        """The executor processes."""
+        """Process ids of the executors."""
         return [executor.pid for pool in self.all_pools() for executor in pool.executors]
 
     def assign(self, session: int, flight: Flight, fences: list[int], pool_name: str) -> None:
-        """Runs a flight; its group's deadline is known to `earliest` already. What must run alone does so, whichever
-        of the pools of its functions was named."""
+        """Runs a flight; its group's deadline is known to `earliest` already. Items that must run alone do so, whether
+        their functions' pool or its pool of suspects was named."""
         batch = AssignedFlight(session, flight, fences)
         pool_name = pool_name.removesuffix(ALONE)
         pool = self._pools.get(pool_name)
         if pool is None or not {kind.function for kind in set(flight.kinds)} <= pool.functions:
             able = pool.functions if pool is not None else frozenset()
             strange = [index for index, kind in enumerate(flight.kinds) if kind.function not in able]
-            reason = f"this worker does not run it in pool {pool_name!r}"
+            reason = f"this worker does not run its function in pool {pool_name!r}"
             self._reports.ended([], {batch.base + index: Ended(Outcome.HELD, reason) for index in strange})
             apart = dict.fromkeys(strange)
         else:
@@ -174,7 +174,7 @@ class Supervisor:
             pool.stop_items(keys, why)
 
     def stop_flights(self, flights: set[int], why: Stop) -> None:
-        """The same for whole flights (keys without their index)."""
+        """Ends whole flights (keys without their index) as `stop_items` does."""
         self.stop_items({key for key in self.inside() if key >> INDEX_BITS in flights}, why)
 
     def release(self) -> None:
@@ -183,12 +183,12 @@ class Supervisor:
             pool.release()
 
     def set_timers(self, soon: float = float("inf")) -> None:
-        """Leases were renewed, or items ended: kernel timers that would ring before `soon` are set again."""
+        """Sets kernel timers again that would ring before `soon`, after leases were renewed or items ended."""
         for pool in self.all_pools():
             pool.set_timers(soon)
 
     def watch(self) -> None:
-        """Ends executors whose event loop has stood still although their own watch should have ended them: code that
+        """Ends executors whose event loop has stood still although their own watch should have ended them: their code
         holds the interpreter lock."""
         limit = self._config.loop_block_limit
         now = time.monotonic()

@@ -24,7 +24,7 @@ NO_THREAD = Ended(Outcome.HELD, "its executor could not start a thread: memory o
 
 
 class ThreadRun:
-    """One item in a thread, for those who want to stop it."""
+    """One item that runs in a thread."""
 
     __slots__ = ("cell", "context", "counted", "deadline", "entry", "key", "over", "parents", "stop")
     threaded = True
@@ -41,20 +41,21 @@ class ThreadRun:
         self.context: Context | None = None
 
     def ask(self, why: Stop) -> None:
-        """Asks it to end: a thread cannot be stopped, but its function can look at `ctx.cancelled`."""
+        """Asks the run to end: a thread cannot be stopped, but its function can look at `ctx.cancelled`."""
         self.stop = why
         if self.context is not None:
             self.context.cancelled = True
         self.parents.stop(self.key)
 
     def wait(self, *, blocking: bool) -> ParentWait | None:
-        """It waits for other work from now on (foundation/current_run.py)."""
+        """Begins a wait of the run for other work (foundation/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 
 
 class Threads:
-    """At most `limit` threads and one for each run that waits for other work, started when there is work. `run` runs
-    one item and returns its end; `wake` tells the loop that ends can be collected, at most once until they are."""
+    """The threads of an executor: at most `limit`, and one for each run that waits for other work, started when there
+    is work. `run` runs one item and returns its end; `wake` tells the loop that ends can be collected, at most once
+    until they are."""
 
     def __init__(
         self,
@@ -109,7 +110,8 @@ class Threads:
                 self._hand_back()
 
     def _hand_back(self) -> None:
-        """The system has no thread to give. Whoever runs takes what waits; where nobody does it goes back, unharmed."""
+        """Hands waiting items back, unharmed, when the system gives no thread and none runs; a thread that runs takes
+        them."""
         if len(self._free) == len(self._runs):
             self._ended.extend((item[KEY], NO_THREAD) for item in self._waiting.take(lambda item: True))
             self._wake()
@@ -118,11 +120,11 @@ class Threads:
         threading.Thread(target=self._work, args=(place,), name=THREAD, daemon=True).start()
 
     def _crowd(self) -> int:
-        """How many threads more there are than there may be."""
+        """Number of threads above the limit; below 0: so many more may start."""
         return len(self._runs) - len(self._free) - self._limit - self._parents.threads
 
     def rouse(self) -> None:
-        """A run waits for other work, or goes on."""
+        """Wakes or starts a thread, since a run began to wait for other work, or goes on."""
         with self._condition:
             self._rouse()
 
@@ -154,8 +156,8 @@ class Threads:
         return not self._ended
 
     def _work(self, place: int) -> None:
-        """A thread's life. What a function left to be raised in it later (a time-out library's exception) may come
-        anywhere, and there may be no memory: then its item ends, and another thread takes its place."""
+        """Runs items until the thread ends. An exception that a function left to be raised later (a time-out library's)
+        may come anywhere, and there may be no memory: then the item ends, and another thread takes its place."""
         try:
             self._run_all(place)
         except BaseException as error:
@@ -171,7 +173,7 @@ class Threads:
                 self._ended.append((key, attempt.raised(error, run.stop)))
         with self._condition:
             self._free.append(place)
-            self._rousing = False  # whoever was on its way may have been this one
+            self._rousing = False  # the thread that was on its way may have been this one
             self._rouse()
         self._wake()
 

@@ -1,5 +1,5 @@
 """Traces of functions' runs: a span of each sampled run, which is the current one while its function runs, so that the
-spans of user code are its children and what it submits goes on in its trace.
+spans of user code are its children and its submissions go on in its trace.
 
 OpenTelemetry's context is only touched for items that carry a trace, and where its API is loaded: by us, to export, or
 by the functions' own modules.
@@ -30,13 +30,13 @@ _WELL = (Outcome.SUCCESS, Outcome.HELD, Outcome.THROTTLED)
 
 
 def carried(item: Item) -> TraceContext | None:
-    """The context that an item carries."""
+    """The trace context that an item carries; None: it carries none."""
     extra = extra_of(item)
     return None if extra is None or not extra[HEADERS] else context_in(extra[HEADERS])
 
 
 def traced(begun: tuple[Any, Any] | None) -> str:
-    """The trace of a run whose span is recorded; empty: there is none."""
+    """The trace id of a run whose span is recorded; empty: there is none."""
     if begun is None or not begun[0].is_recording():
         return ""
     return f"{begun[0].get_span_context().trace_id:032x}"
@@ -60,7 +60,8 @@ class RunTracing:
         self._not_sampled = trace.TraceFlags(trace.TraceFlags.DEFAULT)
 
     def begin(self, item: Item) -> tuple[Any, Any] | None:
-        """A run begins in the current context: what `end` takes; None: it carries no trace. Never raises."""
+        """Begins the span of a run in the current context. Returns the argument of `end`; None: the item carries no
+        trace. Never raises."""
         found = carried(item)
         if found is None:
             return None
@@ -93,7 +94,7 @@ class RunTracing:
         return span, self._context.attach(trace.set_span_in_context(span))
 
     def end(self, begun: tuple[Any, Any], ended: Ended | None) -> None:
-        """The run is over, in the same context. Never raises."""
+        """Ends the span of a run, in the same context. Never raises."""
         with contextlib.suppress(Exception):
             self._end(*begun, ended)
 
@@ -107,13 +108,13 @@ class RunTracing:
 
 
 class _Queued:
-    """A span processor of the SDK's: what has ended goes into the queue of this process."""
+    """A span processor for the SDK: it puts ended spans into the queue of this process."""
 
     def __init__(self, queue: SpanQueue) -> None:
         self._queue = queue
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
-        """Nothing is told of what has only begun."""
+        """Does nothing: a span is told when it has ended."""
 
     def _on_ending(self, span: Any) -> None: ...
 
@@ -123,10 +124,10 @@ class _Queued:
             self._queue.add([span])
 
     def shutdown(self) -> None:
-        """The queue is its process's, not ours."""
+        """Does nothing: the queue is its process's."""
 
     def force_flush(self, timeout_millis: int = 0) -> bool:
-        """Whoever ends the process waits for the queue."""
+        """Does nothing: the code that ends the process waits for the queue."""
         return True
 
 
@@ -140,7 +141,7 @@ def tracing() -> RunTracing | None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
-    gc.freeze()  # what was imported is not looked through again with each run's garbage
+    gc.freeze()  # imported objects are not looked through again with each run's garbage
     provider = TracerProvider(resource=settings.resource(), sampler=ParentBased(ALWAYS_OFF), shutdown_on_exit=False)
     provider.add_span_processor(_Queued(queue))  # type: ignore[arg-type]
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):  # the functions' modules set up no other

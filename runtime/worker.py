@@ -1,4 +1,4 @@
-"""A worker: attaches to schedulers, advertises what it can run, runs it, and drains."""
+"""A worker: attaches to schedulers, advertises the functions that it can run, runs items, and drains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .carried import CarriedRuns
 from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import REF_MASK, SESSION_BITS
-from .guarding import Guarding
+from .guard_handle import Guarding
 from .labels import own_labels
 from .loader import LoadedFunctions, load_functions
 from .metrics import samples
@@ -39,7 +39,7 @@ from .supervisor import Supervisor
 
 LOG = logging.getLogger("tailrace.runtime")
 
-#: Parts of a heartbeat between two looks at what is running out.
+#: Looks at leases that run out, in each heartbeat.
 LOOKS = 4
 #: Heartbeats before the end of a lease at which its items are told to end: after three that failed, and before
 #: the kernel ends their process.
@@ -116,18 +116,18 @@ class Worker:
         self._counts: Counter[int] = Counter()  # items by outcome
 
     def _check_unable(self, by_pool: Mapping[str, Sequence[str]]) -> None:
-        """Says what does not run here. Raises UserError where nothing does."""
+        """Logs the functions that do not run here. Raises ConfigError where none does."""
         if self._unable and not by_pool:
             reasons = "; ".join(f"{name!r} requires {why}" for name, why in self._unable.items())
             raise ConfigError(f"no function of this worker's modules can run here: {reasons:.1000}. Set `labels`")
         for name, why in self._unable.items():
-            LOG.warning("%s does not run here: it requires %s", name, why)
+            LOG.warning("function %s does not run here: it requires %s", name, why)
 
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Ready when every executor is, and the functions are registered: whoever submits when it hears so is known.
-        Schedulers and gateway may come up later."""
+        """Starts the executors and registers the functions, so that a submission after it is accepted. Schedulers and
+        gateway may come up later."""
         await self._supervisor.start()
         for address in self._addresses:
             self._attach(address)
@@ -139,9 +139,9 @@ class Worker:
                 await asyncio.wait([self._registration], timeout=self._registered_within)
 
     async def drain(self, timeout: float) -> None:
-        """Takes nothing new, hands back what has not started, and lets running functions end for `timeout` seconds;
-        what runs on then is stopped and reported lost, which spends no attempt. So is at once what waits for other
-        work, which may have nobody left to do it."""
+        """Takes nothing new, hands back items that have not started, and lets running functions end for `timeout`
+        seconds; a run that goes on then is stopped and reported lost, which spends no attempt. A run that waits for
+        other work is stopped at once, since perhaps nobody is left to do that work."""
         self._draining = True
         for attachment in self._attachments:
             attachment.drain()
@@ -160,7 +160,7 @@ class Worker:
         await self._last_words()
 
     async def stop(self) -> None:
-        """Ends now. What was running is lost; the scheduler hears of it if it is quick."""
+        """Ends now. Runs are lost; the scheduler hears of it if it is quick."""
         await self.duties.end()
         await self._supervisor.stop("its worker was stopped")
         for dialer in self._dialers:
@@ -171,16 +171,16 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """Attached to a scheduler and taking work."""
+        """Whether it is attached to a scheduler and takes work."""
         return not self._draining and any(attachment.connected for attachment in self._attachments)
 
     @property
     def executor_pids(self) -> list[int]:
-        """The processes that run functions now."""
+        """Ids of the processes that run functions now."""
         return self._supervisor.pids()
 
     async def samples(self) -> list[Sample]:
-        """Its numbers now."""
+        """Metrics of this worker now."""
         sessions = sum(attachment.connected for attachment in self._attachments)
         return samples(self._supervisor.all_pools(), self._counts, sessions, self._supervisor.times)
 
@@ -198,7 +198,7 @@ class Worker:
             self._idle.clear()
 
     async def _last_words(self) -> None:
-        """Waits until the schedulers have acknowledged what ended; a lease request makes them answer."""
+        """Waits until the schedulers have acknowledged the last outcomes; a lease request makes them answer."""
         for attachment in self._attachments:
             attachment.ask_lease()
         end = self._clock.monotonic() + LAST_WORDS
@@ -223,7 +223,7 @@ class Worker:
             clock=self._clock,
             unreachable=lambda reason: LOG.warning("scheduler %s does not answer: %s", address, reason),
             failed=lambda error: LOG.error(
-                "what scheduler %s sent could not be handled; a fresh session begins", address, exc_info=error
+                "a frame of scheduler %s could not be handled; a fresh session begins", address, exc_info=error
             ),
         )
         attachment.notify = dialer.notify
@@ -263,10 +263,10 @@ class Worker:
         if items:
             self._supervisor.stop_items(items, Stop.LEASE)
 
-    # -- what attachments ask ----------------------------------------------------------------------------------------
+    # -- calls of attachments ----------------------------------------------------------------------------------------
 
     def new_session(self) -> int:
-        """A number no live item bears."""
+        """A session number that no live item bears."""
         used = {key >> SESSION_BITS for key in self._supervisor.inside()}
         used |= {attachment.session for attachment in self._attachments}
         while True:
@@ -275,7 +275,7 @@ class Worker:
                 return self._last_session
 
     def pools(self) -> list[pb.Pool]:
-        """What one scheduler may use."""
+        """The pools, with the share of them that one scheduler may use."""
         share = len(self._addresses)
         return [
             pb.Pool(
@@ -289,32 +289,33 @@ class Worker:
         ]
 
     def assigned(self, session: int, flight: Flight, fences: list[int], pool: str) -> None:
-        """A flight under a lease that `leases` knows."""
+        """Runs a flight under a lease that `leases` knows."""
         self._carried.assigned(session, flight)
         self._supervisor.assign(session, flight, fences, pool)
 
     def renewed(self) -> None:
-        """Leases were granted."""
+        """Sets kernel timers again, since leases were granted."""
         self._supervisor.set_timers()
 
     def cancelled(self, keys: set[int]) -> None:
-        """Their owner wants them ended."""
+        """Stops items that their owner cancelled."""
         self._supervisor.stop_items(keys, Stop.CANCELLED)
 
     def session_lost(self, session: int) -> set[int]:
-        """Everything of that session stops; nobody wants to hear how it ends. Returns what that is."""
+        """Stops all items of a session that is lost; nobody wants to hear how they end. Returns the keys that are not
+        over."""
         keys = self._of_session(session)
         self._supervisor.stop_items(keys, Stop.LEASE)
         return keys & self._supervisor.inside()
 
     def carried(self, keys: set[int]) -> list[pb.Carried]:
-        """What these are, as a frame says it."""
+        """Number of these items by kind, as a frame says it."""
         return [pb.Carried(**kind._asdict(), count=count) for kind, count in self._carried.kinds(keys).items()]
 
     def _of_session(self, session: int) -> set[int]:
         return {key for key in self._supervisor.inside() if key >> SESSION_BITS == session}
 
-    # -- what the supervisor says ------------------------------------------------------------------------------------
+    # -- calls of the supervisor -------------------------------------------------------------------------------------
 
     def _ended(self, succeeded: list[int], ended: dict[int, Ended]) -> None:
         self._counts[Outcome.SUCCESS] += len(succeeded)

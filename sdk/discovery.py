@@ -140,7 +140,7 @@ def _ours(port: str, known: Sequence[Notice]) -> bool:
     """Whether this user, or one with a notice, listens at a port without a notice, as a tunnel to another machine does.
     (With a chosen run directory only notices count: a listener may belong to another directory.) The kernel takes
     milliseconds to name a listener where there are many connections, so it is asked only if there is one."""
-    from ..foundation.listening import listeners
+    from ..foundation.port_listeners import listeners
 
     try:
         socket.create_connection(("127.0.0.1", int(port)), ANSWERED_WITHIN).close()

@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from ..foundation.unreadable import words
+from ..foundation.listener_logs import words
 from ..model.errors import InvalidRequest
 from .statuses import status_of
 

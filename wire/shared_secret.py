@@ -23,7 +23,7 @@ from grpc import StatusCode
 from grpc.aio import AioRpcError, Metadata
 
 from ..foundation.certificates import certificates
-from ..foundation.listening import listeners
+from ..foundation.port_listeners import listeners
 from ..foundation.run_dir import VARIABLE, Card, cards, user_name
 from ..foundation.shown_token import Credentials, shown_token
 from ..model.address import read_address, wants_tls

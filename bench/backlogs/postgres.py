@@ -1,4 +1,4 @@
-"""Twins of what waits in a schema of the queue."""
+"""Twins of items that wait in a schema of the queue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STATEMENTS = (
 
 
 async def add_twins(options: dict[str, Any], times: int, done: Callable[[float], None]) -> None:
-    """`times` twins of each item; the oldest first, as they would have come."""
+    """Adds `times` twins of each item; the oldest first, as they would have come."""
     server = PostgresOptions.model_validate({name: each for name, each in options.items() if name != "engine"})
     connection = await server.connect()
     try:

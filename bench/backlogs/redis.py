@@ -1,5 +1,5 @@
-"""Twins of what waits under a prefix of the queue. A script makes them, since what a client sends costs more than what
-it writes."""
+"""Twins of items that wait under a prefix of the queue. A script on the server makes them, since sending rows would
+cost more than writing them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...stores.queue.redis.options import RedisQueueOptions
 
 #: Items that one call of the script reads.
 PART = 1000
-#: KEYS: what the names of the queue's keys begin with. ARGV: the oldest twin and the newest one to make, ids of eight
-#: bytes each. How a task is written: stores/queue/redis/script.py.
+#: KEYS: the beginning of the queue's keys. ARGV: the oldest twin and the newest one to make, and ids of eight bytes
+#: each. The format of a task is in stores/queue/redis/script.py.
 _TWINS = """
 local base, oldest, newest = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local char, byte, sub, floor = string.char, string.byte, string.sub, math.floor
@@ -60,7 +60,7 @@ STEP = 20
 
 
 async def add_twins(options: dict[str, Any], times: int, done: Callable[[float], None]) -> None:
-    """`times` twins of each item; the oldest first, as they would have come."""
+    """Adds `times` twins of each item; the oldest first, as they would have come."""
     queue = RedisQueueOptions.model_validate({name: each for name, each in options.items() if name != "engine"})
     base = f"{{{queue.prefix}}}:queue:"
     client = queue.client()

@@ -1,4 +1,4 @@
-"""Twins of what waits in a file of the queue, which nobody has open meanwhile."""
+"""Twins of items that wait in a file of the queue, which nobody has open meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STATEMENTS = (
 
 
 def add_twins(file: Path, times: int, done: Callable[[float], None]) -> None:
-    """`times` twins of each item; the oldest first, as they would have come."""
+    """Adds `times` twins of each item; the oldest first, as they would have come."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.executescript(_BEGIN)
         for oldest in range(times, -1, -STEP):  # the last ones of all are the items themselves

@@ -1,1 +1,2 @@
-"""`tailrace bench --scenario faults`: real processes under load, a seeded plan of faults, and a journal that judges."""
+"""`tailrace bench --scenario faults`: runs real processes under load and a seeded plan of faults, and judges by a
+journal."""

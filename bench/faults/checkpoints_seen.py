@@ -1,4 +1,4 @@
-"""Checkpoints of the platform, as a client of our own hears of them from the store."""
+"""Checkpoints of the platform, as a client of our own reads them from the store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .looks import Ask
 
 @asynccontextmanager
 async def checkpoints(store: str, tailers: Sequence[str]) -> AsyncIterator[Ask[JournaledProgress]]:
-    """Asks the store at an address, for sources whose positions are far apart."""
+    """Connects to the store at an address and asks for sources whose positions are far apart."""
     client = RemoteCheckpoints(store)
 
     async def ask() -> Sequence[tuple[str, JournaledProgress]]:

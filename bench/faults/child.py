@@ -1,5 +1,5 @@
-"""A process that a function under test starts: it gives signs of life in the name of its run, for as long as it lives,
-whatever becomes of who started it.
+"""A process that a function under test starts: it writes signs of life in the name of its run, for as long as it lives,
+whatever becomes of the process that started it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ TICK_EVERY = 0.1
 
 
 def command(journal: Path, id: str, fence: int, attempt: int, run: tuple[int, int], seconds: float) -> list[str]:
-    """How it is started. `run`: the process that runs the function, and that one's parent."""
+    """The command that starts it. `run`: the process that runs the function, and that one's parent."""
     values = (journal, id, fence, attempt, *run, seconds)
     return [sys.executable, "-m", __name__, *map(str, values)]
 
 
 def main(folder: str, id: str, fence: int, attempt: int, run: tuple[int, int], seconds: float) -> None:
-    """Ticks for so long."""
+    """Writes signs of life for so long."""
     journal = FaultJournal(Path(folder), run)
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:

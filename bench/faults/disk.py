@@ -15,15 +15,15 @@ _SIZE = 2 << 30
 
 
 class SmallDisk:
-    """A small disk, mounted. Invariant: what is mounted at `path` is unmounted again, and its files are kept in the
-    folder under it."""
+    """A small disk, mounted at `path`. Invariant: it is unmounted again, and its files are kept in the folder under
+    it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.mounted = False
 
     def mount(self) -> str:
-        """Mounts it. Returns why it cannot; empty: done."""
+        """Mounts the disk. Returns the reason why it cannot; empty: done."""
         self.path.mkdir(parents=True, exist_ok=True)
         if sys.platform != "linux" or os.geteuid():
             return "a disk that can be filled needs Linux and root"
@@ -32,7 +32,7 @@ class SmallDisk:
         return why
 
     def fill(self) -> None:
-        """No room is left, but for a few pages: the size may not be below what is used, which grows meanwhile."""
+        """Leaves no room, but for a few pages: the size may not be below the used space, which grows meanwhile."""
         why = ""
         for pages in (4, 16, 64, 256, 1024):
             state = os.statvfs(self.path)
@@ -43,7 +43,7 @@ class SmallDisk:
         raise OSError(why)
 
     def make_room(self) -> None:
-        """There is room again."""
+        """Gives the disk room again."""
         if why := self._resize(_SIZE):
             raise OSError(why)
 
@@ -65,7 +65,7 @@ class SmallDisk:
 
 
 def _run(command: str, *arguments: str) -> str:
-    """Why a command of the system failed; empty: it did not."""
+    """Runs a command of the system. Returns the reason why it failed; empty: it did not."""
     path = shutil.which(command)
     if path is None:
         return f"there is no {command} here"

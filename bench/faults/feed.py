@@ -1,4 +1,4 @@
-"""Puts the planned items in, however broken the way is, and remembers what was promised for each."""
+"""Puts the planned items in, however broken the way is, and remembers the promise for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...model.errors import StoreFull, Unavailable
 from ...sdk.async_client import AsyncClient
 from ...sdk.call import Call
 from ...stores.log.log import Record
-from .fed import Fed
+from .fed_streams import Fed
 from .path import QUEUE, STREAM
 from .plan import FedItem
 from .verdict import Expected
@@ -23,23 +23,23 @@ CHUNK = 25
 #: Seconds that a submission is tried; longer than any fault.
 PATIENCE = 180.0
 
-#: Seconds for which a stream may end before what was acknowledged of it.
+#: Seconds for which a stream may end below its acknowledged records.
 GONE_AFTER = 20.0
 
 T = TypeVar("T")
 
 
 class RecordsGone(Exception):
-    """A stream lost what it had acknowledged."""
+    """A stream lost records that it had acknowledged."""
 
 
 class FaultFeed:
-    """The feed of one run. `expected` grows with what was accepted, `sent` has when each was on its way first
-    (CLOCK_MONOTONIC); `failed` says why something was not.
+    """The feed of one run. `expected` grows with each accepted item, `sent` has the time when each was first on its way
+    (CLOCK_MONOTONIC); `failed` has the reasons why some were not accepted.
 
     Submissions go through the gateway's wire as a user's would, with the tokens by which a repeated one is known.
-    Records are put into the streams themselves, by their only writer: after an answer that did not come, the end of the
-    stream tells whether they are in. That may be too soon to tell, so `complete` looks again.
+    Records are put into the streams directly, by their only writer: if no answer comes, the end of the stream tells
+    whether they are in. That may be too soon to tell, so `complete` looks again.
     """
 
     def __init__(self, client: AsyncClient, streams: Fed) -> None:
@@ -72,7 +72,7 @@ class FaultFeed:
 
     @property
     def pending(self) -> int:
-        """Chunks on their way in."""
+        """Number of chunks on their way in."""
         return len(self._tasks)
 
     async def _submit(self, items: Sequence[FedItem]) -> list[str]:
@@ -85,7 +85,7 @@ class FaultFeed:
             try:
                 handles = await self._client.submit_many(calls)
                 break
-            except StoreFull:  # refused: nothing of it was kept, so that it may be sent as if for the first time
+            except StoreFull:  # refused: nothing was kept, so it may be sent as if for the first time
                 await asyncio.sleep(0.2)
         for item, handle in zip(items, handles, strict=True):
             due = now + item.delay if item.delay else 0.0
@@ -109,8 +109,9 @@ class FaultFeed:
         return f"{self._streams.places[stream]}/{position}"
 
     async def _put_in(self, stream: int, records: Sequence[Record]) -> list[int]:
-        """Where they are. After an answer that did not come, the end tells: above where it was, those that are there
-        are in; below, a new leader does not know yet what was acknowledged, or it is gone."""
+        """Puts records into a stream and returns their positions. If an answer does not come, the end tells: above the
+        former end, the records found there are in; below, a new leader does not know all acknowledged records yet, or
+        they are gone."""
         found: list[int] = []
         unknown, short = False, 0.0
         while True:
@@ -132,8 +133,8 @@ class FaultFeed:
             await asyncio.sleep(0.2)
 
     async def complete(self) -> None:
-        """Looks at all that is in the streams: it is expected, also the second copy of a record that was put in again;
-        what was acknowledged and is not there is the server's loss, and told as such."""
+        """Looks at all records in the streams: each is expected, also the second copy of one that was put in again; an
+        acknowledged record that is not there is the server's loss, and told as such."""
         there: set[str] = set()
         for stream, end in (await self._eventually(self._streams.ends)).items():
             position = 0
@@ -166,7 +167,7 @@ class FaultFeed:
         await self._eventually(self._streams.create)
 
     async def close(self) -> None:
-        """Gives up what is still on its way, and the connections."""
+        """Gives up chunks that are still on their way, and the connections."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

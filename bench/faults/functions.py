@@ -1,4 +1,4 @@
-"""The functions that run while faults are done. Each notes in the journal of its process when it starts and ends.
+"""The functions that run while faults are done. Each notes its start and end in the journal of its process.
 
 Delays and limits are short, so that a run of minutes holds many of them.
 """
@@ -18,9 +18,9 @@ from ...sdk.function import function
 from .child import TICK_EVERY, command
 from .journal import CRASH, FATAL, RETRY, START, SUCCESS, THROTTLED, TICK, FaultJournal
 
-#: Where the journals are; set by the scenario.
+#: The variable with the folder of the journals; set by the scenario.
 FOLDER_VARIABLE = "TAILRACE_BENCH_JOURNAL"
-#: Innocents survive any number of processes that are killed under them.
+#: The retry policy of items that survive any number of processes killed under them.
 PATIENT = Retry(max_attempts=1000, backoff="list", delays=(0.2,), max_crashes=100)
 
 _FOLDER = Path(os.environ.get(FOLDER_VARIABLE, "."))
@@ -40,7 +40,7 @@ def _note(word: str, ctx: Context, until: float = 0.0) -> None:
 
 
 def _tick(ctx: Context, seconds: float) -> None:
-    """Signs of life for so long, in a function that blocks."""
+    """Writes signs of life for so long, in a function that blocks."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(TICK_EVERY, left))
@@ -82,7 +82,7 @@ async def work(
 
 @function(retry=PATIENT)
 def threaded(ctx: Context, seconds: float = 0.0) -> None:
-    """The same in a thread."""
+    """Waits for so long with signs of life, in a thread."""
     _note(START, ctx)
     _tick(ctx, seconds)
     _fail_in_an_outage(ctx)
@@ -91,7 +91,7 @@ def threaded(ctx: Context, seconds: float = 0.0) -> None:
 
 @function(retry=PATIENT, isolation="process")
 def isolated(ctx: Context, seconds: float = 0.0) -> None:
-    """The same in a process of its own."""
+    """Waits for so long with signs of life, in a process of its own."""
     _note(START, ctx)
     _tick(ctx, seconds)
     _note(SUCCESS, ctx)
@@ -99,7 +99,7 @@ def isolated(ctx: Context, seconds: float = 0.0) -> None:
 
 @function(retry=PATIENT)
 def parent(ctx: Context, seconds: float = 0.0) -> None:
-    """The same, done by a process that it starts and waits for: that one gives the signs of life."""
+    """Starts a process that gives signs of life for so long, and waits for it."""
     _note(START, ctx)
     run = os.getpid(), os.getppid()
     try:
@@ -113,8 +113,8 @@ def parent(ctx: Context, seconds: float = 0.0) -> None:
 
 @function(retry=Retry(max_attempts=1000, backoff="list", delays=(0.2,), max_crashes=4))
 async def killer(ctx: Context, spares: bool = False) -> None:
-    """Ends its process whenever it runs, a dead letter after a few, unless it `spares` it. If all of its items did, the
-    function would be broken, and they held instead."""
+    """Ends its process whenever it runs, so that it is a dead letter after a few, unless it `spares` the process. If
+    all items did, the function would be broken, and its items held instead."""
     _note(START, ctx)
     await asyncio.sleep(0.05)
     if spares:

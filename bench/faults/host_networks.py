@@ -20,9 +20,9 @@ from ...model.errors import ConfigError
 from .host_wire import HostBreak
 
 _NEW_NETWORK = 0x40000000
-#: The network that a process is in.
+#: The network namespace of this process.
 _MINE = Path("/proc/self/ns/net")
-#: Seconds in which the wire answers.
+#: Seconds within which the wire's process answers.
 _WITHIN = 10.0
 
 
@@ -39,7 +39,8 @@ class NetworkHost(NamedTuple):
 
 
 class HostNetworks:
-    """So many hosts. Invariant: what `start` made is gone after `stop`, also when it did not start."""
+    """The networks of `count` hosts. Invariant: everything that `start` made is gone after `stop`, also after a failed
+    start."""
 
     def __init__(self, count: int) -> None:
         tag = uuid.uuid4().hex[:6]
@@ -50,7 +51,7 @@ class HostNetworks:
         self._former: int | None = None
 
     async def start(self) -> None:
-        """Makes them. Raises ConfigError where there are none to be had."""
+        """Makes the hosts. Raises ConfigError where they are not possible."""
         names = [host.name for host in self.hosts]
         try:
             for name in names:
@@ -77,7 +78,7 @@ class HostNetworks:
             ) from None
 
     def enter(self, number: int) -> None:
-        """From now on this thread, and whatever it starts, is on a host. Raises OSError."""
+        """Moves this thread, and all that it starts, to a host. Raises OSError."""
         self._former = self._former if self._former is not None else os.open(_MINE, os.O_RDONLY)
         there = os.open(f"/run/netns/{self.hosts[number - 1].name}", os.O_RDONLY)
         try:
@@ -86,7 +87,7 @@ class HostNetworks:
             os.close(there)
 
     async def stop(self) -> None:
-        """Leaves them, and takes them away. Harmless when there are none."""
+        """Leaves the hosts, and removes them. Harmless when there are none."""
         if self._former is not None:
             _enter(self._former)
             os.close(self._former)
@@ -107,7 +108,7 @@ class HostNetworks:
             await self._tell()
 
     async def heal(self, broken: HostBreak) -> None:
-        """Makes it whole again in this way; returns when that is so."""
+        """Takes one way of breaking a wire back; returns when that is so."""
         async with self._lock:
             self._broken.discard(broken)
             await self._tell()
@@ -131,7 +132,7 @@ def _run(*words: str) -> None:
 
 
 def _enter(network: int) -> None:
-    """Puts this thread into a network, which Python itself does from 3.12 on."""
+    """Puts this thread into a network namespace, which Python itself does from 3.12 on."""
     library = ctypes.CDLL(None, use_errno=True)
     if library.setns(network, _NEW_NETWORK):
         raise OSError(ctypes.get_errno(), "this network cannot be entered")

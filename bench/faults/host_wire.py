@@ -1,9 +1,9 @@
 """The wire between hosts that are network namespaces: a program that passes packets on, late, or not at all.
 
 `python -m tailrace.bench.faults.host_wire NAME…` makes a device (TUN) of each name. The n-th one is the n-th host's,
-and is moved to its namespace by whoever started the program. Packets go by the last byte of their address, which is the
-host's number. A line of JSON on standard input says what is broken from now on, and is answered by one on standard
-output when that is so. TCP is the hosts' own, so what is lost here is sent again by their kernels, as between machines.
+and the starter of the program moves it to its namespace. Packets go by the last byte of their address, which is the
+host's number. A line of JSON on standard input lists the breaks from now on, and is answered by one on standard output
+when that is so. TCP is the hosts' own, so lost packets are sent again by their kernels, as between machines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SET_NAME, _TUN, _PLAIN = 0x400454CA, 0x0001, 0x1000
 _PACKET = 1 << 16
 #: Packets taken of a device before the others have their turn.
 _TURN = 64
-#: Of an IPv4 packet: its shortest header, and where the last byte of either address is.
+#: The shortest header of an IPv4 packet, and the places of the last byte of either address.
 _HEADER, _SOURCE, _TARGET = 20, 15, 19
 
 
@@ -43,7 +43,7 @@ class HostBreak(NamedTuple):
 
 
 class PacketFate:
-    """The fate of a packet while some wires are broken. `chance` decides about what may be lost."""
+    """Decides the fate of packets while some wires are broken. `chance` decides which packets a lossy wire loses."""
 
     def __init__(self, chance: random.Random) -> None:
         self.broken: frozenset[HostBreak] = frozenset()
@@ -129,14 +129,14 @@ class HostWire:
 
 
 def _device(name: str) -> int:
-    """The descriptor of a device that is made with it, and goes with it. Raises OSError where that is not allowed."""
+    """Makes a device, which goes with the descriptor that is returned. Raises OSError where that is not allowed."""
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(device, _SET_NAME, struct.pack("16sH22x", name.encode(), _TUN | _PLAIN))
     return device
 
 
 def main() -> None:
-    """The program."""
+    """Runs the program."""
     wire = HostWire(sys.argv[1:], PacketFate(random.Random("host wire")))
     os.write(1, b"{}\n")
     wire.run()

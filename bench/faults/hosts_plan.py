@@ -1,4 +1,4 @@
-"""The plan of a run over three hosts, from a seed: all that is broken on one machine, and the hosts' wires."""
+"""The plan of a run over three hosts, from a seed: the faults of one machine, and breaks of the hosts' wires."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .plan import Breakage, FaultStep
 #: The first one has the stores, the others a worker each, and the second one a process of tailers beside that.
 HOSTS = ("host-1", "host-2", "host-3")
 TAILERS = ("tailers-1", "tailers-2")
-#: All that is on a host is killed, and the host is cut off for longer than the longest lease.
+#: Everything on a host is killed, and the host is cut off for longer than the longest lease.
 LOSE = "lose"
-#: Of the parts that are not on the first host, the host of each.
+#: The host of each part that is not on the first one.
 ELSEWHERE = {"worker-1": 2, "tailers-2": 2, "worker-2": 3}
 HOST = "host"
 
@@ -36,7 +36,7 @@ def families() -> dict[str, list[Breakage]]:
 
 
 def turns(*, server: bool) -> tuple[str, ...]:
-    """The families in turns: every second fault is a host's, and where there is a server every fifth one is its."""
+    """The order of families: every second fault is a host's, and where there is a server every fifth one is its."""
     found: list[str] = []
     for number, each in enumerate(plan.TURNS):
         found += [HOST, each, *((plan.SERVER,) if server and number % 2 else ())]
@@ -44,5 +44,5 @@ def turns(*, server: bool) -> tuple[str, ...]:
 
 
 def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool = False) -> list[FaultStep]:
-    """So many faults; see `plan.faults`."""
+    """A plan of so many faults; see `plan.faults`."""
     return plan.dealt(count, seed, families(), turns(server=server), without, ("kill", "stop", "wire", HOST))

@@ -1,7 +1,8 @@
-"""The platform on three hosts, which speak TLS to each other: network namespaces with addresses of their own.
+"""The platform on three hosts that speak TLS to each other: network namespaces with addresses of their own.
 
-The first host has the stores with what they rest on, gateway, delay service, scheduler and one process of tailers; the
-second one a worker and another process of tailers, the third one a worker. Who runs the faults is on the first host.
+The first host has the stores with their server, if any, gateway, delay service, scheduler and one process of tailers;
+the second one a worker and another process of tailers, the third one a worker. The runner of the faults is on the first
+host.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .plan import NODE
 from .server_world import ServerWorld
 from .world import FaultWorld
 
-#: The roles of the parts, and of whoever runs them and puts items in.
+#: The roles of the parts, and of the runner that starts them and puts items in.
 _ROLES = {"store": "node", "delay": "node", "gateway": "gateway", "scheduler": "scheduler", "runner": "node"}
 
 
@@ -60,9 +61,9 @@ class HostsWorld(FaultWorld):
         return self.networks.hosts[ELSEWHERE[part] - 1].within if part in ELSEWHERE else ()
 
     def members(self, target: str) -> list[str]:
-        """The node is the first host's."""
+        """The parts of a target; the node is the first host's."""
         return [*NODE[:-1], TAILERS[0]] if target == "node" else super().members(target)
 
 
 class HostsOnServer(HostsWorld, ServerWorld):
-    """The same, with the queue on a server of the first host."""
+    """A world of three hosts with the queue on a server of the first one."""

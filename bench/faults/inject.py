@@ -1,4 +1,4 @@
-"""Injection: does one step of the plan to a world, and says what was done, when, and whom it may have touched."""
+"""Injection: does one step of the plan to a world, and records each fault, its time and the executions it may touch."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from .plan import WORKERS, Breakage, FaultStep, FedItem
 from .proxy import FaultProxy
 from .world import FaultWorld, signal_all
 
-#: Runs an item made for one fault; returns the process it ran in and when it did what it had to, or None.
+#: Runs an item made for one fault; returns its process and the time at which it did its deed, or None.
 RunItem = Callable[[FedItem], Awaitable[tuple[int, float] | None]]
 
-#: Room that a process gets beyond what it has, before its functions ask for more; and what they ask for, MiB.
+#: MiB that a process gets beyond its present memory, and MiB that its function then asks for.
 _ROOM, _HUNGER = 64, 1024
 
 
 class Injector:
-    """The hand that breaks things. `lease`: the longest lease of the run, seconds; what lasts is a share of it."""
+    """Breaks the parts of a world. `lease`: the longest lease of the run, seconds; lengths of faults are shares of
+    it."""
 
     def __init__(self, world: FaultWorld, lease: float, run_item: RunItem, seed: int) -> None:
         self._world = world
@@ -35,7 +36,7 @@ class Injector:
         self._chance = random.Random(f"inject {seed}")
 
     async def perform(self, step: FaultStep) -> list[DoneFault]:
-        """Does the step's actions at once; returns when what was broken is whole again."""
+        """Does the step's actions at once; returns when everything broken is whole again."""
         done = await asyncio.gather(*(self._one(action, step.kind) for action in step.actions))
         found = [fault for fault in done if fault is not None]
         if len(found) > 1 and all(any(hit.reach is Reach.RAN for hit in fault.hits) for fault in found):
@@ -85,26 +86,26 @@ class Injector:
         begin = time.monotonic()
         signal_all([pid for name in members for pid in world.parts[name].processes], number)
         await asyncio.gather(*(world.up_again(name, count) for name, count in deaths.items()))
-        # Of all but workers there is only one: nothing goes on before it was started again.
+        # There is only one of each part but workers: nothing goes on before it was started again.
         return _one(kind, target, begin, time.monotonic(), pids, lasting=target not in WORKERS)
 
     def _processes(self, target: str) -> set[int]:
-        """Those that hold what a part does, where there are several of its kind: a worker's and all under it, those of
-        tailers. None: all of its kind."""
+        """Processes that do a part's work, where there are several of its kind: a worker's with all under it, those of
+        tailers. Empty: all of its kind."""
         world = self._world
         if target in WORKERS:
             return set(world.everything_under(target))
         return {world.parts[name].pid for name in world.members(target)} if reach_of(target) is Reach.TAILED else set()
 
     async def _roll(self, action: Breakage, kind: str) -> DoneFault:
-        """One after the other is ended and is back before the next."""
+        """Ends the members one after the other; each is back before the next is ended."""
         begin = time.monotonic()
         rolled = [await self._end(Breakage("term", name), kind) for name in self._world.members(action.target)]
         end = time.monotonic()
         return DoneFault(kind, begin, end, tuple(hit for each in rolled if each for hit in each.hits), back=end)
 
     async def _outage(self, action: Breakage, kind: str) -> DoneFault:
-        """Every function fails, for `length` seconds."""
+        """Makes every function fail for `length` seconds."""
         marker = self._world.journal / OUTAGE
         begin = time.monotonic()
         marker.touch()
@@ -113,7 +114,7 @@ class Injector:
         finally:
             end = time.monotonic()
             marker.unlink()
-        return DoneFault(kind, begin, end, back=end)  # whatever failed said so: nothing is lost with it
+        return DoneFault(kind, begin, end, back=end)  # every failure was reported: nothing is lost with it
 
     async def _stop(self, action: Breakage, kind: str) -> DoneFault | None:
         world, target = self._world, action.target
@@ -162,7 +163,7 @@ class Injector:
         await self._run_item(FedItem(self._chance.choice((QUEUE, STREAM)), "hungry", {"megabytes": _HUNGER}))
         for pid in limited:
             _limit(pid, None)
-        # Who asks for more may come too late: all that ran had less memory meanwhile, whether it was seen or not.
+        # The hungry item may come too late: all items that ran had less memory meanwhile, whether it was seen or not.
         return _one(kind, "executor", begin, time.monotonic(), set(limited), lasting=True)
 
     async def _disk(self, action: Breakage, kind: str) -> DoneFault:
@@ -182,7 +183,7 @@ class Injector:
         return _one(kind, action.target, begin, time.monotonic(), set(), lasting=True)
 
     async def _host(self, action: Breakage, kind: str) -> DoneFault:
-        """A host's wire, and of one that is lost also all that runs on it."""
+        """Breaks a host's wire; if the host is lost, also kills everything that runs on it."""
         world, host = self._world, action.target
         assert world.networks is not None
         broken = HostBreak(int(host.rpartition("-")[2]), APART if action.what == LOSE else action.what)
@@ -223,7 +224,7 @@ class Injector:
 
 
 def _one(kind: str, target: str, begin: float, end: float, pids: set[int], *, lasting: bool) -> DoneFault:
-    """A fault that hit one thing. `lasting`: nothing could go on before its end."""
+    """A fault that hit one target. `lasting`: nothing could go on before its end."""
     hit = Hit(reach_of(target), begin, end, frozenset(pids) - {0})
     return DoneFault(kind, begin, end, (hit,), end if lasting else 0.0)
 
@@ -247,7 +248,7 @@ def _break(proxy: FaultProxy, way: str) -> None:
 
 
 def _limit(pid: int, room: int | None) -> None:
-    """Bounds the address space of a process to what it has and `room` MiB; None: no bound."""
+    """Bounds the address space of a process to its present size and `room` MiB; None: no bound."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
         limit = resource.RLIM_INFINITY if room is None else pages * resource.getpagesize() + (room << 20)

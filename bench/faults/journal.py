@@ -1,4 +1,4 @@
-"""The journal that the functions under test write themselves: the truth of a run, whatever the platform believes.
+"""The journal that the functions under test write themselves: the truth of a run, even where the platform errs.
 
 One file per process, one line per event, each line one O_APPEND write at the moment it happens:
 
@@ -45,7 +45,7 @@ class Line(NamedTuple):
 
 class FaultJournal:
     """Appends lines to this process's own file in a folder; made anew after a fork. `run`: the process in whose name it
-    writes, and that one's parent, where it is another one's."""
+    writes, and that one's parent, where it writes for another one."""
 
     def __init__(self, folder: Path, run: tuple[int, int] | None = None) -> None:
         self._folder = folder
@@ -54,7 +54,7 @@ class FaultJournal:
         self._pid = 0
 
     def write(self, word: str, id: str, fence: int, attempt: int, until: float = 0.0) -> None:
-        """One line in one write, so that a process that dies leaves whole lines only."""
+        """Writes one line at once, so that a process that dies leaves whole lines only."""
         pid = os.getpid()
         if pid != self._pid:
             path = self._folder / f"{pid}{SUFFIX}"
@@ -66,7 +66,7 @@ class FaultJournal:
 
 
 def parse(text: str) -> Line | None:
-    """A line as text; None when it is none."""
+    """A line from its text; None: it is no line."""
     try:
         word, id, fence, attempt, at, pid, parent, until = text.split(" ")
         line = Line(word, id, int(fence), int(attempt), float(at), int(pid), int(parent), float(until))
@@ -76,14 +76,14 @@ def parse(text: str) -> Line | None:
 
 
 class JournalReading(NamedTuple):
-    """The journal as it was read: the lines, and the texts that are none (a torn write, a damaged file)."""
+    """The journal as it was read: its lines, and the texts that are no lines (a torn write, a damaged file)."""
 
     lines: list[Line]
     damaged: list[str]
 
 
 def read_texts(texts: Iterable[str]) -> JournalReading:
-    """The lines of journals given as whole texts. A last line without its end is damage, whatever it says."""
+    """Lines of journals given as whole texts. A last line without its end is damage, whatever it says."""
     lines: list[Line] = []
     damaged: list[str] = []
     for text in texts:
@@ -100,19 +100,19 @@ def read_texts(texts: Iterable[str]) -> JournalReading:
 
 
 def read(folder: Path) -> JournalReading:
-    """Every journal of a folder."""
+    """Reads every journal of a folder."""
     return read_texts(path.read_text(errors="replace") for path in sorted(folder.glob(f"*{SUFFIX}")))
 
 
 class Follower:
-    """Reads what was added to the journals of a folder since it last looked; cheap to ask often."""
+    """Reads lines that were added to the journals of a folder since its last look; cheap to ask often."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._offsets: dict[str, int] = {}
 
     def more(self) -> list[Line]:
-        """The whole lines that were added; what is still being written waits, what is damaged is left to `read`."""
+        """Whole lines that were added; a line that is still being written waits, damage is left to `read`."""
         found: list[Line] = []
         for entry in os.scandir(self._folder):
             offset = self._offsets.get(entry.name, 0)

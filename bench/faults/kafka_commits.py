@@ -1,4 +1,4 @@
-"""Commits of a Kafka group, each as its coordinator wrote it down."""
+"""Commits of a Kafka group, as its coordinator wrote them down."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kafka import KafkaConsumer, TopicPartition
 from .known_too_soon import JournaledProgress
 from .looks import Ask
 
-#: Where coordinators write what groups commit.
+#: The topic in which coordinators write the commits of groups.
 _COMMITS = "__consumer_offsets"
-#: Versions of keys that are of a commit. Later ones are of what else is known of a group.
+#: Versions of keys that belong to commits. Later ones belong to other facts about a group.
 _OF_COMMITS = frozenset({0, 1})
 #: Milliseconds that one question waits for the brokers.
 _WAIT = 100
@@ -32,7 +32,7 @@ class Commit(NamedTuple):
 
 
 def commit_of(key: bytes, value: bytes | None) -> Commit | None:
-    """The commit that a record of `__consumer_offsets` holds; none where it tells something else, or that offsets are
+    """The commit in a record of `__consumer_offsets`; None: the record tells something else, or that offsets are
     forgotten. Its form: Kafka's OffsetCommitKey and OffsetCommitValue, of which each version begins alike."""
     version, length = struct.unpack_from(">hh", key)
     if value is None or version not in _OF_COMMITS:
@@ -59,7 +59,8 @@ class GroupCommits:
 
     @asynccontextmanager
     async def asked(self) -> AsyncIterator[Ask[JournaledProgress]]:
-        """A connection, which goes on where the one before it ended. An answer has every commit since, in order."""
+        """Opens a connection, which goes on where the one before it ended. An answer has every commit since, in
+        order."""
         consumer = await asyncio.to_thread(
             KafkaConsumer,
             bootstrap_servers=self._bootstrap,
@@ -92,5 +93,5 @@ class GroupCommits:
                 if commit is not None and (commit.group, commit.topic) == self._of:
                     where = self._place.format(partition=commit.partition)
                     found.append((where, JournaledProgress(commit.offset)))
-        self._next = following  # not before: what failed half-way is read again by the next connection
+        self._next = following  # only now: after a failure half-way the next connection reads the records again
         return found

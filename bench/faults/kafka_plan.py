@@ -12,5 +12,5 @@ MIX = Mix("kafka", (KILL, WIRE, SERVERS, ROLL, OTHER, KILL, ROLL), whole=71, out
 
 
 def brokers_of(count: int) -> tuple[str, ...]:
-    """The parts that are brokers."""
+    """Names of the parts that are brokers."""
     return tuple(f"kafka-{number + 1}" for number in range(count))

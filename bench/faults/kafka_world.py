@@ -9,7 +9,7 @@ from pathlib import Path
 from ...stores.kafka.options import KafkaOptions
 from ...stores.log.kafka import KafkaLog
 from ..kafka_nodes import KafkaCluster
-from .fed import Fed, FedLog
+from .fed_streams import Fed, FedLog
 from .kafka_commits import GroupCommits
 from .kafka_plan import GROUP, PARTITIONS, TOPIC, brokers_of
 from .known_too_soon import JournaledProgress
@@ -19,7 +19,7 @@ from .server_part import OwnServer
 from .streams_plan import TAILERS
 from .streams_world import DETACH_AFTER, StreamsWorld
 
-#: Seconds: without a heartbeat for so long a member of the group is dead, and how long a request may take.
+#: Seconds without a heartbeat after which a member of the group is dead, and seconds that a request may take.
 SESSION, REQUEST = 3.0, 2.0
 #: Items that a tailer may have handed out at once, over all of its partitions.
 WINDOW = 60
@@ -42,11 +42,11 @@ _PLACE = f"faults/{TOPIC}-{{partition}}"
 
 
 class KafkaWorld(StreamsWorld):
-    """A world around Kafka. `brokers`: how many nodes, one or three."""
+    """A world around Kafka. `brokers`: number of nodes, one or three."""
 
     partitions = PARTITIONS
     group_time = SESSION
-    #: What the tailers may have had out at any moment: so much a fault may repeat.
+    #: Items that the tailers may have out at any moment: so many may a fault repeat.
     in_flight = WINDOW * len(TAILERS)
     looks_called = ("group_looks", "group_commits_seen")
 

@@ -1,4 +1,4 @@
-"""Progress that was known while everything broke, against what by the journal was done: a pure function."""
+"""Compares progress that was reported while everything broke with the items that were done by the journal. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 from .journal import CRASH, FATAL, RETRY, SUCCESS, Line
 from .verdict import Finding
 
-#: After these an item is done, or (a retry) waits in the delay service: its position may be passed. A crash is written
-#: by who means to die, and is a failure like others.
+#: After these words an item is done, or (a retry) waits in the delay service: its position may be passed. A crash is
+#: written by a function that is about to end its process, and is a failure like others.
 _MAY_PASS = frozenset({SUCCESS, FATAL, RETRY, CRASH})
 
 
 class JournaledProgress(NamedTuple):
-    """The known progress of one stream: all below `position`, and these above it."""
+    """The known progress of one stream: all positions below `position` are done, and these above it."""
 
     position: int
     ahead: frozenset[int] = frozenset()
@@ -32,8 +32,8 @@ class KnownProgress(NamedTuple):
 
 
 def known_too_soon(ids: Iterable[str], lines: Iterable[Line], seen: Sequence[KnownProgress]) -> list[Finding]:
-    """Of the items in the streams, those that were known as done and, by the journal, were neither done nor had failed
-    by then, each once. Also what was known and went back."""
+    """Findings about items of the streams that were known as done although, by the journal, they were neither done nor
+    had failed by then, each once; and about progress that went back."""
     over: dict[str, float] = {}
     for line in lines:
         if line.word in _MAY_PASS:

@@ -1,5 +1,5 @@
-"""Limits as they are seen from outside: a pure function from the journal of the functions and the quotas to what was
-beyond one of them.
+"""Limits as they are seen from outside: a pure function from the journal of the functions and the quotas to the
+breaches of them.
 
 A run counts from its start to its last sign of life, so that one that was killed never counts for longer than it ran.
 """
@@ -27,8 +27,8 @@ class LimitSeen(NamedTuple):
 def seen_of_limits(
     lines: Iterable[Line], expected: Mapping[str, Expected], quotas: Sequence[Quota], fresh: Sequence[float] = ()
 ) -> tuple[list[LimitSeen], list[Finding]]:
-    """Each quota with a limit, and what went beyond it. `fresh`: when a scheduler may have begun that knows of no start
-    before it, so that its buckets are full."""
+    """Each quota with a limit as it was seen, and findings where it was exceeded. `fresh`: times at which a scheduler
+    may have begun that knows of no start before it, so that its buckets are full."""
     runs = _runs(lines)
     calls = {quota.function: quota.downstreams for quota in quotas if quota.downstreams}
     seen: list[LimitSeen] = []
@@ -42,7 +42,7 @@ def seen_of_limits(
         seen.append(LimitSeen(name, most, round(burst, 2)))
         if quota.concurrency and most > quota.concurrency:
             found.append(Finding("beyond", "", when, f"{name}: {most} at once, of {quota.concurrency}"))
-        # What was sent to a worker that stood still begins late: no more than may be out at once.
+        # Items sent to a worker that stood still begin late: no more of them than may be out at once.
         if quota.rate and burst > max(1.0, quota.burst or quota.rate) + quota.concurrency + 1e-6:
             found.append(Finding("beyond", "", at, f"{name}: {burst:.2f} starts beyond {quota.rate:g}/s"))
     return seen, found
@@ -66,7 +66,7 @@ def _pays(quota: Quota, item: Expected, calls: Mapping[str, Sequence[str]]) -> b
 
 
 def _at_once(runs: Sequence[tuple[float, float, str]]) -> tuple[int, float]:
-    """The most that ran at one moment, and when; what ends as another starts does not run beside it."""
+    """The most runs at one moment, and that moment; a run that ends as another starts does not run beside it."""
     moments = sorted([(first, 1) for first, _, _ in runs] + [(last, -1) for _, last, _ in runs])
     running, most = 0, (0, 0.0)
     for at, step in moments:
@@ -77,7 +77,7 @@ def _at_once(runs: Sequence[tuple[float, float, str]]) -> tuple[int, float]:
 
 
 def _beyond_rate(runs: Sequence[tuple[float, float, str]], rate: float, fresh: Sequence[float]) -> tuple[float, float]:
-    """The level that a bucket must have had, and when: the most starts of any time beyond what the rate gives in it."""
+    """The highest level of a bucket, and the time of it: the most starts of any time beyond the rate's allowance."""
     level, most = 0.0, (0.0, 0.0)
     if not rate:
         return most

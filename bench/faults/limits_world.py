@@ -1,4 +1,4 @@
-"""The platform under limits, and what is broken while they are to hold."""
+"""The platform under limits, and the faults through which they must hold."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BROKEN = (
 
 
 def limited_items(count: int, seed: int) -> list[FedItem]:
-    """So many items for the queue, a third of each of three tenants."""
+    """Items for the queue, `count` of them, a third of each of three tenants."""
     chance = random.Random(f"limited {seed}")
     return [
         FedItem(
@@ -50,7 +50,7 @@ def limited_items(count: int, seed: int) -> list[FedItem]:
 
 
 def limited_faults() -> list[FaultStep]:
-    """Scheduler, workers and the node are killed, frozen and told to end."""
+    """Steps in which scheduler, workers and the node are killed, frozen and told to end."""
     return [FaultStep((Breakage(*each),), 0.5) for each in _BROKEN]
 
 
@@ -78,7 +78,7 @@ class LimitsWorld(FaultWorld):
             self.schedulers += [told, time.monotonic()]
 
     def judged(self, lines: Sequence[Line], expected: Mapping[str, Expected]) -> tuple[list[Finding], dict[str, Any]]:
-        """What went beyond a limit, and how near each one came to it."""
+        """Findings where a limit was exceeded, and figures of how near each one was."""
         seen, found = seen_of_limits(lines, expected, QUOTAS, self.schedulers)
         return found, {f"most_at_once_{each.name}": each.most for each in seen} | {
             f"most_of_burst_{each.name}": each.burst for each in seen if each.burst

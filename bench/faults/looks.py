@@ -1,4 +1,4 @@
-"""Looks from outside at what is done, or who owns it: asked again and again by a client of our own, whatever breaks."""
+"""Looks from outside at progress or ownership: a client of our own asks again and again, whatever breaks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ T = TypeVar("T")
 #: Seconds between two questions.
 EVERY = 0.25
 
-#: What came to be known since, or what is known now, of each stream by its place, in order.
+#: Asks for news since the last answer, or for the present state, of each stream by its place, in order.
 Ask = Callable[[], Awaitable[Iterable[tuple[str, T]]]]
-#: A connection to ask on.
+#: Opens a connection to ask on.
 Connect = Callable[[], AbstractAsyncContextManager[Ask[T]]]
 
 
 class Looks(Generic[T]):
-    """Asks for as long as it runs. A Part. `seen` are all answers that said something new, each with its time (the
-    machine's monotonic clock) and its place, `known` the latest."""
+    """Asks for as long as it runs. A Part. `seen` are all answers with news, each with its time (the machine's
+    monotonic clock) and its place, `known` the latest of each place."""
 
     def __init__(self, connect: Connect[T]) -> None:
         self.seen: list[tuple[float, str, T]] = []
@@ -35,7 +35,7 @@ class Looks(Generic[T]):
         self._task = asyncio.create_task(self._ask_on(), name="looks")
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -44,7 +44,7 @@ class Looks(Generic[T]):
 
     async def _ask_on(self) -> None:
         while True:
-            with contextlib.suppress(Exception):  # who is asked is away: that is the run's business
+            with contextlib.suppress(Exception):  # the server is away, as the run means it to be
                 async with self._connect() as ask:
                     while True:
                         self._take(await ask())

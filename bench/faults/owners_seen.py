@@ -1,4 +1,4 @@
-"""Owners of streams, as a client of our own hears of them from the store."""
+"""Owners of streams, as a client of our own reads them from the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class SeenOwner(NamedTuple):
 
 @asynccontextmanager
 async def owners(store: str) -> AsyncIterator[Ask[SeenOwner]]:
-    """Asks the store at an address. A row that was released tells nothing new: nothing of it is running."""
+    """Connects to the store at an address and asks for owners. A row that was released tells nothing new: no item of it
+    is running."""
     client = RemoteOwnership(store)
 
     async def ask() -> Iterable[tuple[str, SeenOwner]]:
@@ -46,5 +47,5 @@ async def owners(store: str) -> AsyncIterator[Ask[SeenOwner]]:
 
 
 def tenures(seen: Iterable[tuple[float, str, SeenOwner]]) -> Owners:
-    """What was heard, as the rules take it."""
+    """The seen owners, in the form for the rules."""
     return Owners(Tenure(at, place, holder.epoch, holder.pid) for at, place, holder in seen)

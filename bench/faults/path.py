@@ -1,5 +1,5 @@
-"""The path of an item: whose hands it passes through, and which of them a fault was in. Pure rules over what was
-injected, what the journal says, and who owned which stream when.
+"""The path of an item: the parts that it passes through, and those of them that a fault hit. Pure rules over the faults
+done, the journal, and the owners of streams over time.
 
 An item is in its source's store, then with the tailer that took it, the scheduler, a worker and one of its executors,
 and its outcome goes back the same way. A fault touches an execution when it hit one of these that held *that* item.
@@ -20,7 +20,7 @@ QUEUE = "queue"
 STREAM = "stream"
 
 
-#: Seconds for which what is whole again may still be finding out what it missed: sessions that were given up meanwhile,
+#: Seconds for which a part that is whole again may still be catching up: sessions that were given up meanwhile,
 #: connections that wait before they are tried again.
 AFTERMATH = 1.0
 
@@ -33,13 +33,13 @@ class Reach(StrEnum):
     QUEUED = "queued"  # those of the queue
     STREAMED = "streamed"  # those of streams
     FAILED = "failed"  # those of streams that came back from the delay service, having failed there once
-    TAILED = "tailed"  # those that one of its tailers' processes held
-    RAN = "ran"  # those that ran in or under one of its processes
+    TAILED = "tailed"  # executions whose item one of its tailers' processes held
+    RAN = "ran"  # executions in or under one of its processes
 
 
 class Hit(NamedTuple):
-    """One thing that a fault broke, on the machine's monotonic clock, until it was whole, awake or ready again. `pids`:
-    its processes where there are several of its kind; empty: all of them."""
+    """One target that a fault broke, and the time, by the machine's monotonic clock, until it was whole, awake or ready
+    again. `pids`: its processes where there are several of its kind; empty: all of them."""
 
     reach: Reach
     begin: float
@@ -48,7 +48,7 @@ class Hit(NamedTuple):
 
 
 class DoneFault(NamedTuple):
-    """One fault that was done. `back`: from when on anything could go on; 0: at once, elsewhere."""
+    """One fault that was done. `back`: the time from which on anything could go on; 0: at once, elsewhere."""
 
     kind: str
     begin: float
@@ -93,12 +93,12 @@ _REACH = {
 
 
 def reach_of(target: str) -> Reach:
-    """Of a part, a wire or a process that a plan names; numbers of parts do not matter."""
+    """The reach of a part, a wire or a process that a plan names; numbers of parts do not matter."""
     return _REACH[re.sub(r"-\d+", "", target)]
 
 
 class Owners:
-    """The tailer process that held an execution, by the epoch in its fence. What nobody saw is not known."""
+    """Knows the tailer process that held an execution, by the epoch in its fence, as far as it was seen."""
 
     def __init__(self, tenures: Iterable[Tenure] = ()) -> None:
         self._by_place: dict[str, list[Tenure]] = {}
@@ -106,8 +106,8 @@ class Owners:
             self._by_place.setdefault(each.place, []).append(each)
 
     def held(self, start: Line, until: float) -> frozenset[int] | None:
-        """The process that had it, from the epoch of its fence on. None: not known, or it changed hands before `until`,
-        and then whoever caused that may have been any of them."""
+        """The process that held an execution, from the epoch of its fence on. None: not known, or the stream changed
+        hands before `until`, and any of its owners may have caused that."""
         place = start.id.rpartition("/")[0]
         tenures = self._by_place.get(place) or self._by_place.get(f"{place.partition('/')[0]}/")
         epoch = start.fence >> FENCE_BITS
@@ -118,7 +118,7 @@ class Owners:
 
 
 class PathExecution(NamedTuple):
-    """One execution as the rule sees it. `taken`: nothing touched it before; `again`: the item had been started
+    """One execution as the rule sees it. `taken`: nothing touched it before that; `again`: the item had been started
     before; `tailers`: the process that had it from its stream, None where that is not known."""
 
     source: str
@@ -129,7 +129,8 @@ class PathExecution(NamedTuple):
 
 
 def taken(source: str, start: Line, put: float, lease: float, wall: float) -> float:
-    """From when on a fault may have touched an execution: since its item was taken from its source, or just before.
+    """The time from which on a fault may have touched an execution: its item was taken from its source then, or soon
+    after.
     A queue's fences are the times of claims, in microseconds of the wall clock, or a little more; a stream's say
     nothing, and somebody may have had an item for a lease before it starts, but not before it was put in."""
     if source == QUEUE and wall:
@@ -157,12 +158,12 @@ _ON_PATH: dict[Reach, Callable[[Hit, PathExecution], bool]] = {
 
 
 def on_path(hit: Hit, run: PathExecution) -> bool:
-    """Whether what was broken is one of those whose hands the execution passed through."""
+    """Whether the execution passed through the target that was broken."""
     return _ON_PATH[hit.reach](hit, run)
 
 
 class DoneFaults:
-    """The faults of a run, in the order in which it began; their numbers are those of the list given."""
+    """The faults of a run, sorted by their begin; their numbers are those of the list given."""
 
     def __init__(self, faults: Sequence[DoneFault]) -> None:
         self._all = faults
@@ -171,8 +172,8 @@ class DoneFaults:
         self._longest = max((fault.end - fault.begin for fault in faults), default=0.0)
 
     def latest(self, run: PathExecution, begun: float) -> int | None:
-        """The last fault of which something on the execution's path broke by `begun`, and was not whole when the item
-        was taken."""
+        """Number of the last fault that hit something on the execution's path by `begun`, and was not over when the
+        item was taken."""
         for at in range(bisect_right(self._begins, begun) - 1, -1, -1):
             if self._begins[at] + self._longest < run.taken:
                 return None
@@ -182,7 +183,7 @@ class DoneFaults:
         return None
 
     def since(self, run: PathExecution, ran_on: float) -> int | None:
-        """The last fault that hit an execution's path after it started and before the item ran on."""
+        """Number of the last fault that hit an execution's path after it started and before the item ran on."""
         for at in range(bisect_right(self._begins, ran_on) - 1, -1, -1):
             if self._begins[at] <= run.start.at:
                 return None

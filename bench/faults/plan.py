@@ -1,4 +1,4 @@
-"""The plan of a run, from a seed, what is put in and what is broken: the same seed gives the same items and the same
+"""The plan of a run, from a seed: the items put in, and the faults. One seed always gives the same items and the same
 order of faults."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .path import QUEUE, STREAM
 #: The parts that run as processes of their own. The node of `tailrace up` is the first four in one process.
 NODE = ("store", "gateway", "delay", "tailers")
 WORKERS = ("worker-1", "worker-2")
-#: What the queue rests on, where that is one.
+#: The server that holds the queue, where there is one.
 SERVER = "server"
-#: The wires that can be broken: who dials, and whom.
+#: The wires that can be broken: the dialling part, and the dialled one.
 WIRES = (
     "worker-1:scheduler",
     "worker-2:scheduler",
@@ -31,8 +31,8 @@ WAYS = ("delay", "reset", "half-open", "truncation", "reply-cut", "refused")
 
 
 class FedItem(NamedTuple):
-    """One item to put in. `delay`: seconds that it is submitted before it is due, `tenant`: whom it is for (queue
-    only)."""
+    """One item to put in. `delay`: seconds from its submission to its due time; `tenant`: its tenant (both for the
+    queue only)."""
 
     source: str
     function: str
@@ -50,12 +50,13 @@ class FaultStep(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Its name in the figures: the action's, or `two at once`."""
+        """Name of the step in the figures: the action's, or `two at once`."""
         return self.actions[0].kind if len(self.actions) == 1 else TWO
 
 
 class Breakage(NamedTuple):
-    """One thing to break. `length`: as a share of the longest lease, for what lasts; of an outage in seconds."""
+    """One action that breaks something. `length`: its duration as a share of the longest lease; of an outage in
+    seconds."""
 
     what: str  # kill | stop | term | roll | exit | memory | disk | outage | lose | one of WAYS or of HOST_WAYS
     target: str  # a part, `node`, `executor`, a wire, a host
@@ -63,7 +64,7 @@ class Breakage(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """`kill scheduler`, `half-open tailers:store`; numbers of parts are left out."""
+        """Name of the action, such as `kill scheduler` or `half-open tailers:store`; numbers of parts are left out."""
         return re.sub(r"-\d+", "", f"{self.what} {self.target}").strip()
 
 
@@ -86,7 +87,7 @@ KILLERS, KILLS = 299, 5
 
 
 def items(count: int, seed: int) -> list[FedItem]:
-    """So many items, half of them for the queue and half for the stream, in random order."""
+    """Makes so many items, half of them for the queue and half for the stream, in random order."""
     chance = random.Random(f"items {seed}")
     names, shares = [name for _, name in _WORK], [share for share, _ in _WORK]
     made: list[FedItem] = []
@@ -100,7 +101,7 @@ def items(count: int, seed: int) -> list[FedItem]:
 
 
 def with_children(items: Sequence[FedItem]) -> list[FedItem]:
-    """The same items, of which every second one in a thread starts a process and waits for it."""
+    """The items, of which every second one in a thread starts a process and waits for it."""
     turn = itertools.cycle((True, False))
     return [item._replace(function="parent") if item.function == "threaded" and next(turn) else item for item in items]
 
@@ -124,7 +125,7 @@ def _item(source: str, name: str, chance: random.Random) -> FedItem:
 
 
 def arguments(name: str, chance: random.Random, usual: tuple[float, float]) -> dict[str, Any]:
-    """What an item of a kind does. `usual`: seconds that one runs, least and most, which is not of the long ones."""
+    """The arguments of an item of a kind. `usual`: seconds that one runs, least and most, unless it is a long one."""
 
     def seconds(least: float, most: float) -> float:
         return round(chance.uniform(least, most), 3)
@@ -140,7 +141,7 @@ def arguments(name: str, chance: random.Random, usual: tuple[float, float]) -> d
 
 
 def families() -> dict[str, list[Breakage]]:
-    """Everything that can be broken, by family."""
+    """Every action that breaks something, by family."""
     parts = (*NODE, "node", "scheduler", *WORKERS)
     return {
         "kill": [Breakage("kill", part) for part in (*parts, "executor", "executor", "guard")],
@@ -161,14 +162,14 @@ def families() -> dict[str, list[Breakage]]:
     }
 
 
-#: In which order families take turns: a run of eight faults has met each.
+#: The order in which families take turns: a run of eight faults has met each.
 TURNS = ("kill", "wire", "stop", "two", "user", "wire", "term", "disk", "kill", "wire", "stop", "two", "wire", "kill")
 #: Every third fault is the server's, where there is one.
 _TURNS_WITH_SERVER = tuple(turn for number, each in enumerate(TURNS) for turn in (each, SERVER)[: 1 + number % 2])
 
 
 def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool = False) -> list[FaultStep]:
-    """So many faults: the families in turns, each family's actions in a random order until all were done.
+    """Plans so many faults: the families in turns, each family's actions in a random order until all were done.
 
     `without`: words of actions that cannot be done here; `server`: the queue rests on one, which is killed too.
     """
@@ -184,7 +185,8 @@ def dealt(
     without: Collection[str],
     seconds: Sequence[str],
 ) -> list[FaultStep]:
-    """So many faults of these families in these turns. `seconds`: the families of the second one of two at once."""
+    """Deals so many faults from these families, in these turns. `seconds`: the families of the second one of two at
+    once."""
     chance = random.Random(f"faults {seed}")
     known = {name: [action for action in actions if action.what not in without] for name, actions in known.items()}
     known = {name: actions for name, actions in known.items() if actions}
@@ -212,7 +214,7 @@ def dealt(
 
 
 def restarts(count: int, seed: int) -> list[FaultStep]:
-    """So many rolling restarts: each part in turn, again and again."""
+    """Plans so many rolling restarts: each part in turn, again and again."""
     chance = random.Random(f"restarts {seed}")
     parts = ("worker-1", "scheduler", "tailers", "worker-2", "delay", "gateway", "store")
     return [

@@ -15,17 +15,18 @@ from .run import run
 #: Items of each cut, half of them submitted and half in a stream, and seconds between two cuts, least and most.
 ITEMS, PAUSE = 300, (0.5, 2.5)
 HEARTBEAT = 0.5
-#: Laws that have figures of their own: accepted work that never ended; what was known to be over and ran again, or a
-#: checkpoint that went back.
+#: Laws that have figures of their own: accepted work that never ended; an item that was known to be over and ran again,
+#: or a checkpoint that went back.
 LOST, AGAIN = ("lost",), ("again", "backwards")
 
 
 async def power_cut_sqlite(
     folder: Path, cuts: int, progress: Progress, items: int = ITEMS, durability: str = "durable"
 ) -> Figures:
-    """So many cuts of one platform that is fed all the time: gateway, stores, tailers, delay service, scheduler and
-    workers, whose files are all on the disk. `lost_s`: seconds before a cut in which the oldest of what was lost had
-    been put in; `broken`: all else that a run of faults must not show. What was found is written to standard error."""
+    """Cuts the power of one platform, fed all the time, so many times: gateway, stores, tailers, delay service,
+    scheduler and workers, whose files are all on the disk. `lost_s`: seconds before a cut in which the oldest lost item
+    had been put in; `broken`: number of other findings that a run of faults must not show. Findings are written to
+    standard error."""
     chance = random.Random(cuts)
     steps = [plan.FaultStep((plan.Breakage("cut", "node"),), round(chance.uniform(*PAUSE), 3)) for _ in range(cuts)]
     world = PowerWorld(folder, HEARTBEAT, durability)
@@ -49,5 +50,5 @@ async def power_cut_sqlite(
 
 
 def before(put: float, cuts: Sequence[float]) -> float:
-    """Seconds from when something was put in to the first cut after it; 0 where none came."""
+    """Seconds from the moment when an item was put in to the first cut after it; 0 where none came."""
     return min((cut - put for cut in cuts if cut >= put), default=0.0)

@@ -21,8 +21,8 @@ from .feed import FaultFeed
 from .journal import Line
 from .known_too_soon import JournaledProgress, KnownProgress, known_too_soon
 from .looks import Ask, Looks
+from .lost_settlements import known_done, ran_again
 from .path import QUEUE
-from .settled import known_done, ran_again
 from .verdict import Expected, Finding
 from .world import FaultWorld, signal_all
 
@@ -31,7 +31,7 @@ PAGE = 500
 
 
 class PowerWorld(FaultWorld):
-    """A world whose power is cut. Invariant: what is mounted is unmounted again, also when it does not start."""
+    """A world whose power is cut. Invariant: its disk is unmounted again, also when the world does not start."""
 
     def __init__(self, folder: Path, heartbeat: float, durability: str = "durable") -> None:
         super().__init__(folder, heartbeat)
@@ -65,12 +65,12 @@ class PowerWorld(FaultWorld):
         return self._feed
 
     def put_in(self, id: str) -> float:
-        """When an item was put in."""
+        """The time when an item was put in."""
         return 0.0 if self._feed is None else self._feed.expected[id].put
 
     @contextlib.asynccontextmanager
     async def _asked(self) -> AsyncIterator[Ask[str]]:
-        """Asks the gateway which submissions have ended, page by page, those that were not known to have."""
+        """Asks the gateway which submissions have ended, page by page, among those that were not known to have."""
         async with GatewayClient(self.ports["gateway"]) as client:
 
             async def ask() -> Iterable[tuple[str, str]]:
@@ -92,7 +92,7 @@ class PowerWorld(FaultWorld):
         return {} if self._states is None else self._states.known
 
     async def _cut(self) -> None:
-        """The power is cut: what was only written is gone. Then it is back, and everything starts."""
+        """Cuts the power: bytes that were only written are gone. Then everything starts again."""
         self.cuts.append(time.monotonic())
         everybody = [pid for name in self.parts for pid in self.everything_under(name)]
         signal_all(everybody, signal.SIGSTOP)
@@ -123,7 +123,7 @@ class PowerWorld(FaultWorld):
                 self._crash.unmount()
 
     def judged(self, lines: Sequence[Line], expected: Mapping[str, Expected]) -> tuple[list[Finding], dict[str, Any]]:
-        """What was known as over stays so: no checkpoint goes back, and nothing runs again."""
+        """Findings where a known end did not last: a checkpoint went back, or an item ran again."""
         assert self._marks is not None
         assert self._states is not None
         told = [KnownProgress(*each) for each in self._marks.seen]

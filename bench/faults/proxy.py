@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 from ...model.address import parse_address
 
-#: The two ways through the proxy: from who dialled to who was dialled, and back.
+#: The two ways through the proxy: from the dialling part to the dialled one, and back.
 UP = "up"
 DOWN = "down"
 BOTH = (UP, DOWN)
@@ -47,8 +47,8 @@ def reset(writer: asyncio.StreamWriter) -> None:
 class FaultProxy:
     """Listens on loopback and passes on to `target`. A Part; `address` is known after start.
 
-    Every fault lasts until `heal`; what was dropped or cut ends in a reset then, what was only held is passed on late,
-    as TCP would. Connections made during a fault are under it too.
+    Every fault lasts until `heal`. Connections with dropped or cut bytes end in a reset then; bytes that were only held
+    are passed on late, as TCP would. Connections made during a fault are under it too.
     """
 
     def __init__(self, target: str, listen: str = "127.0.0.1:0") -> None:
@@ -68,13 +68,13 @@ class FaultProxy:
             flow.set()
 
     async def start(self) -> None:
-        """Listens."""
+        """Begins to listen."""
         host, port = parse_address(self.address, lowest_port=0)
         self._server = await asyncio.start_server(self._accept, host, port)
         self.address = f"{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def drain(self, timeout: float) -> None:
-        """Nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     async def stop(self) -> None:
         """Ends every connection and stops listening."""
@@ -87,40 +87,40 @@ class FaultProxy:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """Number of open connections."""
         return len(self._links)
 
     # The faults.
 
     def delay(self, seconds: float) -> None:
-        """Each chunk of bytes arrives that much later, in order."""
+        """Has each chunk of bytes arrive that much later, in order."""
         self._delay = seconds
 
     def reset(self) -> None:
-        """Every open connection ends with a reset; new ones are made as usual."""
+        """Ends every open connection with a reset; new ones are made as usual."""
         for link in list(self._links):
             link.reset()
 
     def refuse(self) -> None:
-        """Every connection ends, and new ones are reset at once: as while a part is down."""
+        """Ends every connection, and resets new ones at once: as while a part is down."""
         self._refusing = True
         self.reset()
 
     def hold(self, directions: Collection[str] = BOTH) -> None:
-        """Half-open: the connections stay, but no byte arrives any more."""
+        """Keeps the connections, but lets no byte arrive any more: half-open."""
         for direction in directions:
             self._flows[direction].clear()
 
     def drop(self, directions: Collection[str] = (DOWN,)) -> None:
-        """Bytes vanish. By default those of replies: requests go through, and nobody hears what came of them."""
+        """Drops bytes; by default those of replies, so that requests go through, and nobody hears of their success."""
         self._dropping = frozenset(directions)
 
     def truncate(self) -> None:
-        """The next chunk of each connection is cut in half, and the connection is reset."""
+        """Cuts the next chunk of each connection in half, and resets the connection."""
         self._cutting = True
 
     def heal(self) -> None:
-        """The wire is whole again."""
+        """Makes the wire whole again."""
         self._delay, self._refusing, self._dropping, self._cutting = 0.0, False, frozenset(), False
         self.swallowed.clear()
         for link in list(self._links):
@@ -164,7 +164,7 @@ class FaultProxy:
     async def _pass(
         self, link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: str
     ) -> None:
-        """One way of one connection, until it ends."""
+        """Passes bytes on in one direction of a connection, until it ends."""
         try:
             while data := await reader.read(_CHUNK):
                 if self._delay:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...stores.log.log import Record
 from ...stores.redis.server import RedisOptions, RedisServer
 from ...tailers.sources.redis_entries import facts_of, id_of, position_of
-from .fed import PAGE, FedPage
+from .fed_streams import PAGE, FedPage
 
 #: Seconds until an answer that did not come is given up.
 WITHIN = 5.0
@@ -23,7 +23,7 @@ class RedisFed:
         self._server = RedisServer(RedisOptions.model_validate({"url": url, "timeout": WITHIN}), 1.0)
 
     async def create(self) -> None:
-        """The first record makes a stream."""
+        """Does nothing: the first record makes a stream."""
 
     async def append(self, stream: int, records: Sequence[Record]) -> Sequence[int]:
         key = self._streams[stream]

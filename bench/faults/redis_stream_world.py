@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..redis_server import RedisNode
 from .checkpoints_seen import checkpoints
-from .fed import Fed
+from .fed_streams import Fed
 from .known_too_soon import JournaledProgress
 from .looks import Connect
 from .proxy import FaultProxy
@@ -36,10 +36,10 @@ window: {{items: {window}, detach_after: {detach_after}}}
 
 
 class RedisStreamWorld(StreamsWorld):
-    """The server writes every entry to its disk before it answers."""
+    """A world around Redis, whose server writes every entry to its disk before it answers."""
 
     partitions = len(STREAMS)
-    #: What the tailers may have had out at any moment: so much a fault may repeat.
+    #: Items that the tailers may have out at any moment: so many may a fault repeat.
     in_flight = WINDOW * len(FILES)
     looks_called = ("checkpoint_looks", "checkpoints_seen")
 

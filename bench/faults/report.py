@@ -22,7 +22,7 @@ LAWS = {
     "strange": "strange",
     "damaged": "damaged",
 }
-#: And of a group whose offsets are seen from outside.
+#: Laws of a group whose offsets are seen from outside, likewise.
 GROUP_LAWS = {
     "committed_past_unfinished": "passed",
     "committed_backwards": "backwards",
@@ -59,7 +59,7 @@ def figures(run: FaultRun) -> dict[str, Any]:
 
 
 def by_kind(run: FaultRun) -> dict[str, dict[str, float]]:
-    """For each kind of fault: how often, how items recovered, and what was found after it and before the next."""
+    """Figures for each kind of fault: its count, how items recovered, and findings after it and before the next."""
     verdict = run.verdict
     kinds: dict[str, dict[str, float]] = {}
     recoveries: dict[str, list[float]] = {}
@@ -82,7 +82,7 @@ def by_kind(run: FaultRun) -> dict[str, dict[str, float]]:
 
 
 def broken(run: FaultRun, *, attempts: bool = False) -> list[str]:
-    """Each law that did not hold, for people; empty: all held. `attempts`: charged attempts break one too."""
+    """Laws that did not hold, for people; empty: all held. `attempts`: charged attempts break one too."""
     found = figures(run)
     wrong = [f"{name} {found[name]}" for name in (*LAWS, *GROUP_LAWS) if found.get(name)]
     if found["recovery_p99_s"] > found["recovery_bound_s"]:
@@ -95,7 +95,7 @@ def broken(run: FaultRun, *, attempts: bool = False) -> list[str]:
 
 
 def show(run: FaultRun, *, attempts: bool = False) -> None:
-    """A table of the kinds, the findings, and whether all laws held."""
+    """Shows a table of the kinds, the findings, and whether all laws held."""
     console = Console()
     table = Table("fault", "times", "in flight", "duplicates", "recovery p99, s", "found")
     for kind, row in by_kind(run).items():
@@ -117,7 +117,7 @@ def show(run: FaultRun, *, attempts: bool = False) -> None:
         f"{found['items']:,} items, {found['faults']} faults, {found['seconds']:.0f} s, seed {run.seed}: "
         f"lost {found['lost']}, overlaps {found['overlaps']}, early {found['early']}, "
         f"duplicates {found['duplicates']} (unexplained {found['duplicates_unexplained']}; a fault held "
-        f"{100 * found['explicable_share']:.0f} % of what ended), "
+        f"{100 * found['explicable_share']:.0f} % of all that ended), "
         f"attempts charged {found['attempts_charged']}, "
         f"recovery p99 {found['recovery_p99_s']:.2f} s of {found['recovery_bound_s']:.2f} s",
         highlight=False,

@@ -26,13 +26,13 @@ from .world import FaultWorld
 
 Progress = Callable[[str, float], None]
 
-#: Without anything new in the journal for so long the run is over, whatever is missing; seconds.
+#: Seconds without news in the journal after which the run is over, even if items are missing.
 STUCK = 60.0
-#: Items are put in that often, and a step's share of them within so many seconds.
+#: Seconds between two portions of items, and seconds over which a step's share of them is spread.
 PACE, STEP_SECONDS = 0.1, 4.0
-#: What recovery may take beyond the longest lease, seconds.
+#: Seconds that recovery may take beyond the longest lease.
 MARGIN = 2.0
-#: Within so many seconds after an end it is settled where nothing is broken: mostly hundredths, also at a load of 14.
+#: Seconds after an end within which it is settled where nothing is broken: mostly hundredths, also at a load of 14.
 SETTLED = 1.0
 #: Items a second while nothing is broken, and how many at once.
 CALM_RATE, CALM_BATCH = 100.0, 5
@@ -40,7 +40,7 @@ CALM_RATE, CALM_BATCH = 100.0, 5
 
 @dataclass(slots=True)
 class FaultRun:
-    """A run with faults: what it was and what it showed."""
+    """A run with faults: its seed and plan, and its results."""
 
     seed: int
     faults: list[DoneFault] = field(default_factory=list)
@@ -54,7 +54,7 @@ class FaultRun:
 
 
 class _Watch:
-    """The journal so far, and who waits for a line."""
+    """The journal so far, and waits for a line in it."""
 
     def __init__(self, folder: Path) -> None:
         self._follower = Follower(folder)
@@ -76,7 +76,7 @@ class _Watch:
             self.news = time.monotonic()
 
     async def first(self, id: str, seconds: float) -> Line | None:
-        """The first word by which an item's run did what it had to."""
+        """Waits for the first word that shows that an item's run did its deed."""
         end = time.monotonic() + seconds
         while id not in self._said and time.monotonic() < end:
             await asyncio.sleep(0.05)
@@ -92,8 +92,8 @@ async def run(
     progress: Progress,
     calm: Mapping[str, Sequence[FedItem]] | None = None,
 ) -> FaultRun:
-    """Runs the plan in a world, whose folder keeps data, journals and logs. Always ends what it started. `calm`: items
-    put in one after the other before the faults, by the name that the figures of their start get."""
+    """Runs the plan in a world, whose folder keeps data, journals and logs. It always ends all that it started. `calm`:
+    items put in one after the other before the faults, by the name that the figures of their start get."""
     sizes = LeasesConfig(heartbeat=world.heartbeat).sizes()
     result = FaultRun(seed, bound=wait_for_source(sizes) + world.group_time + MARGIN)
     began = time.monotonic()
@@ -118,7 +118,7 @@ async def _under_load(
     progress: Progress,
     calm: Mapping[str, Sequence[FedItem]],
 ) -> None:
-    """A run, step by step: calm, faults while items come in, quiet, the verdict."""
+    """Does a run, step by step: calm, faults while items come in, quiet, the verdict."""
     feed = world.feed()
     watch = _Watch(world.journal)
     injector = Injector(world, sizes.source, _running(feed, watch, 4 * sizes.source + 20), result.seed)
@@ -140,7 +140,7 @@ async def _under_load(
 
 
 def _running(feed: FaultFeed, watch: _Watch, seconds: float) -> RunItem:
-    """Puts an item in and waits until its run did what it had to, for so many seconds."""
+    """A function that puts an item in and waits, for so many seconds, until its run did its deed."""
 
     async def run_item(item: FedItem) -> tuple[int, float] | None:
         [task] = feed.put([item])
@@ -159,7 +159,7 @@ async def _without_faults(
     progress: Progress,
     calm: Mapping[str, Sequence[FedItem]],
 ) -> None:
-    """What starts take while nothing is broken, of each kind of items in `calm`."""
+    """Measures start times while nothing is broken, of each kind of items in `calm`."""
     if calm:
         await _warmed(feed, watch, world)
     for name, some in calm.items():
@@ -175,7 +175,7 @@ async def _broken(
     result: FaultRun,
     progress: Progress,
 ) -> None:
-    """Does the plan's steps one after the other, each noted in the world's folder, with the pauses that it says."""
+    """Does the plan's steps one after the other, each noted in the world's folder, with the pauses of the plan."""
     for number, step in enumerate(steps):
         progress(step.kind, number / len(steps))
         done = await injector.perform(step)
@@ -196,14 +196,14 @@ async def _broken(
 async def _at_rest(
     world: FaultWorld, feed: FaultFeed, watch: _Watch, sizes: LeaseSizes
 ) -> tuple[list[Finding], set[str]]:
-    """Waits until everything has ended and nothing can begin any more: what is not settled as it should be, and the
-    ids of the dead letters."""
+    """Waits until everything has ended and nothing can begin any more. Returns findings about settlements, and the ids
+    of the dead letters."""
     while feed.pending:
         await asyncio.sleep(0.1)
     await feed.complete()
     await _finished(feed, watch, world.ports["store"])
     unknown = await world.settled(feed)
-    await asyncio.sleep(wait_for_source(sizes) + 0.5)  # whatever would run a second time has begun by then
+    await asyncio.sleep(wait_for_source(sizes) + 0.5)  # any second run has begun by then
     return unknown, await _dead_letters(world.ports["store"])
 
 
@@ -212,7 +212,7 @@ def _judged(
 ) -> None:
     """Puts the verdict into the result."""
     result.failed = feed.failed
-    # What still runs, runs a second time: it is let end, so that the journal is whole.
+    # A run that goes on now is a second one: it is let end, so that the journal is whole.
     reading = journal.read(world.journal)
     result.verdict = judge(
         reading.lines,
@@ -232,7 +232,7 @@ def _judged(
 
 
 async def _warmed(feed: FaultFeed, watch: _Watch, world: FaultWorld) -> None:
-    """Returns when every partition is read."""
+    """Waits until every partition is read."""
     item = FedItem(STREAM, "work", {})
     ids = {id for task in [feed.put([item])[0] for _ in range(world.partitions)] for id in await task}
     while not ids <= watch.ended:
@@ -241,7 +241,7 @@ async def _warmed(feed: FaultFeed, watch: _Watch, world: FaultWorld) -> None:
 
 
 async def _calm(name: str, items: Sequence[FedItem], feed: FaultFeed, watch: _Watch, result: FaultRun) -> None:
-    """Puts items in at an even pace, and notes how long those that succeed took from append to start."""
+    """Puts items in at an even pace, and notes the time from append to start of those that succeed."""
     tasks: list[asyncio.Task[list[str]]] = []
     for first in range(0, len(items), CALM_BATCH):
         tasks += feed.put(items[first : first + CALM_BATCH])
@@ -257,8 +257,8 @@ async def _calm(name: str, items: Sequence[FedItem], feed: FaultFeed, watch: _Wa
 
 
 async def _pace(feed: FaultFeed, items: Sequence[FedItem], steps: int, result: FaultRun) -> None:
-    """Puts the items in evenly: each step's share over the time that a step usually takes, so that something is in
-    flight whenever something breaks."""
+    """Puts the items in evenly: each step's share over the usual time of a step, so that something is in flight
+    whenever something breaks."""
     share = len(items) / (steps + 1)
     given, step, began = 0, 0, time.monotonic()
     while given < len(items):
@@ -273,8 +273,8 @@ async def _pace(feed: FaultFeed, items: Sequence[FedItem], steps: int, result: F
 
 
 async def _finished(feed: FaultFeed, watch: _Watch, store: str) -> None:
-    """Returns when everything has ended, or when nothing has happened for a long time. Killers write no end: those are
-    over when they are dead letters."""
+    """Waits until everything has ended, or nothing has happened for a long time. Killers write no end: they are over
+    when they are dead letters."""
     watch.news = time.monotonic()
     dead: set[str] = set()
     while time.monotonic() < watch.news + STUCK:
@@ -288,7 +288,7 @@ async def _finished(feed: FaultFeed, watch: _Watch, store: str) -> None:
 
 
 async def _dead_letters(store: str) -> set[str]:
-    """The ids of all dead letters."""
+    """Ids of all dead letters."""
     letters = RemoteDeadLetters(store)
     found: dict[str, None] = {}
     try:

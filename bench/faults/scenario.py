@@ -1,4 +1,5 @@
-"""`tailrace bench --scenario faults`, `restarts`, `host_faults`, and those of streams on servers of their own."""
+"""The scenarios of `tailrace bench` that break the platform on purpose, such as `faults`, `restarts` and
+`host_faults`."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ...model.errors import ConfigError, InvalidRequest
-from ..ending import until_told
+from ..sigterm import until_told
 from ..surroundings import surroundings
 from . import plan, streams_plan
 from .report import broken, figures, show
@@ -27,7 +28,7 @@ from .run import FaultRun, run
 from .streams_plan import Mix
 from .world import FaultWorld
 
-#: What each scenario does when nothing is said: items, faults.
+#: The usual size of each scenario: items, faults.
 USUAL = {
     "faults": (2000, 12),
     "restarts": (4000, 100),
@@ -35,16 +36,16 @@ USUAL = {
     "kafka_faults": (4000, 14),
     "redis_stream_faults": (4000, 12),
 }
-#: Those whose queue may rest on a server.
+#: Scenarios whose queue may be on a server.
 ON_ENGINES = ("faults", "host_faults")
-#: Items of each of the two times without faults before those of streams on servers.
+#: Items of each of the two times without faults that come first in scenarios of streams on servers.
 CALM = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class FaultOptions:
     """The options of a run. None: as usual; a seed of None is chosen and printed. `brokers`: nodes of Kafka, one or
-    three; `engine`: where the queue of `faults` rests; `children`: some functions start processes, which must not
+    three; `engine`: the engine of the queue in `faults`; `children`: some functions start processes, which must not
     outlive their leases either."""
 
     scenario: str = "faults"
@@ -60,7 +61,8 @@ class FaultOptions:
 
 
 def main(options: FaultOptions) -> int:
-    """Runs and prints. Exit status 0 when every law held, 1 otherwise: then its folder is kept, whoever chose it."""
+    """Runs and prints. Exit status 0 when every law held, 1 otherwise: then its folder is kept, also a temporary
+    one."""
     usual_items, usual_faults = USUAL[options.scenario]
     count = usual_items if options.items is None else options.items
     faults = usual_faults if options.faults is None else options.faults
@@ -107,12 +109,12 @@ def main(options: FaultOptions) -> int:
     (folder / "findings.txt").write_text("".join(f"{finding}\n" for finding in result.verdict.findings))
     (folder / "faults.txt").write_text("".join(f"{fault}\n" for fault in result.faults))
     if wrong:
-        print(f"data, journals, logs and what was found are kept in {folder}", file=sys.stderr)
+        print(f"data, journals, logs and findings are kept in {folder}", file=sys.stderr)
     return 1 if wrong else 0
 
 
 class _Planned(NamedTuple):
-    """The steps of a run, and `make` for the world that they are done to."""
+    """The items and steps of a run, and `make` for the world in which they are done."""
 
     items: list[plan.FedItem]
     steps: list[plan.FaultStep]
@@ -170,7 +172,7 @@ def _with_kafka(options: FaultOptions, count: int, faults: int, seed: int) -> _P
     try:
         jars()
     except NoKafka as error:
-        raise ConfigError(f"this run kills brokers of its own, and there is none to be had: {error}; {HOW}") from error
+        raise ConfigError(f"this run kills brokers of its own, and Kafka is not installed: {error}; {HOW}") from error
     make = partial(KafkaWorld, heartbeat=options.heartbeat, brokers=options.brokers)
     return _with_streams(MIX, brokers_of(options.brokers), make, count, faults, seed)
 
@@ -192,5 +194,5 @@ def _with_streams(
     return _Planned(streams_plan.items(count, seed, mix), steps, make, calm, {})
 
 
-#: Those that are not around the platform's own log and queue, or not on one machine.
+#: Plans of the scenarios that are not around the platform's own log and queue, or not on one machine.
 _PLANS = {"host_faults": _over_hosts, "kafka_faults": _with_kafka, "redis_stream_faults": _with_redis_streams}

@@ -28,7 +28,7 @@ class OwnServer(Protocol):
 
 
 class ServerPart(Restarted):
-    """A node, started again whenever it ends."""
+    """A server that is started again whenever it ends."""
 
     def __init__(self, name: str, node: OwnServer) -> None:
         super().__init__(name, None, {}, None)

@@ -12,7 +12,7 @@ from .world import FaultWorld
 
 
 class ServerWorld(FaultWorld):
-    """A world around a server. `engine`: one that rests on a server; durable as it comes."""
+    """A world whose queue is on a server. `engine`: an engine on a server, with its usual durability."""
 
     def __init__(self, folder: Path, heartbeat: float, engine: str) -> None:
         super().__init__(folder, heartbeat)

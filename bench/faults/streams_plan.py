@@ -32,12 +32,12 @@ class Mix(NamedTuple):
     """The mix of a run around one kind of server.
 
     name          seeds its chance
-    round         families in the order in which they take turns, each with what it has next
+    round         families in the order in which they take turns, each with its next action
     whole         faults of a whole run
     outage_after  so many faults after the first comes the time in which everything fails
     killers       one item in so many ends its process whenever it runs; 0: none does
     more          other things to break, beside those of every such run
-    shuffled      each seed has another order of what there is of a wire and of other things, so that short runs differ
+    shuffled      each seed has another order of the actions on wires and of the others, so that short runs differ
     """
 
     name: str
@@ -50,7 +50,7 @@ class Mix(NamedTuple):
 
 
 def items(count: int, seed: int, mix: Mix) -> list[FedItem]:
-    """So many items: one in two hundred fails for good, one in twenty a few times."""
+    """Makes so many items: one in two hundred fails for good, one in twenty a few times."""
     chance = random.Random(f"{mix.name} items {seed}")
     names, shares = [name for _, name in _WORK], [share for share, _ in _WORK]
     return [
@@ -62,7 +62,7 @@ def items(count: int, seed: int, mix: Mix) -> list[FedItem]:
 
 
 def calm(count: int, seed: int, mix: Mix, *, poison: bool) -> list[FedItem]:
-    """So many short items for a time without faults, one in two hundred poisoned if that is asked."""
+    """Makes so many short items for a time without faults, one in two hundred poisoned if that is asked."""
     chance = random.Random(f"{mix.name} calm {seed}")
     step = 200
     bad = {first + chance.randrange(step) for first in range(0, count, step)} if poison else set()
@@ -80,9 +80,9 @@ def _item(name: str, chance: random.Random) -> FedItem:
 
 
 def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[FaultStep]:
-    """So many faults, family after family in rounds, each server killed in turn."""
+    """Plans so many faults, family after family in rounds, each server killed in turn."""
     chance = random.Random(f"{mix.name} faults {seed}")
-    # Ten rounds meet each way of breaking a server's wire; what lasts is shorter and longer than the leases.
+    # Ten rounds meet each way of breaking a server's wire; some last shorter, some longer than the leases.
     lasts = {"half-open": 1.15, "reply-cut": 0.6}
     wires = [Breakage(way, f"tailers:{chance.choice(servers)}", lasts.get(way, 0.3)) for way in WAYS]
     wires += [Breakage(way, f"tailers:{chance.choice(servers)}", 0.3) for way in ("reset", "half-open", "reply-cut")]
@@ -125,7 +125,7 @@ def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Faul
         family = mix.round[drawn % len(mix.round)]
         drawn += 1
         if family == TWO:
-            # A server, and what meets it while it is away; what breaks it otherwise comes alone.
+            # A server, and another fault while it is away; a second fault on that server comes alone.
             first, second = draw(SERVERS), draw(chance.choice((KILL, WIRE, OTHER)))
             actions = (second,) if second.target == first.target else (first, second)
         else:

@@ -1,5 +1,5 @@
 """The platform around streams that rest on servers of its own: three tailers share them, and reach the servers through
-wires that can be broken. The servers are real ones, killed and started again with what they had on disk.
+wires that can be broken. The servers are real ones, killed and started again with their data on disk.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...sdk.async_client import AsyncClient
-from .fed import Fed
+from .fed_streams import Fed
 from .feed import FaultFeed
 from .journal import Line
 from .known_too_soon import JournaledProgress, KnownProgress, known_too_soon
@@ -20,7 +20,7 @@ from .streams_plan import TAILERS
 from .verdict import Expected, Finding
 from .world import FaultWorld, until
 
-#: Seconds that what is known outside may take to be what it must, in the end.
+#: Seconds in which the progress that is visible outside must become complete, in the end.
 KNOWN_WITHIN = 30.0
 #: Nothing is passed while it runs or waits to be tried: the minute of failure of all functions is as long as the usual
 #: `detach_after`, and an item that waits through it would be passed, with a row, before it began.
@@ -28,8 +28,8 @@ DETACH_AFTER = "10m"
 
 
 class StreamsWorld(FaultWorld, ABC):
-    """A world around streams. `looks_called`: the names under which the figures tell how often was asked what is done,
-    and heard news."""
+    """A world around streams. `looks_called`: the names in the figures of the number of looks at progress, and of those
+    with news."""
 
     tailer_parts = TAILERS
     build_up = 1.5
@@ -44,15 +44,15 @@ class StreamsWorld(FaultWorld, ABC):
 
     @abstractmethod
     async def serve(self) -> dict[str, str]:
-        """Starts the servers and their wires; the tailers' files, by name."""
+        """Starts the servers and their wires. Returns the tailers' files, by name."""
 
     @abstractmethod
     def fed(self) -> Fed:
-        """The streams, to be filled."""
+        """The streams to put records into."""
 
     @abstractmethod
     def asked(self) -> Connect[JournaledProgress]:
-        """Where it is asked how far the streams are done."""
+        """The connection on which progress of the streams is asked for."""
 
     async def start(self) -> None:
         self._tailers = await self.serve()
@@ -74,18 +74,18 @@ class StreamsWorld(FaultWorld, ABC):
         try:
             await super().stop()
         finally:
-            # As parts first: these start again what was only killed, and left servers behind.
+            # As parts first: a part starts its server again if that is only killed.
             servers = [part for part in self.parts.values() if isinstance(part, ServerPart)]
             await asyncio.gather(*(part.end(0.0) for part in servers))
             await asyncio.gather(*(asyncio.to_thread(node.kill) for node in self.nodes.values()))
 
     def feed(self) -> FaultFeed:
-        """Nothing is submitted: its client is of no use."""
+        """The feed of the streams. Nothing is submitted, so its client is of no use."""
         gateway = self.wires.get("client:gateway")
         return FaultFeed(AsyncClient("127.0.0.1:1" if gateway is None else gateway.address), self.fed())
 
     async def settled(self, feed: FaultFeed) -> list[Finding]:
-        """It comes to be known outside that everything is done."""
+        """Waits until it is known outside that everything is done. Returns findings about streams that stay behind."""
         looks, ends = self._looks, await feed.ends()
         assert looks is not None
 

@@ -1,4 +1,4 @@
-"""The verdict of a journal: a pure function from lines, what was put in, and which faults were done, to a verdict.
+"""The verdict on a run: a pure function of its journal, the items put in, and the faults done.
 
 lost        put in, and never ended as it had to
 overlaps    an older execution of an item gave a sign of life after a newer one had started
@@ -25,8 +25,9 @@ from .path import DoneFault, DoneFaults, Owners, PathExecution, taken
 
 
 class Expected(NamedTuple):
-    """One item that was put in. `dies`: it must end as a dead letter. `due`, and `put`, before which it was not there:
-    CLOCK_MONOTONIC; 0: at once, and not known. `function` and `tenant`: of what a queue got."""
+    """One item that was put in. `dies`: it must end as a dead letter. `due`: it may not start before (0: at once);
+    `put`: it was not there before (0: not known); both by CLOCK_MONOTONIC. `function` and `tenant`: of items of the
+    queue."""
 
     source: str
     dies: bool = False
@@ -47,7 +48,7 @@ class JournaledRun:
 
 
 class Finding(NamedTuple):
-    """One thing that must not happen."""
+    """One event that must not happen."""
 
     law: str
     id: str
@@ -58,7 +59,7 @@ class Finding(NamedTuple):
 @dataclass(slots=True)
 class FaultVerdict:
     """Counts, and each case for people. `recoveries`: by fault, seconds until each item in flight ran on; `repeated`:
-    by fault, how many duplicates it explains (the latest one that does)."""
+    by fault, number of duplicates of which it is the latest explanation."""
 
     items: int = 0
     starts: int = 0
@@ -72,12 +73,12 @@ class FaultVerdict:
     repeated: list[int] = field(default_factory=list)
 
     def count(self, law: str) -> int:
-        """How many findings of one law there are."""
+        """Number of findings of one law."""
         return sum(finding.law == law for finding in self.findings)
 
     @property
     def clean(self) -> bool:
-        """Whether nothing happened that must not."""
+        """Whether there are no findings."""
         return not self.findings
 
     def recovery(self, share: float) -> float:
@@ -101,10 +102,10 @@ def judge(
     wall: float = 0.0,
     in_flight: int = 0,
 ) -> FaultVerdict:
-    """The verdict. `owners`: who had which stream; `in_flight`: how many duplicates one fault may explain; 0: any.
-    `lease`: how long before an execution starts its item may have been held where no claim says it; `settled`: how long
-    after a completion its settlement may be under way; `wall`: how far the wall clock is ahead of the journal's.
-    Seconds."""
+    """Judges a run. `owners`: the owners of streams over time; `in_flight`: number of duplicates that one fault may
+    explain; 0: any. `lease`: seconds before an execution's start in which its item may have been held, where no claim
+    says it; `settled`: seconds after a completion in which its settlement may be under way; `wall`: seconds that the
+    wall clock is ahead of the journal's."""
     verdict = FaultVerdict(items=len(expected), recoveries=[[] for _ in faults], repeated=[0] * len(faults))
     find = verdict.findings.append
     for text in damaged:
@@ -126,7 +127,7 @@ def judge(
             find(Finding("early", id, mine[0].start.at, f"{item.due - mine[0].start.at:.3f} s before it was due"))
         verdict.charged += max(0, max(run.start.attempt for run in mine) - 1 - _own_failures(mine))
         paths = [
-            # What came back did so from a stream of its own, whose owners the item's id does not tell.
+            # An item that came back came from another stream, whose owners the item's id does not tell.
             PathExecution(
                 item.source,
                 run.start,
@@ -157,7 +158,7 @@ def judge(
 
 
 def _runs(lines: Iterable[Line], verdict: FaultVerdict) -> dict[str, list[JournaledRun]]:
-    """The executions of each item. Lines of one execution are those of one id, fence and process."""
+    """Executions of each item. Lines of one execution are those of one id, fence and process."""
     runs: dict[str, list[JournaledRun]] = {}
     open_runs: dict[tuple[str, int, int], JournaledRun] = {}
     for line in sorted(lines, key=lambda line: line.at):
@@ -182,7 +183,7 @@ def _runs(lines: Iterable[Line], verdict: FaultVerdict) -> dict[str, list[Journa
 
 
 def _compare(id: str, runs: list[JournaledRun], find: Callable[[Finding], None]) -> None:
-    """Overlaps, fences that did not rise, attempts that began before their delay was over."""
+    """Finds overlaps, fences that did not rise, and attempts that began before their delay was over."""
     alive, fence = runs[0].last, runs[0].start.fence
     for run in runs[1:]:
         start = run.start
@@ -196,7 +197,7 @@ def _compare(id: str, runs: list[JournaledRun], find: Callable[[Finding], None])
         if not run.until:
             continue
         for later in runs[index + 1 :]:
-            # The same attempt again means that the failure was never told: then there is no delay to keep.
+            # An attempt that comes again means that the failure was never told: then there is no delay to keep.
             told = later.start.attempt > run.start.attempt if run.end == RETRY else False
             if told and later.start.at < run.until:
                 find(Finding("early", id, later.start.at, f"{run.until - later.start.at:.3f} s before its delay ended"))
@@ -240,8 +241,8 @@ def _recoveries(
     done: DoneFaults,
     verdict: FaultVerdict,
 ) -> None:
-    """For each execution that a fault found running: until it ended, or the item was started again. When another
-    fault on its path came before that, it counts from the later one."""
+    """Notes the recovery of each execution that a fault found running: the seconds until it ended, or the item was
+    started again. When another fault on its path came before that, it counts from the later one."""
     for index, run in enumerate(runs):
         ended = run.last if run.end in ENDS else float("inf")
         ran_on = min(ended, runs[index + 1].start.at if index + 1 < len(runs) else float("inf"))

@@ -1,5 +1,5 @@
-"""The platform of a run: every part a process of its own, every wire between two of them through a proxy, and whatever
-dies started again at once, as a supervisor would.
+"""The platform of a run: every part is a process of its own, every wire between two of them goes through a proxy, and a
+part that dies is started again at once, as a supervisor would.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ...stores.remote import RemoteLog
 from ...wire.direct import SCHEME
 from ..process import children, descendants
 from .disk import SmallDisk
-from .fed import FedLog
+from .fed_streams import FedLog
 from .feed import PATIENCE, FaultFeed
 from .functions import FOLDER_VARIABLE
 from .host_networks import HostNetworks
@@ -48,7 +48,7 @@ FUNCTIONS = "tailrace.bench.faults.functions"
 STREAM = "faults"
 PARTITIONS = 2
 
-#: Who attaches to the scheduler without gRPC, as under `tailrace up`; the others do so by gRPC.
+#: The wires to the scheduler without gRPC, as under `tailrace up`; the others use gRPC.
 DIRECT = ("tailers:scheduler", "worker-2:scheduler")
 
 #: Pauses before a part that died, or did not start, is started again; seconds.
@@ -64,7 +64,7 @@ _FILES = {
 }
 _TAILERS = {
     "queue": "name: queue\nsource: {kind: queue}\n",
-    # The window bounds what a takeover has to run alone (L14), and so how long that takes.
+    # The window bounds the items that a takeover has to run alone (L14), and so the time that it takes.
     "faults": (
         f"name: faults\nsource: {{kind: log, stream: {STREAM}}}\n"
         "function: {header: function}\nwindow: {items: 60}\n"
@@ -95,23 +95,23 @@ class Restarted:
 
     @property
     def pid(self) -> int:
-        """Its process; 0 while there is none."""
+        """Id of its process; 0 while there is none."""
         return self.child.pid if self.child is not None else 0
 
     @property
     def processes(self) -> list[int]:
-        """Those that end with it when it is killed."""
+        """Ids of processes that end with it when it is killed."""
         return [self.pid] if self.pid else []
 
     async def start(self) -> None:
-        """Keeps it running from now on; returns when it is ready for the first time."""
+        """Starts the part and keeps it running; returns when it is ready for the first time."""
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
         waiting = asyncio.create_task(self.ready.wait())
         await asyncio.wait({waiting, self._task}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
 
     async def _keep(self) -> None:
-        assert self._settings is not None, "what keeps another kind of process says how"
+        assert self._settings is not None, "a part of another kind has a _keep of its own"
         while True:
             try:
                 self.child = await spawn(self._settings, self._environment, stderr=self._log, within=self._within)
@@ -127,19 +127,19 @@ class Restarted:
             await asyncio.sleep(_PAUSE)
 
     async def lose(self) -> None:
-        """From now on nobody starts it again, whatever ends it."""
+        """Stops restarting the part, whatever ends it."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self.ready.clear()
 
     async def gone(self) -> None:
-        """Returns when what was killed is gone, and was waited for."""
+        """Waits until a part that was killed is gone."""
         if self.child is not None:
             await stop(self.child, 0)
 
     async def end(self, grace: float) -> None:
-        """Ends it for good."""
+        """Ends the part for good."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -163,11 +163,11 @@ class FaultWorld:
     heartbeat  sizes the leases, seconds
 
     tailer_parts  the processes that run the tailers' files, each all of them
-    partitions    how many the stream has
-    group_time    seconds that a dead tailer's share takes to be given to another, before leases count
+    partitions    number of the stream's partitions
+    group_time    seconds until a dead tailer's share is given to another, before leases count
     build_up      seconds that a step's items are put in before its fault
-    in_flight     how many items of streams the tailers may have had out at any moment; 0: that is not judged
-    address       of whatever parts and wires listen
+    in_flight     number of streams' items that the tailers may have out at any moment; 0: that is not judged
+    address       the address on which parts and wires listen
     direct        the wires over which sessions go without gRPC
     """
 
@@ -220,7 +220,7 @@ class FaultWorld:
         scheduler = SchedulerSettings(config=config, listen=ports["scheduler"], direct=direct, gateway=ports["gateway"])
         self._add("store", StoreSettings(config=config, listen=ports["store"], data=self.data))
         await self.parts["store"].start()
-        self._owners = Looks(partial(owners, self.ports["store"]))  # past the wires: what is broken there it should see
+        self._owners = Looks(partial(owners, self.ports["store"]))  # past the wires, so that no fault blinds it
         await self._owners.start()
         for each in (gateway, delay, scheduler):
             self._add(each.name, each)
@@ -250,15 +250,15 @@ class FaultWorld:
         self.parts[name] = Restarted(name, settings, environment, log, self.within(name))
 
     def environment(self, part: str) -> Mapping[str, str]:
-        """More of a part's environment."""
+        """Further environment variables of a part."""
         return {}
 
     def within(self, part: str) -> Sequence[str]:
-        """The words before a part's own command."""
+        """Words before a part's own command."""
         return ()
 
     async def stop(self) -> None:
-        """Ends everything, drained where it can be."""
+        """Ends everything, drained where possible."""
         for proxy in self.wires.values():
             proxy.heal()
         if self._owners is not None:
@@ -271,32 +271,33 @@ class FaultWorld:
             log.close()
         self.disk.unmount()
 
-    # Who is who.
+    # Targets.
 
     def members(self, target: str) -> list[str]:
-        """The parts that a target means."""
+        """Names of the parts that a target means."""
         if target == "tailers":
             return list(self.tailer_parts)
         return list(NODE) if target == "node" else [target]
 
-    # What the run asks of it.
+    # The calls of the run.
 
     def feed(self) -> FaultFeed:
-        """What puts items in."""
+        """The feed that puts items in."""
         client = AsyncClient(self.wires["client:gateway"].address, timeout=PATIENCE)
         places = [f"{STREAM}/{partition}" for partition in range(self.partitions)]
         return FaultFeed(client, FedLog(RemoteLog(self.ports["store"]), STREAM, places))
 
     async def settled(self, feed: FaultFeed) -> list[Finding]:
-        """Waits for what must be known outside when everything has ended; what is not known then."""
+        """Waits for facts that must become known outside when everything has ended. Returns findings about those that
+        do not."""
         return []
 
     def judged(self, lines: Sequence[Line], expected: Mapping[str, Expected]) -> tuple[list[Finding], dict[str, Any]]:
-        """What else the run showed beside the journal: findings, and figures by name."""
+        """Results of the run beside its journal: findings, and figures by name."""
         return [], {}
 
     def owners(self) -> Owners:
-        """Which process had which stream."""
+        """The processes that owned streams, over time."""
         seen = [] if self._owners is None else self._owners.seen
         (self.folder / "owners.txt").write_text("".join(f"{at:.2f} {place} {who}\n" for at, place, who in seen))
         return tenures(seen)
@@ -304,29 +305,29 @@ class FaultWorld:
     # Processes.
 
     def executors(self, worker: str) -> list[int]:
-        """The processes in which a worker runs functions, without what those started."""
+        """Ids of the processes in which a worker runs functions, without processes that those started."""
         pid = self.parts[worker].pid
         return children(pid) if pid else []
 
     def guard(self, worker: str) -> int:
-        """What ends what a worker leaves; 0 while there is none."""
+        """Id of the process that ends processes which a worker leaves; 0 while there is none."""
         child = self.parts[worker].child
         return child.process.pid if child is not None and child.process.pid != child.pid else 0
 
     def everything_under(self, part: str) -> list[int]:
-        """A part's process and all below it."""
+        """Ids of a part's process and all below it."""
         pid = self.parts[part].pid
         return descendants(pid) if pid else []
 
     async def up_again(self, part: str, deaths: int) -> None:
-        """Returns when a part that had died so often has died again and is ready."""
+        """Waits until a part that had died so often has died again and is ready."""
         restarted = self.parts[part]
         while restarted.deaths <= deaths or not restarted.ready.is_set():
             await asyncio.sleep(0.02)
 
 
 async def until(done: Callable[[], bool], seconds: float) -> bool:
-    """Waits for something that other processes do; False when it took too long."""
+    """Waits for a change that other processes make. False: it took too long."""
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:

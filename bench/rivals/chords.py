@@ -1,9 +1,9 @@
-"""The part `chord` of the scenario `rivals`: so many items whose results one last function gets as a list, once by the
-rival on its server and once by tailrace's `map_reduce` where jobs can rest.
+"""The part `chord` of the scenario `rivals`: many items whose results one last function gets as a list, once by the
+rival on its server and once by tailrace's `map_reduce` on engines that can hold jobs.
 
-Trees of jobs rest on SQLite or PostgreSQL and not on Redis, so it is the machine that both have in common, and how
-durable their writes are. Both are measured while their processes run: from the first call that submits to the end of
-the last function.
+Trees of jobs rest on SQLite or PostgreSQL and not on Redis, so both have in common only the machine and the durability
+of their writes. Both are measured while their processes run: from the first call that submits to the end of the last
+function.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ...model.errors import InvalidRequest, TailraceError
 from ..figures import Figures, Progress
 from ..process import cpu_of_tree
 from ..server_node import running
-from .places import RELAXED, SERVERS, server
+from .queue_servers import RELAXED, SERVERS, server
 from .roster import Rival
 from .running import FIRST_WITHIN, SETTLE, SLOWEST, feed, started
 from .settings import RivalSettings
 from .tally import latest
 from .work import GatheredEnd, ends
 
-#: Where tailrace's trees rest, in turns.
+#: Engines of tailrace's trees, in turns.
 TREES_ON = ("sqlite", "postgres")
 #: Items of the chord before the one that is measured.
 FIRST = 64
@@ -37,8 +37,9 @@ LOOK_EVERY = 0.005
 
 
 class MeasuredChord(NamedTuple):
-    """Items a second from the first call to the end of the last function; seconds from the end of the last item to
-    that; CPU seconds by item, of all processes with the server, and without who submits."""
+    """A measurement of one chord. `items_per_s`: from the first call to the end of the last function; `after`: seconds
+    from the end of the last item to that; `cpu_per_item`: CPU seconds of all processes with the server, without the
+    submitting one."""
 
     items_per_s: float
     after: float
@@ -47,7 +48,7 @@ class MeasuredChord(NamedTuple):
 
 async def chords(folder: Path, count: int, progress: Progress, engine: str, against: Sequence[Rival]) -> Figures:
     """`…_items_per_s`, `…_after_ms` and `…_cpu_us_per_item` of tailrace on each engine and of each rival, with as many
-    items; `…_ratio`: how many times as fast tailrace is. Raises InvalidRequest where no rival has a chord."""
+    items; `…_ratio`: tailrace's rate as a multiple of the rival's. Raises InvalidRequest where no rival has a chord."""
     gathering = [(each, each.chord) for each in against if each.chord is not None]
     if not gathering:
         raise InvalidRequest(f"--part chord: no rival on {engine} that was asked for has one; expected celery on redis")
@@ -128,8 +129,8 @@ async def _measured(
     pids: Sequence[int],
     log: Path | None = None,
 ) -> MeasuredChord:
-    """A small chord first; then one of so many items. `submit` answers when it began. Raises TailraceError when one
-    does not end in its time, with the end of the `log`."""
+    """Runs a small chord first; then measures one of so many items. `submit` returns the time at which it began. Raises
+    TailraceError when one does not end in its time, with the end of the `log`."""
     await submit(FIRST)
     await _end(settings, 1, FIRST, log)
     await asyncio.sleep(SETTLE)

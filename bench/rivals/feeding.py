@@ -1,4 +1,4 @@
-"""Feeding a rival of the queue: a program of three verbs, in each rival's own file.
+"""Feeds a rival of the queue: a program of three verbs, in each rival's own file.
 
     python -m tailrace.bench.rivals.redis_celery fill 10000     makes the server ready, and submits so many no-ops
     python -m tailrace.bench.rivals.redis_celery pace 5         200 a second for so long, each with its time
@@ -21,13 +21,14 @@ from ...foundation import loop
 
 #: Submissions a second, as in the scenario `latency`.
 RATE = 200
-#: Seconds in which the server must be told of what is done, after the last item.
+#: Seconds after the last item in which the server must be told that all are done.
 TOLD_WITHIN = 20.0
 
 
 class RivalFeeder(NamedTuple):
-    """fill: submits so many no-ops, in its library's fastest way; send: submits one with its time; left: how many the
-    server still has, waiting or begun; opened: what the three need around them; ready: makes the server ready."""
+    """The verbs of one rival. fill: submits so many no-ops, in its library's fastest way; send: submits one with its
+    time; left: number of items that the server still has, waiting or begun; opened: a context around the three; ready:
+    makes the server ready."""
 
     fill: Callable[[int], Awaitable[None]]
     send: Callable[[float], Awaitable[None]]
@@ -37,7 +38,7 @@ class RivalFeeder(NamedTuple):
 
 
 def main(feeder: RivalFeeder, arguments: Sequence[str] = tuple(sys.argv[1:])) -> None:
-    """What the command line says. Ends with a message when the server is not told in time."""
+    """Runs the verb of the command line. Ends with a message when the server is not told in time."""
     print(loop.run(_fed(feeder, *arguments)))
 
 
@@ -56,7 +57,7 @@ async def _fed(feeder: RivalFeeder, verb: str, size: str = "0") -> float:
 
 
 async def _paced(feeder: RivalFeeder, count: int) -> None:
-    """Who takes longer for one than there is time submits the next one at once; its time is when it was due."""
+    """Submits 200 a second. A submission that is late is made at once; its time is when it was due."""
     running: set[asyncio.Task[None]] = set()
     began = time.monotonic()
     for number in range(count):
@@ -76,5 +77,5 @@ async def _through(feeder: RivalFeeder) -> None:
     until = time.monotonic() + TOLD_WITHIN
     while left := await feeder.left():
         if time.monotonic() > until:
-            raise SystemExit(f"all of it ran, and the server still has {left} that nobody acknowledged")
+            raise SystemExit(f"all items ran, and the server still has {left} that nobody acknowledged")
         await asyncio.sleep(0.1)

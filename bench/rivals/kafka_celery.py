@@ -13,18 +13,18 @@ from .work import noop as work
 
 HERE = settings()
 app = Celery("rivals", broker=HERE.url)
-# As its page on optimizing says for many short tasks whose results nobody reads.
+# Settings that its page on optimizing gives for many short tasks whose results nobody reads.
 app.conf.update(task_ignore_result=True, worker_prefetch_multiplier=128, broker_connection_retry_on_startup=True)
 
 
 @app.task(name="noop")
 def noop() -> None:
-    """One record's."""
+    """Runs the work of one record."""
     work()
 
 
 def main() -> None:
-    """Feeds until it is ended."""
+    """Feeds records until it is ended."""
     from .kafka_loop import loop  # a worker needs no Kafka
 
     loop(noop.delay)

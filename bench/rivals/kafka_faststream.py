@@ -1,5 +1,5 @@
-"""FastStream: a handler for each message, in its default way, in which an offset is committed on its own account, every
-five seconds, whatever became of the message.
+"""FastStream: a handler for each message, in its default way, in which offsets are committed every five seconds, even
+if a message failed.
 
     python -m tailrace.bench.rivals.kafka_faststream    one process; two of them share the partitions
 """
@@ -21,7 +21,7 @@ app = FastStream(broker)
 
 @broker.subscriber(HERE.topic, group_id=HERE.group, auto_offset_reset="earliest")
 async def handle(body: dict[str, str]) -> None:
-    """One message."""
+    """Handles one message."""
     noop(**body)
 
 

@@ -14,7 +14,7 @@ from .settings import settings
 from .work import noop
 
 HERE = settings()
-#: As many as kafka-python's poll gives.
+#: Messages of a batch: as many as kafka-python's poll gives.
 BATCH = 500
 
 broker = KafkaBroker(HERE.bootstrap)
@@ -30,7 +30,7 @@ app = FastStream(broker)
     ack_policy=AckPolicy.ACK,
 )
 async def handle(bodies: list[dict[str, str]]) -> None:
-    """A batch of messages."""
+    """Handles a batch of messages."""
     for body in bodies:
         noop(**body)
 

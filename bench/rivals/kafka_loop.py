@@ -18,7 +18,7 @@ from .work import noop
 
 
 def loop(run: Callable[..., object]) -> None:
-    """Gives `run` what each record says, until it is ended."""
+    """Calls `run` with the arguments in each record, until it is ended."""
     here = settings()
     consumer = KafkaConsumer(
         here.topic,

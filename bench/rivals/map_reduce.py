@@ -1,4 +1,4 @@
-"""The functions of tailrace's side of a chord: what the rival's tasks do."""
+"""The functions of tailrace's side of a chord, which do the same as the rival's tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def part(number: int) -> int:
 
 @function(name="whole", priority="eventual")
 async def whole(values: list[int]) -> None:
-    """Gets all of them."""
+    """Gets the results of all parts."""
     gathered(values)
 
 

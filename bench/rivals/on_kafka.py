@@ -1,5 +1,5 @@
-"""The scenario `rivals`: tailrace and what a team would write instead, on the same records of the same broker, one
-after the other in the same run."""
+"""The scenario `rivals` on Kafka: tailrace and programs that a team would write instead, on the same records of the
+same broker, one after the other in the same run."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .roster import Rival
 from .running import pace
 from .settings import RivalSettings
 
-#: Seconds in which a group must have been told of what is done, after the last item; FastStream tells every five.
+#: Seconds after the last item in which a group must have committed all; FastStream commits every five.
 TOLD_WITHIN = 20.0
 
 
 async def rivals(broker: Broker, against: Sequence[Rival], folder: Path, count: int, progress: Progress) -> Figures:
-    """Records of 200 bytes on four partitions → a no-op, offsets committed: items a second of tailrace and of each
-    rival, CPU by item without the brokers', and how many times as fast tailrace is. A rival that is slow gets less of
-    them, in a topic of its own. Raises TailraceError when a group was not told of what is done."""
+    """Runs records of 200 bytes on four partitions → a no-op, offsets committed. Measures items a second of tailrace
+    and of each rival, CPU by item without the brokers', and tailrace's rate as a multiple of the rival's. A slow rival
+    gets fewer records, in a topic of its own. Raises TailraceError when a group has not committed all."""
     run = uuid.uuid4().hex[:10]
     topics: dict[int, str] = {}
     log = broker.log()
@@ -73,7 +73,7 @@ async def _fill(log: KafkaLog, topic: str, count: int, progress: Progress) -> No
 
 
 async def _told(bootstrap: str, group: str, count: int) -> None:
-    """Returns when the broker knows that the group is through. Raises TailraceError when it is not told in time."""
+    """Waits until the broker knows that the group is through. Raises TailraceError when it is not told in time."""
     until = time.monotonic() + TOLD_WITHIN
     while (known := await asyncio.to_thread(_committed, bootstrap, group)) < count:
         if time.monotonic() > until:

@@ -1,5 +1,5 @@
-"""The scenario `rivals` with an engine: tailrace's queue and what a team would run instead, one after the other on the
-same server: for each it starts empty, with the same settings."""
+"""The scenario `rivals` with an engine: tailrace's queue and programs that a team would run instead, one after the
+other on the same server, which starts empty for each, with the same settings."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..percentiles import percentile
 from ..scenarios import latency, queue
 from ..submitting import submit
 from .chords import chords
-from .places import RELAXED, server
+from .queue_servers import RELAXED, server
 from .roster import Rival
 from .running import feed, pace, waits
 from .settings import RivalSettings
 
-#: Those that are measured when none is named, and all.
+#: Parts that are measured when none is named, and all parts.
 USUAL = ("drain", "latency")
 PARTS = (*USUAL, "chord")
 #: Seconds of the measurement of latency.
 SECONDS = 10.0
-#: Of `items`, what tailrace's submissions are measured with, one by one; five times as many are submitted at once.
+#: The share of the items that tailrace's submissions are measured with, one by one; five times as many at once.
 SUBMITTED = 0.05
 
 
@@ -36,10 +36,10 @@ async def queue_rivals(
     seconds: float = SECONDS,
 ) -> Figures:
     """`drain`: no-ops enqueued before are run and acknowledged; items a second, submitted and run, and CPU by item, its
-    server's apart. `latency`: 200 submissions a second, from each one's call to its start. Of each rival the same, how
-    many times as fast tailrace is, and how many times as much CPU the rival and its server take. A rival that is slow
-    gets less of the items. Both for an empty `part`. `chord`: see `chords.py`. Raises InvalidRequest for a part that is
-    none."""
+    server's apart. `latency`: 200 submissions a second, from each one's call to its start. Each rival has these figures
+    too, with tailrace's rate as a multiple of its own, and its CPU, with its server's, as a multiple of tailrace's. A
+    slow rival gets fewer items. Both for an empty `part`. `chord`: see `chords.py`. Raises InvalidRequest for an
+    unknown part."""
     if part not in ("", *PARTS):
         raise InvalidRequest(f"--part {part}: expected {', '.join(USUAL)} or chord")
     if part == "chord":

@@ -3,8 +3,8 @@
 procrastinate --app tailrace.bench.rivals.postgres_procrastinate.app worker -c 10    one; two of them share the jobs
 python -m tailrace.bench.rivals.postgres_procrastinate                               submits them (feeding.py)
 
-What a SIGKILL costs: nothing is lost. What the process had begun stays in doing until the periodic task below, which
-its page on production tells to have, finds that the worker's heartbeat is old.
+Cost of a SIGKILL: nothing is lost. Jobs that the process had begun stay in doing until the periodic task below, which
+its page on production recommends, finds that the worker's heartbeat is old.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ async def noop() -> None:
 
 @app.task(name="start")
 async def start(sent: float) -> None:
-    """Says when it started."""
+    """Notes its start."""
     started(sent)
 
 
 @app.periodic(cron="*/10 * * * *")
 @app.task(name="retry_stalled_jobs", queueing_lock="retry_stalled_jobs", pass_context=True)
 async def retry_stalled_jobs(context: JobContext, timestamp: int) -> None:
-    """What killed workers left behind runs again."""
+    """Retries jobs that killed workers left behind."""
     for job in await app.job_manager.get_stalled_jobs():
         await app.job_manager.retry_job(job)
 
 
 async def ready() -> None:
-    """Its tables."""
+    """Makes its tables."""
     await app.schema_manager.apply_schema_async()
 
 
 async def fill(count: int) -> None:
-    """Many in one statement."""
+    """Submits many in one statement."""
     for first in range(0, count, AT_ONCE):
         await noop.batch_defer_async(*({} for _ in range(min(AT_ONCE, count - first))))
 
 
 async def send(sent: float) -> None:
-    """One."""
+    """Submits one."""
     await start.defer_async(sent=sent)
 
 
 async def left() -> int:
-    """To do, and being done."""
+    """Number of jobs to do, and being done."""
     jobs = await app.job_manager.list_jobs_async(status="todo")
     return len([*jobs, *await app.job_manager.list_jobs_async(status="doing")])
 

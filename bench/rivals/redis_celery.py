@@ -3,7 +3,7 @@
 celery --app tailrace.bench.rivals.redis_celery worker --concurrency 2    runs the tasks
 python -m tailrace.bench.rivals.redis_celery                              submits them (feeding.py)
 
-What a SIGKILL costs: what was begun or fetched is delivered again an hour later, which is the default of its
+Cost of a SIGKILL: a task that was begun or fetched is delivered again an hour later, which is the default of its
 `visibility_timeout`; a message that the worker took off the list and did not yet write to the unacknowledged is lost.
 """
 
@@ -18,7 +18,7 @@ from .work import started
 
 app = Celery("rivals", broker=settings().url)
 app.conf.update(
-    # Acknowledged when it has run, and put back when its process died: what its pages say of idempotent tasks.
+    # Acknowledged when it has run, and put back when its process died, as its pages advise for idempotent tasks.
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     # Nobody reads the results of a no-op.
@@ -39,24 +39,24 @@ def noop() -> None:
 
 @app.task(name="start")
 def start(sent: float) -> None:
-    """Says when it started."""
+    """Notes its start."""
     started(sent)
 
 
 async def fill(count: int) -> None:
-    """One after the other, by one producer: it has no call for many."""
+    """Submits one after the other, by one producer: it has no call for many."""
     with app.producer_or_acquire() as producer:
         for _ in range(count):
             noop.apply_async(producer=producer)
 
 
 async def send(sent: float) -> None:
-    """One."""
+    """Submits one."""
     start.delay(sent)
 
 
 async def left() -> int:
-    """In the list, and unacknowledged."""
+    """Number of tasks in the list, and unacknowledged."""
     with app.connection_or_acquire() as connection:
         channel = connection.default_channel
         return int(channel.client.llen("celery")) + int(channel.client.hlen(channel.unacked_key))

@@ -36,12 +36,12 @@ def part(number: int) -> int:
 
 @app.task(name="whole", ignore_result=True)
 def whole(values: list[int]) -> None:
-    """Gets all of them."""
+    """Gets the results of all parts."""
     gathered(values)
 
 
 def fill(count: int) -> None:
-    """One chord of so many header tasks."""
+    """Submits one chord of so many header tasks."""
     chord([part.s(number) for number in range(count)])(whole.s())
 
 

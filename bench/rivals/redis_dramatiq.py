@@ -3,8 +3,8 @@
 dramatiq tailrace.bench.rivals.redis_dramatiq --processes 2    runs the actors
 python -m tailrace.bench.rivals.redis_dramatiq                 submits them (feeding.py)
 
-What a SIGKILL costs: nothing is lost. What the process had fetched is put back by another one's maintenance, which one
-command in a thousand does, when its heartbeat is a minute old.
+Cost of a SIGKILL: nothing is lost. Messages that the process had fetched are put back by another one's maintenance,
+which one command in a thousand does, when its heartbeat is a minute old.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ def noop() -> None:
 
 @dramatiq.actor
 def start(sent: float) -> None:
-    """Says when it started."""
+    """Notes its start."""
     started(sent)
 
 
 async def fill(count: int) -> None:
-    """One after the other: it has no call for many."""
+    """Submits one after the other: it has no call for many."""
     for _ in range(count):
         noop.send()
 
 
 async def send(sent: float) -> None:
-    """One."""
+    """Submits one."""
     start.send(sent)
 
 
 async def left() -> int:
-    """Messages that are not acknowledged, and those that somebody fetched again; what its own `join` waits for."""
+    """Number of messages that are not acknowledged, with those that somebody fetched again, as its own `join`
+    counts."""
     return int(broker.do_qsize("default"))
 
 

@@ -3,8 +3,8 @@
 rq worker-pool --num-workers 2 --worker-class rq.SimpleWorker --config tailrace.bench.rivals.redis_rq    runs the jobs
 python -m tailrace.bench.rivals.redis_rq                                                                 submits them
 
-What a SIGKILL costs: nothing is lost, since the job may be tried again: once it has been silent for its time limit and
-a minute, it is found in the registry of what was started.
+Cost of a SIGKILL: nothing is lost, since the job may be tried again: once it has been silent for its time limit and a
+minute, it is found in the registry of started jobs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import work
 from .feeding import RivalFeeder, main
 from .settings import settings
 
-#: What its command reads of this module.
+#: The names that its command reads from this module.
 REDIS_URL = settings().url
 QUEUES = ["default"]
 
@@ -28,19 +28,19 @@ AT_ONCE = 500
 
 
 async def fill(count: int) -> None:
-    """Many in one pipeline; nobody reads the results of a no-op, so none is kept."""
+    """Submits many in one pipeline; nobody reads the results of a no-op, so none is kept."""
     for first in range(0, count, AT_ONCE):
         jobs = [Queue.prepare_data(work.noop, result_ttl=0, retry=RETRY) for _ in range(min(AT_ONCE, count - first))]
         queue.enqueue_many(jobs)
 
 
 async def send(sent: float) -> None:
-    """One."""
+    """Submits one."""
     queue.enqueue(work.started, sent, result_ttl=0, retry=RETRY)
 
 
 async def left() -> int:
-    """In the list, and begun."""
+    """Number of jobs in the list, and begun."""
     return int(queue.count) + int(queue.started_job_registry.count)
 
 

@@ -3,8 +3,8 @@
 taskiq worker tailrace.bench.rivals.redis_taskiq:broker --workers 2    runs the tasks
 python -m tailrace.bench.rivals.redis_taskiq                           submits them (feeding.py)
 
-What a SIGKILL costs: nothing is lost. What the process had fetched is claimed by another one, when that fetches new
-entries after ten minutes, the default of its `idle_timeout`.
+Cost of a SIGKILL: nothing is lost. Entries that the process had fetched are claimed by another one, when that fetches
+new entries after ten minutes, the default of its `idle_timeout`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ async def noop() -> None:
 
 @broker.task(task_name="start")
 async def start(sent: float) -> None:
-    """Says when it started."""
+    """Notes its start."""
     started(sent)
 
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[None]:
-    """The broker as a client has it; its start makes the group."""
+    """Opens the broker as a client; its start makes the group."""
     await broker.startup()
     try:
         yield
@@ -52,7 +52,7 @@ async def opened() -> AsyncIterator[None]:
 
 
 async def fill(count: int) -> None:
-    """So many at once: it has no call for many."""
+    """Submits 64 at once: it has no call for many."""
     turns = iter(range(count))
 
     async def one_by_one() -> None:
@@ -63,12 +63,12 @@ async def fill(count: int) -> None:
 
 
 async def send(sent: float) -> None:
-    """One."""
+    """Submits one."""
     await start.kiq(sent)
 
 
 async def left() -> int:
-    """Entries that the group has not been given, and those it did not acknowledge."""
+    """Number of entries that the group has not been given, with those it did not acknowledge."""
     async with Redis.from_url(URL) as redis:
         group, *_ = await redis.xinfo_groups("taskiq")
         return int(group["pending"]) + int(group["lag"] or 0)

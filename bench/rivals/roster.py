@@ -1,4 +1,4 @@
-"""The rivals, by where the items rest: the programs of each, and what each one needs."""
+"""The rivals, by the engine that holds the items: the programs of each, and the libraries it needs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Program = tuple[str, ...]  # arguments of Python
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A rival. `programs` are what runs side by side, `needs` the modules that must be installed, `share` of the items
-    is what it gets, so that a slow one takes no hour. `redis`: it needs one beside Kafka. `feeder` is what submits to
-    it where the items rest in a queue (`feeding.py`), `variables` are of the environment of its programs. `chord`: its
+    """A rival. `programs` run side by side, `needs` are the modules that must be installed, `share` is the share of the
+    items that it gets, so that a slow one takes no hour. `redis`: it needs a Redis beside Kafka. `feeder` submits to it
+    where the items rest in a queue (`feeding.py`), `variables` go into the environment of its programs. `chord`: its
     programs that gather results, where it can."""
 
     name: str
@@ -32,7 +32,7 @@ def _module(command: str) -> Program:
     return ("-m", *command.format(here=__package__).split())
 
 
-#: Two processes; alone as the worker is, it needs no word of others.
+#: A worker of two processes; as it is the only one, it needs no news of others.
 _CELERY = "worker --concurrency 2 --loglevel ERROR --without-gossip --without-mingle --without-heartbeat"
 
 #: Two processes each, for two cores; beside Kafka, Celery's worker has two and the loop that feeds it is a third.
@@ -48,7 +48,7 @@ KAFKA = (
         redis=True,
     ),
 )
-#: Threads, tasks at once and what else is not named here is as each one's own default.
+#: Threads, tasks at once and other settings not named here are each one's own default.
 REDIS = (
     Rival(
         "celery",
@@ -98,13 +98,13 @@ POSTGRES = (
         feeder=_module("{here}.postgres_procrastinate"),
     ),
 )
-#: By engine; Redis has the same ones whenever it writes to its disk.
+#: The rivals by engine; Redis has the same ones whenever it writes to its disk.
 RIVALS = {"kafka": KAFKA, "redis": REDIS, "redis-everysec": REDIS, "postgres": POSTGRES}
 
 
 def chosen(names: str, engine: str = "kafka") -> list[Rival]:
-    """Those of an engine that are named, with commas between; all for an empty text. Raises InvalidRequest for a name
-    that is none and an engine that has none, ConfigError when a library is not installed."""
+    """The rivals of an engine that `names` lists, with commas between; all for an empty text. Raises InvalidRequest for
+    an unknown name and an engine that has none, ConfigError when a library is not installed."""
     if engine not in RIVALS:
         raise InvalidRequest(f"unknown engine {engine!r} of rivals: expected one of {', '.join(RIVALS)}")
     known = {rival.name: rival for rival in RIVALS[engine]}

@@ -1,4 +1,4 @@
-"""Runs a rival: how fast its processes are together, how long one waits for its start, and what submits to it."""
+"""Runs a rival: measures the rate of its processes together, and the wait of one item for its start; feeds it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ SETTLE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPace:
-    """Items a second from the first look that shows one done to the last, and CPU seconds by item: of all its
-    processes, and of the server."""
+    """A measured rate: items a second from the first look that shows one done to the last, and CPU seconds by item, of
+    all the rival's processes and of the server."""
 
     items_per_s: float
     cpu_per_item: float
@@ -44,8 +44,8 @@ async def pace(
     rival: Rival, settings: RivalSettings, count: int, log: Path, told: Callable[[], Awaitable[None]], server: int = 0
 ) -> MeasuredPace:
     """Runs a rival until it did `count` items, and on until `told` returns. Its processes write to `log`; `server` is
-    the process of its server, where that is to be measured. Raises TailraceError with the end of the log when one ends,
-    or when nothing comes, and when there is too little to time."""
+    the process of its server, if that is to be measured. Raises TailraceError with the end of the log when one ends, or
+    no item is done, and when there is too little to time."""
     tally = Path(settings.tally)
     tally.mkdir()
     with started(rival, settings, log) as processes:
@@ -66,8 +66,8 @@ async def pace(
 
 
 async def waits(rival: Rival, settings: RivalSettings, seconds: float, log: Path) -> tuple[float, list[float]]:
-    """Submissions a second that one program made for so long, up to 200, and how long each one of them waited for its
-    start, seconds; the first second is left out. Raises TailraceError when they do not start in time."""
+    """Submissions a second that one program made for so long, up to 200, and the wait of each one for its start,
+    seconds; the first second is left out. Raises TailraceError when they do not start in time."""
     starts_file = Path(settings.starts)
     with started(rival, settings, log) as processes:
         await feed(rival, settings, "pace", f"{1 / RATE}")
@@ -84,8 +84,8 @@ async def waits(rival: Rival, settings: RivalSettings, seconds: float, log: Path
 
 
 async def feed(rival: Rival, settings: RivalSettings, verb: str, size: str = "0") -> float:
-    """Runs what submits to a rival (`feeding.py`); seconds that it took. Raises TailraceError with what it said when it
-    fails, or takes too long."""
+    """Runs the program that submits to a rival (`feeding.py`). Returns the seconds that it took. Raises TailraceError
+    with its output when it fails, or takes too long."""
     command = [*rival.feeder, verb, size]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -124,7 +124,7 @@ def _cpu(processes: Sequence[subprocess.Popen[bytes]]) -> float:
 
 @contextlib.contextmanager
 def started(rival: Rival, settings: RivalSettings, log: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Its programs, each with a session of its own, so that what it started ends with it."""
+    """Starts the rival's programs, each with a session of its own, so that processes it started end with it."""
     environment = os.environ | settings.environment() | rival.variables
     processes: list[subprocess.Popen[bytes]] = []
     try:

@@ -1,4 +1,4 @@
-"""Settings that a rival's processes are told, through their environment."""
+"""Settings of a rival's processes, passed through their environment."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _PREFIX = "TAILRACE_RIVAL_"
 
 
 class RivalSettings(NamedTuple):
-    """tally: the folder of `tally.py`; url: the server of the queue, Redis or PostgreSQL, also of Celery beside Kafka;
-    starts: the file that latencies are written to; bootstrap and topic: where Kafka's records are, group: who reads
-    them. What a rival does not need is empty."""
+    """Settings of a rival. tally: the folder of `tally.py`; url: the server of the queue, Redis or PostgreSQL, also of
+    Celery beside Kafka; starts: the file that latencies are written to; bootstrap, topic and group: Kafka's address,
+    the topic of the records, and the group that reads them. Settings that a rival does not need are empty."""
 
     tally: str
     url: str = ""
@@ -22,10 +22,10 @@ class RivalSettings(NamedTuple):
     group: str = ""
 
     def environment(self) -> dict[str, str]:
-        """As variables."""
+        """The settings as environment variables."""
         return {_PREFIX + name.upper(): value for name, value in self._asdict().items()}
 
 
 def settings(variables: Mapping[str, str] = os.environ) -> RivalSettings:
-    """Those of this process."""
+    """Settings of this process, from its environment."""
     return RivalSettings(*(variables.get(_PREFIX + name.upper(), "") for name in RivalSettings._fields))

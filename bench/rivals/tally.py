@@ -1,5 +1,5 @@
-"""The tally of what a group of processes did: a file of sixteen bytes for each thread that counts, mapped into memory,
-so that counting costs a rival next to nothing and whoever measures asks none of them."""
+"""The count of items that a group of processes ran: a file of sixteen bytes for each thread that counts, mapped into
+memory, so that counting costs a rival next to nothing and the measuring process asks none of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from itertools import count
 from pathlib import Path
 
-#: How many, and when the last one that told its time was (nanoseconds of this machine's monotonic clock).
+#: Number of items, and the time of the last one that told it (nanoseconds of this machine's monotonic clock).
 _COUNT = struct.Struct("=QQ")
 
 
@@ -24,7 +24,7 @@ class RunTally:
         os.register_at_fork(after_in_child=self._forget)
 
     def add(self, at: int = 0) -> None:
-        """One more; `at`: its time, where it is told."""
+        """Counts one more; `at`: its time, where it is told."""
         cells: memoryview | None = getattr(self._own, "cells", None)
         if cells is None:
             cells = self._own.cells = self._begin()
@@ -43,12 +43,12 @@ class RunTally:
 
 
 def total(folder: Path) -> int:
-    """Of all processes together, as it is now."""
+    """Count of all processes together, as it is now."""
     return sum(count for count, _ in _cells(folder))
 
 
 def latest(folder: Path) -> float:
-    """The time of the last one of all that told it, seconds; 0: there is none."""
+    """The latest time that any process told, seconds; 0: there is none."""
     return max((at for _, at in _cells(folder)), default=0) / 1e9
 
 

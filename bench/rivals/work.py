@@ -21,20 +21,20 @@ def noop() -> None:
 
 
 class GatheredEnd(NamedTuple):
-    """The end of a gathering: when (seconds of this machine's monotonic clock), and of how many values."""
+    """The end of a gathering: its time (seconds of this machine's monotonic clock), and its number of values."""
 
     at: float
     values: int
 
 
 def part(number: int) -> int:
-    """Hands on its number, counts itself and tells when."""
+    """Returns its number, counts itself and tells its time."""
     _TALLY.add(time.monotonic_ns())
     return number
 
 
 def gathered(values: Sequence[int]) -> None:
-    """Writes when it ended, and of how many different values, to the file of the run."""
+    """Writes the time of its end, and the number of different values, to the file of the run."""
     _write(f"{time.monotonic():.6f} {len({*values})}\n")
 
 
@@ -45,8 +45,8 @@ def ends(path: Path) -> list[GatheredEnd]:
 
 
 def started(sent: float) -> None:
-    """Writes how long ago `sent` was, on this machine's monotonic clock, to the file of the run: what
-    tailrace's `bench_start` does."""
+    """Writes the time since `sent`, on this machine's monotonic clock, to the file of the run, as tailrace's
+    `bench_start` does."""
     late = time.monotonic() - sent
     _write(f"{late:.6f}\n")
 

@@ -1,9 +1,9 @@
 """One assignment → one outcome: THE classification of how a run ended (Oban's executor: perform, normalise, report).
 
-| what the function did                        | outcome   | attempt spent |
+| the function                                 | outcome   | attempt spent |
 |----------------------------------------------|-----------|---------------|
 | returned, and the value can be kept          | success   | -             |
-| returned what is not JSON, or is too large   | fatal     | -             |
+| returned no JSON, or too large a value       | fatal     | -             |
 | raised RetryLater                            | retry     | yes           |
 | raised Fatal, or its payload does not fit    | fatal     | -             |
 | raised Throttled                             | throttled | no            |
@@ -12,11 +12,11 @@
 | was cancelled by its owner                   | cancelled | -             |
 | was stopped because its lease or worker ends | lost      | no            |
 | found no memory left below its process's bound | retry   | yes           |
-| raised anything else, whatever it is         | retry     | yes           |
+| raised anything else                         | retry     | yes           |
 
-What it raised is user code: its text, its attributes and its class may raise, lie, or never return. So its type is
-asked and not the object, texts are made plain (model/plain_text.py), and nothing here raises. The time that an
-answer takes is running time of the item.
+An exception is user code: its text, its attributes and its class may raise, lie, or never return. So its type is asked
+and not the object, texts are made plain (model/plain_text.py), and nothing here raises. The time that an answer takes
+is running time of the item.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Signs = Sequence[tuple[type[BaseException], str]]
 #: Causes of an exception that are looked at.
 CAUSES = 8
 
-# What every exception has, read past whatever its class put before it: a user's property may raise, or never return.
+# Attributes of every exception, read past its class, whose properties are user code and may raise, or never return.
 _traceback: Any = BaseException.__dict__["__traceback__"].__get__
 _cause: Any = BaseException.__dict__["__cause__"].__get__
 _context: Any = BaseException.__dict__["__context__"].__get__
@@ -78,8 +78,8 @@ def returned(result: bytes, limit: int) -> Ended | None:
         return Ended(
             Outcome.FATAL,
             f"the return value has {len(result)} bytes, more than the {limit} that are kept. Raise `result_bytes` in "
-            "worker.yaml, return a reference to it, or declare the function with results=False; to redrive it runs it "
-            "once more",
+            "worker.yaml, return a reference to it, or declare the function with results=False; redriving the item "
+            "runs it once more",
         )
     return Ended(Outcome.SUCCESS, result=result)
 
@@ -87,9 +87,9 @@ def returned(result: bytes, limit: int) -> Ended | None:
 def raised(  # noqa: PLR0911 - one return per row of the table above
     error: BaseException, stop: Stop = Stop.NONE, timeout: float | None = None, bound: str = "", signs: Signs = ()
 ) -> Ended:
-    """The end of a run that raised. `stop` says whether we asked it to: then that is why it ended, whatever it raised
-    on the way out, except that a signal it raised on purpose is heard. `bound` says how much memory it may have, when
-    that is bounded, and where that is set. `signs`: what counts as throttled, as its function declared."""
+    """The end of a run that raised. `stop` says whether we asked it to: then that is why it ended, except that a signal
+    which it raised on purpose is heard. `bound` is the memory that it may have, where that is bounded, and the setting
+    that bounds it. `signs`: errors that count as throttled, as its function declared."""
     kind = type(error)  # not isinstance: that asks the object what it is, and it may answer by raising
     if issubclass(kind, Fatal):
         return Ended(Outcome.FATAL, _said(error, "reason") or "the function raised Fatal")
@@ -122,7 +122,7 @@ def throttled(reason: str, after: float | None, downstream: str = "", scope: str
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation that was refused is what it raised, or what made it raise."""
+    """Whether a refused allocation is the error that was raised, or its cause."""
     cause: BaseException | None = error
     for _ in range(CAUSES):
         if cause is None:
@@ -136,7 +136,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
-    """Where it was raised, whatever its class says of it."""
+    """The traceback of an exception, read past whatever its class says of it."""
     found: TracebackType | None = _traceback(error)
     return found
 
@@ -163,7 +163,7 @@ def timed_out(timeout: float | None) -> Ended:
 
 
 def blocked(limit: float) -> Ended:
-    """The end of a run that kept its event loop from turning."""
+    """The end of a run that blocked its event loop."""
     return Ended(
         Outcome.RETRY,
         f"blocked the event loop for {duration_text(limit)}: use await, declare it def, or isolation='process'",
@@ -182,7 +182,7 @@ def _headline(error: BaseException) -> str:
 
 
 def _said(error: BaseException, name: str) -> str:
-    """What a signal carries as its reason; an exception given for one is told as it would be if it were raised."""
+    """The reason that a signal carries; an exception given as the reason is told as if it had been raised."""
     try:
         value: Any = getattr(error, name, None)
         return _headline(value) if issubclass(type(value), BaseException) else plain(value, REASON_LENGTH)
@@ -191,7 +191,7 @@ def _said(error: BaseException, name: str) -> str:
 
 
 def _word(error: BaseException, name: str) -> str:
-    """A name that a signal carries; empty: none, or what is no text."""
+    """A name that a signal carries; empty: it carries none, or something that is no text."""
     try:
         value: Any = getattr(error, name, None)
         return plain(value, NAME_LENGTH) if issubclass(type(value), str) else ""
@@ -213,7 +213,7 @@ def _tail(error: BaseException) -> str:
 
 
 def _after(error: BaseException, name: str) -> tuple[float | None, str]:
-    """The wait that a signal asks for, and what is wrong with it."""
+    """The wait that a signal asks for, and a complaint about it where it is no wait."""
     try:
         value = getattr(error, name, None)
         if value is None:

@@ -25,15 +25,15 @@ class SlotQueue(Generic[T]):
         return sum(map(len, self.lanes))
 
     def push(self, priority: int, item: T) -> None:
-        """One more; a priority beyond the known levels is the lowest."""
+        """Adds an item; a priority beyond the known levels is the lowest."""
         self.lanes[min(priority, LEVELS - 1)].append(item)
 
     def extend(self, priority: int, items: Iterable[T]) -> None:
-        """Several of one priority, in order."""
+        """Adds several items of one priority, in order."""
         self.lanes[min(priority, LEVELS - 1)].extend(items)
 
     def pop(self) -> T | None:
-        """The next to start; None: nothing waits."""
+        """Removes and returns the next item to start; None: nothing waits."""
         for lane in self.lanes:
             if lane:
                 return lane.popleft()
@@ -53,8 +53,8 @@ class SlotQueue(Generic[T]):
 
 
 def shares(loads: Sequence[int], count: int) -> list[int]:
-    """How many of `count` items each of several executors gets, so that the fullest of those that get any is as empty
-    as can be: least loaded first. The sum is `count` (with no executors, nothing is placed)."""
+    """Numbers of items for executors with these loads, out of `count`, least loaded first: the fullest of those that
+    get any is as empty as can be. The sum is `count` (with no executors, nothing is placed)."""
     if len(loads) == 1:
         return [count]
     given = [0] * len(loads)

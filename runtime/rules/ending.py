@@ -1,9 +1,9 @@
-"""The end of an executor: which processes end with it, those that it started, as the kernel's list tells them.
+"""The end of an executor: it chooses from the kernel's list the processes that end with it, those that it started.
 
 A number in that list is only a number: once a process and all of its group and session are gone, it is given to others.
 So a process counts by where it stands (session, group, parent) only as long as it is certain whose number that is, and
-by the executor's mark in its environment always. What left all four, a new session of a process whose parent has ended
-and whose environment was emptied, is not found.
+by the executor's mark in its environment always. A process that left all four, a new session whose parent has ended and
+whose environment was emptied, is not found.
 
 The guard imports this without the rest of the platform: nothing is imported here.
 """
@@ -40,10 +40,10 @@ class Process:
 class Ward:
     """An executor that is watched: a leader of a session and a group.
 
-    mark   what every process that it starts has in its environment
+    mark   the text that every process it starts has in its environment
     pid    0: not known
     start  when it was started, ticks; 0: not known, so its number says nothing
-    seen   until when its number was certainly its own, ticks
+    seen   the last moment at which its number was certainly its own, ticks
     """
 
     __slots__ = ("mark", "pid", "seen", "start")
@@ -56,8 +56,8 @@ class Ward:
 
 
 def due_at(deadline: float, died: float, alone: bool, now: float) -> float:
-    """When a guard ends an executor with all it started (now or earlier: at once): at its deadline (0: there is
-    nothing in it), or when it is dead (`died`, 0: it lives), after its parent had its turn; `alone`: there is no
+    """The moment at which a guard ends an executor with all it started (now or earlier: at once): its deadline (0:
+    there is nothing in it), or its death (`died`, 0: it lives) and its parent's turn after it. `alone`: there is no
     supervisor any more, so nobody else does."""
     if alone:
         return now
@@ -65,7 +65,7 @@ def due_at(deadline: float, died: float, alone: bool, now: float) -> float:
 
 
 def theirs(processes: Sequence[Process], ward: Ward, spared: Collection[int]) -> list[Process]:
-    """What is to be ended with a ward, and still runs. `spared` are numbers that are never touched, nor followed."""
+    """Processes that end with a ward, and still run. `spared` are numbers that are never touched, nor followed."""
     listed = [process for process in processes if process.pid not in spared]
     seen = ward.seen
     if any(process.pid == ward.pid and process.start == ward.start for process in processes):
@@ -84,14 +84,14 @@ def theirs(processes: Sequence[Process], ward: Ward, spared: Collection[int]) ->
 
 
 def below(processes: Sequence[Process], pid: int, spared: Collection[int]) -> list[Process]:
-    """Everything that descends from a process, and still runs. It itself is not in it."""
+    """Processes that descend from this one, and still run."""
     listed = [process for process in processes if process.pid not in spared and process.pid != pid]
     return _with_kin([process for process in listed if process.parent == pid], listed)
 
 
 def _with_kin(found: list[Process], listed: list[Process]) -> list[Process]:
-    """With their children, and with the groups and sessions that they lead, and so on. All of them are in the list just
-    now, so their numbers are theirs."""
+    """Processes found, with their children, with the groups and sessions that they lead, and so on, as far as they run.
+    All of them are in the list just now, so their numbers are theirs."""
     led = {process.pid for process in found}
     rest = [process for process in listed if process.pid not in led]
     while rest:

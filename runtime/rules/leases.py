@@ -1,8 +1,8 @@
-"""Leases of a worker: until when it may run what it was given, its half of the lease chain (L4 to L7).
+"""Leases of a worker: the deadlines until which it may run its items, its half of the lease chain (L4 to L7).
 
 A lease counts from when the request was *sent*, so the worker remembers when it sent each. A grant renews whole groups
-(one tailer's session each); an assignment's lease counts from the last request that the scheduler had seen. What a
-grant does not name keeps the deadline that it has.
+(one tailer's session each); an assignment's lease counts from the last request that the scheduler had seen. A group
+that a grant does not name keeps its deadline.
 Pure: `now` and deadlines are absolute CLOCK_MONOTONIC seconds of this host.
 """
 
@@ -38,7 +38,7 @@ class Session:
 
 
 class Leases:
-    """The deadlines of everything in a worker. Items are named by keys, flights by their keys without the index."""
+    """The deadlines of all items in a worker. Items are named by keys, flights by their keys without the index."""
 
     def __init__(self) -> None:
         self._sessions: dict[int, Session] = {}
@@ -46,11 +46,11 @@ class Leases:
         self._pinned: dict[int, float] = {}  # key of a revoked item → the deadline that it keeps
 
     def hello(self, session: int, now: float) -> None:
-        """A session begins whose hello was sent at `now`."""
+        """Begins a session whose hello was sent at `now`."""
         self._sessions.setdefault(session, Session()).requests.setdefault(0, now)
 
     def request(self, session: int, now: float) -> int:
-        """A lease request is about to be sent; returns its number."""
+        """Takes note that a lease request is about to be sent. Returns its number."""
         known = self._sessions[session]
         known.last_request += 1
         known.requests[known.last_request] = now
@@ -59,7 +59,7 @@ class Leases:
         return known.last_request
 
     def assigned(self, session: int, group: int, flight: int, request: int, lease: float, now: float) -> float | None:
-        """An assignment came. Returns its deadline; None: its lease is over already, or answers no request of this
+        """Takes in an assignment. Returns its deadline; None: its lease is over already, or answers no request of this
         session (L5), so none of it may start."""
         known = self._sessions.get(session)
         sent = known.requests.get(request) if known else None
@@ -76,7 +76,8 @@ class Leases:
         return found.deadline
 
     def granted(self, session: int, request: int, leases: Mapping[int, float], revoked: Iterable[int]) -> None:
-        """The answer to a request. `leases`: group → seconds from when it was sent; `revoked` keys are not renewed."""
+        """Takes in the answer to a request. `leases`: group → seconds from when it was sent; `revoked` keys are not
+        renewed."""
         known = self._sessions.get(session)
         sent = known.requests.get(request) if known else None
         if known is None or sent is None:
@@ -100,7 +101,7 @@ class Leases:
         return min(deadlines, default=0.0)
 
     def ending(self, before: float) -> tuple[set[int], set[int]]:
-        """Flights and single items whose lease ends before then and that were not told to end yet; now they were."""
+        """Flights and single items whose lease ends by then. A flight is given once, a single item each time."""
         groups = {group for group in self._flights.values() if not group.stopped and group.deadline <= before}
         for group in groups:
             group.stopped = True
@@ -108,11 +109,11 @@ class Leases:
         return {flight for flight, group in self._flights.items() if group in groups}, items
 
     def lost(self, session: int) -> None:
-        """The session is gone for good: nothing of it is renewed any more."""
+        """Forgets a session that is gone for good: nothing of it is renewed any more."""
         self._sessions.pop(session, None)
 
     def keep(self, keys: Iterable[int]) -> None:
-        """Forgets every flight and revoked item but those of `keys`, which are all that is in the worker."""
+        """Forgets every flight and revoked item but those of `keys`, which are all that are in the worker."""
         here = set(keys)
         alive = {key >> INDEX_BITS for key in here}
         self._flights = {flight: group for flight, group in self._flights.items() if flight in alive}

@@ -1,5 +1,5 @@
-"""Vigil over time-outs: when an executor's control thread looks, and which runs did not end within a grace after their
-time-out. `hard`: key → when the run's process must end, and the run's time-out.
+"""Watch over time-outs: the moments at which an executor's control thread looks, and the runs that did not end within a
+grace after their time-out. `hard`: key → when the run's process must end, and the run's time-out.
 
 Pure: times are CLOCK_MONOTONIC seconds of this host. A process that stood still as a whole is not blamed for it: the
 thread that looks could not run either. A run whose time was over meanwhile has a grace from then on, since it could not
@@ -12,15 +12,15 @@ from collections.abc import Mapping
 
 #: A look comes this much later than it should, in seconds beyond two pauses: then the process stood still.
 STOOD_STILL = 1.0
-#: Seconds between two looks, at least: soon for whoever is about to be overdue.
+#: Seconds between two looks, at least: a run that is about to be overdue is looked at soon.
 LEAST = 0.01
 
 Hard = Mapping[int, tuple[float, float]]
 
 
 class Overdue:
-    """The state of the vigil. `patience` is how many seconds pass between two looks at most; `grace` what a run gets
-    after its time-out."""
+    """The state of the watch. `patience` is how many seconds pass between two looks at most; `grace` the seconds that a
+    run gets after its time-out."""
 
     def __init__(self, patience: float, grace: float, now: float) -> None:
         self._patience = patience
@@ -34,7 +34,7 @@ class Overdue:
         return self._patience if first is None else max(LEAST, min(self._patience, first - now))
 
     def looks(self, hard: Hard, now: float) -> bool:
-        """A look begins. False: the process stood still before it, and nothing in it is to be blamed."""
+        """Begins a look. False: the process stood still before it, and nothing in it is to be blamed."""
         well = now - self._looked <= 2 * self._patience + STOOD_STILL
         self._looked = now
         if self._excused:

@@ -1,8 +1,8 @@
-"""Pools of a worker: which functions it runs, and in which pool. Functions declare a pool, the configuration may move
-them, and a worker serves all pools or some. A function of which it does not meet a requirement is in none of them.
+"""Pools of a worker: the functions that it runs, and the pool of each. Functions declare a pool, the configuration may
+move them, and a worker serves all pools or some. A function is in none of them if the worker lacks a label it requires.
 
-A pool of critical functions with workers that serve nothing else is a dedicated queue's half: whatever else there
-is to do, these executors wait for it.
+A pool of critical functions, with workers that serve nothing else, is half of a dedicated queue: these executors wait
+for its items, whatever else there is to do.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ def allotted(
     serves: Sequence[str],
     unable: Collection[str] = (),
 ) -> dict[str, list[str]]:
-    """The functions of each pool. `moved`: pool → functions that are in it whatever their declaration says; `serves`:
-    the pools that count, empty: all; `unable`: functions that do not run here. Raises UserError for what cannot be."""
+    """The functions of each pool. `moved`: pool → functions that are in it despite their declaration; `serves`:
+    the pools that count, empty: all; `unable`: functions that do not run here. Raises UserError for names that do not
+    exist, and for contradictions."""
     pool_of = {name: spec.pool for name, spec in declared.items()}
     taken: dict[str, str] = {}
     for pool, names in moved.items():

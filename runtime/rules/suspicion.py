@@ -1,9 +1,9 @@
-"""Suspicion: what becomes of the items of an executor process that died (poison-message detection).
+"""Suspicion: the ends of the items of an executor process that died (poison-message detection).
 
-What ran is a suspect: it is lost and its crash is counted, so it comes back alone. What only waited never started and
-is handed back. When we killed the process on purpose, we know whose fault it was: the culprit gets the end that its
-deed deserves, and its neighbours are lost without suspicion. (A killer that is redelivered for ever, its counter reset
-by every redelivery, is the oldest complaint about task queues: celery#1628, sidekiq#4633.)
+An item that ran is a suspect: it is lost and its crash is counted, so it comes back alone. An item that only waited
+never started and is handed back. When we killed the process on purpose, we know whose fault it was: the culprit gets
+the end that its deed deserves, and its neighbours are lost without suspicion. (A killer that is redelivered for ever,
+its counter reset by every redelivery, is the oldest complaint about task queues: celery#1628, sidekiq#4633.)
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class ProcessDeath:
 
     code      its exit code; negative: the signal that ended it
     why       set when it was ended on purpose (its lease's timer, a timeout, a drain …); empty: nobody meant to
-    culprits  items whose doing it was, with their end; only with `why`
-    what      what happened to it, where it said that itself and nobody can tell whose doing it was
-    alone     the process ran one item at a time, so whatever ran is certainly what ended it
+    culprits  items that caused it, with their end; only with `why`
+    what      what happened to it, in its own last words, where nobody can tell which item caused it
+    alone     the process ran one item at a time, so an item that ran is certainly what ended it
     ran       seconds since that item was given to it; 0: it ran several
     peak      most memory that it ever held, bytes, as the kernel counted until it was reaped; 0: not known
     floor     bytes below which a peak tells nothing: the kernel lets a process begin with that of its parent
     bound     bytes its functions could allocate; 0: unbounded
-    overdue   what its kernel timer was armed to was over
+    overdue   the deadline to which its kernel timer was armed was over
     """
 
     code: int
@@ -62,8 +62,8 @@ def cause(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def epitaph(death: ProcessDeath, others: int = 0, note: str = "") -> str:
-    """What is known of a death, for whoever looks at the dead letter: cause, age, memory and the last progress note."""
+def death_reason(death: ProcessDeath, others: int = 0, note: str = "") -> str:
+    """The reason that a dead letter shows for a death: cause, age, memory and the last progress note."""
     words = (
         "the process ran out of memory "
         if death.bound and death.code == EXHAUSTED
@@ -79,14 +79,14 @@ def epitaph(death: ProcessDeath, others: int = 0, note: str = "") -> str:
 
 
 def by_deadline(death: ProcessDeath) -> bool:
-    """Whether the kernel's timer ended it: its lease was over. The timer sends SIGKILL, as do the machine's own killer
-    of what takes too much memory and many a person, so that only counts once the timer was due; where it is ITIMER_REAL
-    it sends SIGALRM."""
+    """Whether the kernel's timer ended it: its lease was over. The timer sends SIGKILL, as do the kernel's
+    out-of-memory killer and many a person, so a SIGKILL only counts once the timer was due; an ITIMER_REAL sends
+    SIGALRM."""
     return death.code == -signal.SIGALRM or (death.code == -signal.SIGKILL and death.overdue)
 
 
 def explained(death: ProcessDeath) -> str:
-    """Why it was ended on purpose; empty: nobody meant to."""
+    """The reason for which a process was ended on purpose; empty: nobody meant to."""
     return death.why or ("its lease was over" if by_deadline(death) else "")
 
 
@@ -97,7 +97,7 @@ def verdicts(
     progress: Mapping[int, str],
     waiting: Collection[int] = (),
 ) -> dict[int, Ended]:
-    """The end of each item that was in the process: exactly one for each of `live`. Those that were `waiting` for other
+    """The end of each item that was in the process: exactly one for each of `live`. Items that were `waiting` for other
     work had begun, but are no suspects."""
     culprits = death.culprits or {}
     why = explained(death)
@@ -115,6 +115,6 @@ def verdicts(
         elif why:
             ends[item] = Ended(Outcome.LOST, f"its process was ended: {why}", progress=note)
         else:
-            reason = epitaph(death, 0 if death.alone else len(suspects) - 1, note)
+            reason = death_reason(death, 0 if death.alone else len(suspects) - 1, note)
             ends[item] = Ended(Outcome.LOST, reason, crashed=True, progress=note)
     return ends

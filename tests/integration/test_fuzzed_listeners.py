@@ -24,8 +24,8 @@ from scenes.scheduler_place import SIZES
 from tailrace.assembly.separate import SeparateDelay, SeparateGateway, SeparateStore
 from tailrace.assembly.settings import ConfigDirectory
 from tailrace.foundation import telemetry
+from tailrace.foundation.listener_logs import set_filters
 from tailrace.foundation.metrics_server import MetricsServer
-from tailrace.foundation.unreadable import plainly
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
 from tailrace.wire.channel import dial
@@ -71,7 +71,7 @@ async def listeners(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
 def failures(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """What any part failed at, by its log. Bytes that cannot be read are no failure: of those it has a line each."""
     caplog.set_level(logging.ERROR)
-    plainly()
+    set_filters()
 
     def found() -> list[str]:
         return [caplog.handler.format(each) for each in caplog.records if each.exc_info]

@@ -96,7 +96,7 @@ async def test_a_client_may_be_given_its_token_and_folder(door: Door, tmp_path: 
             tailrace.Client(address, token=secret)
         with pytest.raises(ConfigError, match="token holds 7001 characters: at most 7000 fit into a call"):
             tailrace.Client(address, tls=tmp_path / "bare", token="x" * 7001)
-        with pytest.raises(ConfigError, match="token holds what is no token"):
+        with pytest.raises(ConfigError, match="token holds no token"):
             tailrace.Client(address, tls=tmp_path / "bare", token="a b")
 
 
@@ -153,7 +153,7 @@ async def test_who_shows_no_token_or_a_wrong_one_is_told_what_to_do(door: Door) 
             async with AsyncClient(address) as client:
                 with pytest.raises(InvalidRequest, match=says):
                     await client.submit("add", a=1)
-    with door.as_("two words"), pytest.raises(ConfigError, match="TAILRACE_TOKEN holds what is no token") as refused:
+    with door.as_("two words"), pytest.raises(ConfigError, match="TAILRACE_TOKEN holds no token") as refused:
         async with AsyncClient(door.server.token_address) as client:
             await client.submit("add", a=1)
     assert "two words" not in str(refused.value)

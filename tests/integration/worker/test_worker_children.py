@@ -15,7 +15,7 @@ from tailrace.assembly.processes import Child
 from tailrace.bench.process import runs
 from tailrace.model.lease import wait_for_worker
 from tailrace.model.outcome import Outcome
-from tailrace.runtime import guarding
+from tailrace.runtime import guard_handle
 from tailrace.runtime.process_table import NO_MARKS, listed
 
 from .conftest import HEARTBEAT, SIZES, FakeScheduler, Ticks
@@ -172,8 +172,8 @@ async def test_a_guard_that_cannot_be_started_again_is_tried_until_it_can(
 ) -> None:
     await start()
     (guard,) = _guards()
-    failing, real = [["/nowhere/to/be/found"]] * 2, guarding._command
-    monkeypatch.setattr(guarding, "_command", lambda *facts: failing.pop() if failing else real(*facts))
+    failing, real = [["/nowhere/to/be/found"]] * 2, guard_handle._command
+    monkeypatch.setattr(guard_handle, "_command", lambda *facts: failing.pop() if failing else real(*facts))
     os.kill(guard, signal.SIGKILL)
     await _another_guard(guard)
     assert caplog.text.count("will be tried once more") == 2

@@ -21,7 +21,7 @@ from tailrace.bench.process import runs
 from tailrace.model.errors import UserError
 from tailrace.model.lease import wait_for_worker
 from tailrace.model.outcome import Outcome
-from tailrace.runtime import bare, pid_namespacing
+from tailrace.runtime import bare_interpreter, pid_namespace_command
 from tailrace.runtime.pid_namespace import NO_PROGRAM, REFUSED
 from tailrace.runtime.process_table import NO_MARKS, listed
 
@@ -34,7 +34,7 @@ NOBODY = 65_534
 def _system_has_them() -> None:
     """Skips where there are none, as util-linux finds too."""
     try:
-        pid_namespacing.demand()
+        pid_namespace_command.check_supported()
     except UserError as error:
         for users in ([], ["--user", "--map-current-user"]):
             command = ["unshare", *users, "--pid", "--fork", "--mount-proc", "true"]
@@ -251,7 +251,7 @@ async def test_a_signal_to_everything_at_once_lets_runs_end(apart: Any, journal:
 
 async def test_a_system_without_them_refuses_the_start(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = [sys.executable, "-c", f"import sys; sys.stderr.write('a namespace: no'); sys.exit({REFUSED})"]
-    monkeypatch.setattr(pid_namespacing, "inside", lambda program: refused)
+    monkeypatch.setattr(pid_namespace_command, "inside", lambda program: refused)
     with pytest.raises(UserError, match=r"gives the worker none \(a namespace: no\).*CAP_SYS_ADMIN.*leave"):
         await start(pid_namespace=True)
 
@@ -259,7 +259,7 @@ async def test_a_system_without_them_refuses_the_start(start: Any, monkeypatch: 
 async def test_another_system_refuses_the_start(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(UserError, match="only Linux"):
-        pid_namespacing.demand()
+        pid_namespace_command.check_supported()
 
 
 #: Becomes somebody else when all is loaded; whoever was somebody else from the start may look into itself.
@@ -274,10 +274,12 @@ main()"""
 
 
 def run_as_nobody(before: str, *program: str) -> subprocess.CompletedProcess[str]:
-    command = pid_namespacing.inside([*program])
+    command = pid_namespace_command.inside([*program])
     code = command.index("-c") + 1
     command[code] = command[code].replace("main()", BECOMES.format(before=before))
-    return subprocess.run(command, env=bare.environment(), capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(
+        command, env=bare_interpreter.environment(), capture_output=True, text=True, timeout=20, check=False
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
@@ -293,20 +295,24 @@ def test_somebody_who_is_not_root_gets_one_with_a_user_namespace() -> None:
 def test_somebody_whom_the_system_gives_none_says_so(tmp_path: Path) -> None:
     """In a changed root there are no user namespaces."""
     ran = run_as_nobody(f"os.chroot({str(tmp_path)!r})", "/bin/true")
-    assert (ran.stderr, ran.returncode) == ("a namespace is not to be had: Operation not permitted\n", REFUSED)
+    assert (ran.stderr, ran.returncode) == ("a namespace cannot be made: Operation not permitted\n", REFUSED)
 
 
 def test_a_program_that_is_not_there_is_said() -> None:
-    command = pid_namespacing.inside(["/nowhere/to/be/found"])
-    ran = subprocess.run(command, env=bare.environment(), capture_output=True, text=True, timeout=20, check=False)
+    command = pid_namespace_command.inside(["/nowhere/to/be/found"])
+    ran = subprocess.run(
+        command, env=bare_interpreter.environment(), capture_output=True, text=True, timeout=20, check=False
+    )
     assert ran.returncode == NO_PROGRAM
     assert ran.stderr == "/nowhere/to/be/found cannot be started: No such file or directory\n"
 
 
 def test_a_launcher_whose_supervisor_has_gone_starts_nothing() -> None:
-    command = pid_namespacing.inside(["/bin/echo", "started"])
+    command = pid_namespace_command.inside(["/bin/echo", "started"])
     command[command.index(str(os.getpid()))] = "1"
-    ran = subprocess.run(command, env=bare.environment(), capture_output=True, text=True, timeout=20, check=False)
+    ran = subprocess.run(
+        command, env=bare_interpreter.environment(), capture_output=True, text=True, timeout=20, check=False
+    )
     assert (ran.stdout, ran.returncode) == ("", 1)
 
 

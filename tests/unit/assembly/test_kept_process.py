@@ -164,7 +164,7 @@ async def test_a_part_that_drains_gets_what_it_was_told_and_a_margin(
 @pytest.mark.parametrize(
     ("settings", "todo"),
     [
-        (SETTINGS, "if it said so$"),
+        (SETTINGS, "may say why$"),
         (WorkerSettings(modules=("a",), schedulers=("s",)), "raise load_limit in worker.yaml"),
     ],
     ids=["any", "worker"],
@@ -192,7 +192,7 @@ def test_a_worker_that_runs_alone_drains_for_as_long_as_its_file_says(
         drains.append(grace)
         return 0
 
-    monkeypatch.setattr("tailrace.runtime.guarding.under_guard", lambda: None)
+    monkeypatch.setattr("tailrace.runtime.guard_handle.under_guard", lambda: None)
     monkeypatch.setattr(WorkerSettings, "build", lambda self, guard: None)
     monkeypatch.setattr(foreground, "enter", lambda name, directory: None)
     monkeypatch.setattr(foreground, "loading", contextlib.nullcontext)

@@ -59,7 +59,7 @@ async def test_a_file_that_was_emptied_changes_nothing_and_is_told_until_it_is_w
         assert await world.look(4) == []
     # Then nothing changes, and it is told, once in the log
     [trouble] = world.reloading.troubles()
-    assert "quotas.yaml: empty: write what it is to say, or {} for nothing at all" in trouble.what
+    assert "quotas.yaml: empty: write its content, or {} for no settings at all" in trouble.what
     assert len(caplog.records) == 1
     # And once it says that there is nothing, so it is
     world.write("quotas.yaml", "{}\n")

@@ -171,7 +171,7 @@ async def test_a_folder_that_is_missing_or_empty_is_told_at_the_start(
     with pytest.raises(ConfigError, match="absent: no such file or folder; name the file of a tailer, or a folder"):
         separate(tmp_path / "absent", watch=True)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match=r"empty: no file of a tailer \(\*\.yaml\) in it; put one there"):
+    with pytest.raises(ConfigError, match=r"empty: no file of a tailer \(\*\.yaml\); put one there"):
         separate(tmp_path / "empty")
     # And where it is watched, one may come
     separate(tmp_path / "empty", watch=True)

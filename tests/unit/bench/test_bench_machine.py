@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.bench.built import optimised, this_one
+from tailrace.bench.python_build import optimised, this_one
 from tailrace.bench.run import BenchOptions, main
 from tailrace.bench.surroundings import kind_of
 from tailrace.bench.yardstick import yardstick_us

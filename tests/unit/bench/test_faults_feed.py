@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.bench.faults.fed import FedLog
+from tailrace.bench.faults.fed_streams import FedLog
 from tailrace.bench.faults.feed import FaultFeed
 from tailrace.bench.faults.path import STREAM
 from tailrace.bench.faults.plan import FedItem

@@ -11,8 +11,8 @@ from servers import none_to_be_had
 from tailrace.bench.crash_disk import CrashDisk
 from tailrace.bench.faults.journal import Line
 from tailrace.bench.faults.known_too_soon import JournaledProgress, KnownProgress
+from tailrace.bench.faults.lost_settlements import known_done, ran_again
 from tailrace.bench.faults.power import before, power_cut_sqlite
-from tailrace.bench.faults.settled import known_done, ran_again
 from tailrace.bench.power_cut import judged, power_cut
 from tailrace.model.errors import ConfigError, InvalidRequest
 

@@ -115,7 +115,7 @@ def test_a_list_that_is_gone_leaves_the_former_in_force_and_is_told(
             (node / "crl.pem").write_bytes(text)
         said = twice(found, clock)
         assert said.startswith(f"{node / 'crl.pem'}: an authority in ca.crt had a list of revoked certificates here")
-        assert "put it back, one list behind the other" in said and "The former certificates stay in force" in said
+        assert "put the list back, one behind the other" in said and "The former certificates stay in force" in said
         assert found.now() is former
     # When they are there again, Then all is well
     (node / "crl.pem").write_bytes(b"".join(reversed(lists)))
@@ -139,7 +139,7 @@ def test_a_certificate_that_is_gone_with_its_key_leaves_the_former_in_force_and_
     for name in kept:
         (node / name).unlink()
     said = twice(found, clock)
-    assert said.startswith(f"{node / 'tls.crt'}: it is gone, and tls.key too; put both of them there together")
+    assert said.startswith(f"{node / 'tls.crt'}: gone, and tls.key too; put both of them there together")
     assert found.now() is former and found.serving() is former
     # And when they are there again, all is well
     for name, content in kept.items():
@@ -152,7 +152,7 @@ def test_an_authority_alone_is_who_has_a_token(fleet: Fleet, tmp_path: Path) -> 
     shutil.copy(fleet.folder / "ca.crt", tmp_path / "bare")
     found = read(tmp_path / "bare")
     assert found.now().caller is None
-    with pytest.raises(ConfigError, match=r"tls\.crt: no such file; whoever listens needs a certificate"):
+    with pytest.raises(ConfigError, match=r"tls\.crt: no such file; a part that listens needs a certificate"):
         found.serving()
 
 
@@ -234,13 +234,11 @@ def test_a_key_of_another_certificate_and_an_authority_of_another_fleet_are_refu
 ) -> None:
     folder = fleet.issue("worker")
     shutil.copy(fleet.issue("worker", "other") / "tls.key", folder)
-    with pytest.raises(
-        ConfigError, match=r"tls\.key: it is not the key of .*tls\.crt; put both of them there together"
-    ):
+    with pytest.raises(ConfigError, match=r"tls\.key: not the key of .*tls\.crt; put both of them there together"):
         read(folder)
     foreign = Fleet(tmp_path / "g", monkeypatch, "g").issue("worker")
     shutil.copy(fleet.folder / "ca.crt", foreign)
-    with pytest.raises(ConfigError, match=r"not issued by an authority in .*ca\.crt: are they of two fleets"):
+    with pytest.raises(ConfigError, match=r"not issued by an authority in .*ca\.crt: are both of one fleet"):
         read(foreign)
 
 

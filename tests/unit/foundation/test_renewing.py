@@ -96,7 +96,7 @@ def test_what_ends_soon_has_ended_or_was_interrupted_is_renewed_and_nothing_else
         assert str(Certificates(folder).now().caller) == f"worker {folder.name.removeprefix('worker-')} of fleet f1"
     assert before == {folder: files(folder) for folder in before}
     why = {each.folder.name: each.why for each in found if not each.done}
-    assert why["worker-late"] == "" and "was revoked: name it" in why["worker-bad"]
+    assert why["worker-late"] == "" and "was revoked: name this folder" in why["worker-bad"]
     assert "not of the authority" in why["others"] and "not of the authority" in why["torn"]
     # And a second time nothing is due
     assert not any(each.done for each in all_renewed(fleet.authority, now(), within=4))
@@ -227,5 +227,5 @@ def test_an_init_that_died_is_completed(tmp_path: Path, fleet: Fleet) -> None:
         begun(folder, "", now())
     (folder / "ca.crt").unlink()
     (folder / "ca.key").write_bytes(b"")
-    with pytest.raises(ConfigError, match=r"ca.key: no private key in PEM"):
+    with pytest.raises(ConfigError, match=r"ca.key: expected a private key in PEM"):
         begun(folder, "", now())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.foundation import run_dir
-from tailrace.foundation.listening import asked, listeners, reached, read
+from tailrace.foundation.port_listeners import asked, listeners, reached, read
 from tailrace.foundation.run_dir import CARD, VARIABLE, Card, RunDir, cards, nobody_known, places
 from tailrace.model.errors import ConfigError
 from tailrace.wire.shared_secret import CallerCheck, Proof, showable, strangers_among
@@ -74,7 +74,7 @@ def test_somebody_else_s_directory_or_card_is_refused(tmp_path: Path) -> None:
         RunDir(theirs).open()
     RunDir(mine).open()
     os.chown(mine / CARD, 65534, 65534)
-    with pytest.raises(ConfigError, match="not a card of tailrace, or somebody else's"):
+    with pytest.raises(ConfigError, match="not a card of tailrace, or another user's"):
         RunDir(mine).open()
     assert [*cards({VARIABLE: str(mine)})] == []
 

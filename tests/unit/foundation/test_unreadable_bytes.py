@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tailrace.foundation.unreadable import LONGEST, plainly, words
+from tailrace.foundation.listener_logs import LONGEST, set_filters, words
 
 
 class ExecuteBatchError(Exception):
@@ -13,7 +13,7 @@ class ExecuteBatchError(Exception):
 
 def test_an_answer_whose_caller_has_gone_is_nothing_to_log(caplog: pytest.LogCaptureFixture) -> None:
     # Given what gRPC says when it cannot send an answer, for its call is over
-    plainly()
+    set_filters()
     log = logging.getLogger("grpc._cython.cygrpc")
     try:
         raise ExecuteBatchError
@@ -25,7 +25,7 @@ def test_an_answer_whose_caller_has_gone_is_nothing_to_log(caplog: pytest.LogCap
 
 
 def test_other_records_pass_as_they_are(caplog: pytest.LogCaptureFixture) -> None:
-    plainly()
+    set_filters()
     logging.getLogger("aiohttp.server").error("something else")
     [record] = caplog.records
     assert (record.getMessage(), record.levelno) == ("something else", logging.ERROR)

@@ -15,15 +15,15 @@ import pytest
 
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
+from tailrace.runtime.guard_memory import WatchPages
 from tailrace.runtime.pool import Pool, Reports
-from tailrace.runtime.watch import WatchPages
 
 #: Starts executors whose program ends at once; each is reaped while another one of its sockets is given to the loop.
 PROGRAM = """
 import asyncio, shutil, sys, threading
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
-from tailrace.runtime.watch import WatchPages
+from tailrace.runtime.guard_memory import WatchPages
 from tailrace.foundation.loop import loop_factory
 
 class Loop:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.runtime.process_table import VARIABLE, end, listed, look_up, until_none_is_left
+from tailrace.runtime.process_table import VARIABLE, end, end_until_none_is_left, listed, look_up
 from tailrace.runtime.rules.ending import Process, Ward
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
@@ -60,7 +60,7 @@ def test_whoever_has_the_number_now_is_not_ended() -> None:
 
 def test_rounds_end_when_none_is_left() -> None:
     with _sleeper(**{VARIABLE: "mark of this test"}) as process:
-        assert until_none_is_left(Ward("mark of this test"), {os.getpid()}, 10.0)
+        assert end_until_none_is_left(Ward("mark of this test"), {os.getpid()}, 10.0)
         assert process.poll() is not None or process.wait(1) == -9
 
 
@@ -69,7 +69,7 @@ def test_who_cannot_look_does_not_say_that_none_is_left(monkeypatch: pytest.Monk
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(os, "open", full)
-    assert not until_none_is_left(Ward("mark of this test"), {os.getpid()}, 0.01)
+    assert not end_until_none_is_left(Ward("mark of this test"), {os.getpid()}, 0.01)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may end everything")

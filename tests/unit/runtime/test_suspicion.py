@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tailrace.model.outcome import Outcome
 from tailrace.model.workload import Ended
-from tailrace.runtime.rules.suspicion import EXHAUSTED, ProcessDeath, by_deadline, cause, epitaph, verdicts
+from tailrace.runtime.rules.suspicion import EXHAUSTED, ProcessDeath, by_deadline, cause, death_reason, verdicts
 
 KEYS = st.sets(st.integers(1, 50), max_size=20)
 
@@ -35,17 +35,17 @@ def test_what_ran_is_a_suspect_with_its_last_note_and_what_waited_is_held() -> N
 def test_a_dead_letters_reason_says_what_is_known_of_the_death() -> None:
     mib = 1 << 20
     known = ProcessDeath(-9, alone=True, ran=2.13, peak=812 * mib, floor=60 * mib, bound=1 << 30)
-    assert epitaph(known, note="page 7") == (
+    assert death_reason(known, note="page 7") == (
         "the process was killed by SIGKILL after it ran 2.13 s, at 812 MiB of memory (it may allocate 1 GiB); "
         "last note: page 7"
     )
     # A peak that its starter had already says only that it had no more
-    assert epitaph(ProcessDeath(3, peak=60 * mib, floor=60 * mib), others=2) == (
+    assert death_reason(ProcessDeath(3, peak=60 * mib, floor=60 * mib), others=2) == (
         "the process exited with code 3 while it ran, with 2 others running, at most 60 MiB of memory"
     )
-    assert "ran out of memory" in epitaph(ProcessDeath(EXHAUSTED, bound=mib))
-    assert "exited with code 71" in epitaph(ProcessDeath(EXHAUSTED))
-    assert len(epitaph(known, note="x" * 1024)) < 400
+    assert "ran out of memory" in death_reason(ProcessDeath(EXHAUSTED, bound=mib))
+    assert "exited with code 71" in death_reason(ProcessDeath(EXHAUSTED))
+    assert len(death_reason(known, note="x" * 1024)) < 400
 
 
 def test_a_culprit_gets_its_own_end_and_neighbours_no_suspicion() -> None:

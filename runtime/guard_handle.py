@@ -1,4 +1,4 @@
-"""A supervisor's side of its guard: how that is started, and what happens when it has gone."""
+"""A supervisor's side of its guard: starts it, and acts when it has gone."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import sys
 import threading
 from collections.abc import Callable
 
-from . import bare
+from . import bare_interpreter
 from .guard import PASSED_ON
-from .process_table import until_none_is_left
+from .guard_memory import WatchPages
+from .process_table import end_until_none_is_left
 from .rules.ending import Ward
-from .watch import WatchPages
 
 LOG = logging.getLogger("tailrace.runtime")
 
@@ -53,12 +53,13 @@ class Guarding:
 
     @classmethod
     def child(cls) -> Guarding:
-        """For a worker inside another program. The guard is started by `start`."""
+        """Makes the guard of a worker inside another program; `start` starts its process."""
         return cls(WatchPages.create())
 
     async def start(self, on_gone: Callable[[], None]) -> None:
-        """Returns when it watches. `on_gone` is called on the loop when it had to be started again: all executors that
-        were there are to be ended. Where it is our parent, this process ends with it instead."""
+        """Starts a guard that is a child, and returns when the guard watches. `on_gone` is called on the loop when the
+        guard has died and another is about to be started: all executors that were there are to be ended. Where the
+        guard is our parent, this process ends with it instead."""
         loop = asyncio.get_running_loop()
 
         def gone() -> None:
@@ -80,7 +81,7 @@ class Guarding:
                     pass_fds=(self.watch.fd, theirs.fileno()),
                     stdin=subprocess.DEVNULL,
                     stdout=2,
-                    env=bare.environment(),
+                    env=bare_interpreter.environment(),
                     start_new_session=True,
                 )
         except BaseException:
@@ -99,7 +100,7 @@ class Guarding:
         if self._closed.is_set():
             return
         if self.parent:
-            LOG.error("this worker's guard has gone: it ends, with all that its functions started")
+            LOG.error("this worker's guard has gone: the worker ends, with all that its functions started")
             self.end_all()
             os._exit(1)
         LOG.error("a worker's guard has gone: its executors are ended, and another one is started")
@@ -111,7 +112,7 @@ class Guarding:
         self._spawn_again()
 
     def _spawn_again(self) -> None:
-        """Tries until it is started, or nobody wants it any more."""
+        """Tries to start the guard until it runs or is not wanted any more."""
         while not self._closed.is_set():
             try:
                 with self._starting:
@@ -123,17 +124,17 @@ class Guarding:
             self._closed.wait(AGAIN)
 
     def end_all(self) -> None:
-        """Ends every executor and what it started."""
+        """Ends every executor and all that it started."""
         wards = [Ward(mark, pid) for mark, pid, _ in map(self.watch.who, range(self.watch.count)) if mark]
         for ward in wards:
             if ward.pid:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(ward.pid, signal.SIGKILL)
         for ward in wards:
-            until_none_is_left(ward, {os.getpid(), os.getppid(), 1}, PATIENCE)
+            end_until_none_is_left(ward, {os.getpid(), os.getppid(), 1}, PATIENCE)
 
     def close(self) -> None:
-        """Lets go of it when nothing is left to guard; a child is waited for. Harmless when closed."""
+        """Lets go of the guard when nothing is left to guard; a child is waited for. Harmless when closed."""
         if self.parent or self._closed.is_set():
             return
         with self._starting:
@@ -158,7 +159,7 @@ def under_guard() -> Guarding | None:
     watch = WatchPages.create()
     ours, theirs = socket.socketpair()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, nobody would be told how the supervisor ended
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # what arrives now is the guard's to pass on
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # the guard passes on signals that arrive now
     _take_orphans()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -172,7 +173,7 @@ def under_guard() -> Guarding | None:
         for fd in (watch.fd, theirs.fileno()):
             os.set_inheritable(fd, True)
         command = _command(watch.fd, theirs.fileno(), child)
-        os.execve(command[0], command, bare.environment())  # noqa: S606 - our own interpreter, no shell
+        os.execve(command[0], command, bare_interpreter.environment())  # noqa: S606 - our own interpreter, no shell
     except OSError as error:
         sys.stderr.write(f"the guard of this worker cannot be started: {error}\n")
         sys.stderr.flush()
@@ -181,11 +182,11 @@ def under_guard() -> Guarding | None:
 
 
 def _take_orphans() -> None:
-    """What loses its parent below this process becomes its child (Linux). Kept by an exec."""
+    """Makes this process the parent of orphans below it (Linux, subreaper). An exec keeps that."""
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _command(memory: int, line: int, child: int) -> list[str]:
-    return bare.command("guard", str(memory), str(line), str(child))
+    return bare_interpreter.command("guard", str(memory), str(line), str(child))

@@ -1,4 +1,5 @@
-"""A log that is a file of a node binds a state elsewhere to that node: the checkpoints there are positions in it."""
+"""Binds a state on a server to one node, where a log is a file of that node: the checkpoints in it are positions
+there."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ..model.errors import ConfigError, Unavailable
 from ..stores.node_id import node_id, same_node
 from ..stores.state.state import StateGround
 
-#: What a node remembers: that it was bound so.
+#: The file in which a node remembers that it was bound so.
 NAME = "tailrace.bound"
 _WAYS_OUT = {
     "delay_log": "Set `delay_log` to an engine on a server, for both",
@@ -24,8 +25,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 async def bind(folder: Path, ground: StateGround, choice: Mapping[str, Any], logs: Sequence[str]) -> None:
-    """Binds the node in `folder` to a state by the names of its logs. Raises ConfigError where another node's are
-    bound, and Unavailable where that cannot be asked and was not answered before."""
+    """Binds the node in `folder` to a state by the names of its logs. Raises ConfigError where the state is bound to
+    another node, and Unavailable where it does not answer and did not before."""
     me = node_id(folder)
     known = folder / NAME
     said = f"{hashlib.sha256(json.dumps(choice, sort_keys=True).encode()).hexdigest()} {' '.join(logs)}\n"
@@ -34,8 +35,8 @@ async def bind(folder: Path, ground: StateGround, choice: Mapping[str, Any], log
             other = await ground.bind(what, me)
             if not same_node(other, me):
                 raise ConfigError(
-                    f"the state in stores.yaml goes with the `{what}` of another node ({other}), which is a file there:"
-                    f" nodes that share a state share what it has positions of. {_WAYS_OUT[what]}"
+                    f"stores.yaml: the `state` goes with the `{what}` of another node ({other}), which is a file "
+                    f"there: nodes that share a state must share that log too. {_WAYS_OUT[what]}"
                 )
     except Unavailable as error:
         if not known.exists() or known.read_text() != said:

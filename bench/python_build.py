@@ -1,8 +1,8 @@
-"""The build of this Python: whether it was built to be quick.
+"""The build of this Python: finds out whether it was built with optimisation.
 
 Distributions, official images, uv and Homebrew build CPython with profile-guided optimisation, and it is a tenth to a
-fifth quicker for it; what `pyenv install` or a bare `./configure` builds is not, unless told. Figures of the two do not
-compare.
+fifth quicker for it; a Python from `pyenv install` or a bare `./configure` is not, unless told. Figures of the two do
+not compare.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import sysconfig
 
-#: What to do about it; said beside the figures.
+#: Advice that is shown beside the figures.
 ADVICE = (
     "This Python was built without profile-guided optimisation, which costs a tenth and more of each figure. "
     "Most others have it: your distribution's (make PYTHON=/usr/bin/python3), or one built with "
@@ -19,9 +19,9 @@ ADVICE = (
 
 
 def optimised(configured: str | None, prefix: str) -> bool | None:
-    """Whether a Python is, by what its `configure` was told (`CONFIG_ARGS`) and its prefix; None: it does not say.
+    """Whether a Python is optimised, by its `configure` options (`CONFIG_ARGS`) and its prefix; None: it does not say.
 
-    Distributions, whose prefix is `/usr`, ask for the optimised build in other ways, and theirs all are.
+    Distributions, whose prefix is `/usr`, ask for the optimised build in other ways, and all of theirs are.
     """
     if configured and "--enable-optimizations" in configured:
         return True
@@ -31,5 +31,5 @@ def optimised(configured: str | None, prefix: str) -> bool | None:
 
 
 def this_one() -> bool | None:
-    """Whether the Python that runs this is."""
+    """Whether the Python that runs this is optimised."""
     return optimised(sysconfig.get_config_var("CONFIG_ARGS"), sys.base_prefix)

@@ -1,4 +1,4 @@
-"""Settlements that were answered and then lost: an item was known to be over, and ran again. Pure."""
+"""Finds settlements that were answered and then lost: an item was known to be over, and ran again. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .verdict import Finding
 
 
 def known_done(ids: Iterable[str], seen: Sequence[KnownProgress]) -> dict[str, float]:
-    """Of the items in streams, when each was first known as done."""
+    """The time at which each item of the streams was first known as done."""
     there: dict[str, list[int]] = defaultdict(list)
     for id in ids:
         place, _, position = id.rpartition("/")
@@ -32,8 +32,9 @@ def known_done(ids: Iterable[str], seen: Sequence[KnownProgress]) -> dict[str, f
 
 
 def ran_again(lines: Iterable[Line], known: Mapping[str, float]) -> list[Finding]:
-    """The executions that began after their item was known to be over, one for each item. A stream's item that failed
-    is passed too, and comes back from the delay service: only what had ended for good by then is looked at."""
+    """Findings about executions that began after their item was known to be over, one for each item. A stream's item
+    that failed is passed too, and comes back from the delay service: only items that had ended for good by then
+    count."""
     over: set[str] = set()
     found: dict[str, Finding] = {}
     for line in sorted(lines, key=lambda line: line.at):

@@ -1,4 +1,4 @@
-"""A supervisor's side of an executor in a PID namespace of its own: whether there can be one, and how it is started."""
+"""A supervisor's side of an executor in a PID namespace of its own: tests for one, and makes the command for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from ..model.errors import UserError
-from . import bare
+from . import bare_interpreter
 
 #: Processes of an executor that stand still between two runs: the launcher, the init, itself.
 PROCESSES = 3
@@ -16,19 +16,19 @@ TRY_WITHIN = 20.0
 
 
 def inside(program: list[str]) -> list[str]:
-    """The command that starts a program in a namespace of its own. Its environment is `bare.environment()`."""
-    return bare.command("pid_namespace", str(os.getpid()), *program)
+    """The command that starts a program in a namespace of its own, in `bare_interpreter.environment()`."""
+    return bare_interpreter.command("pid_namespace", str(os.getpid()), *program)
 
 
-def demand() -> None:
-    """Tries it once. Raises UserError, which says what the system lacks, when an executor cannot be started so."""
+def check_supported() -> None:
+    """Tries an empty program in a namespace once. Raises UserError, which says what the system lacks, when it fails."""
     if sys.platform != "linux":
         raise UserError("pid_namespace: only Linux has PID namespaces: leave it out of the worker's configuration here")
     command = inside([sys.executable, "-I", "-S", "-c", ""])
     try:
         tried = subprocess.run(
             command,
-            env=bare.environment(),
+            env=bare_interpreter.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -39,11 +39,14 @@ def demand() -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UserError(f"pid_namespace: an empty program did not run in one within {TRY_WITHIN:g} s") from None
+        raise UserError(
+            f"pid_namespace: an empty program did not end in a PID namespace within {TRY_WITHIN:g} s: leave it out of "
+            "the worker's configuration, or try again when the machine is less busy"
+        ) from None
     if tried.returncode:
         said = tried.stderr.strip() or f"an empty program ended with code {tried.returncode}"
         raise UserError(
-            f"pid_namespace: this system gives the worker none ({said}). It takes CAP_SYS_ADMIN (root; in a container "
+            f"pid_namespace: this system gives the worker none ({said}). One needs CAP_SYS_ADMIN (root; in a container "
             "it is to be added), or user namespaces for all (sysctl user.max_user_namespaces, user.max_pid_namespaces, "
             "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns): allow one of them, or "
             "leave pid_namespace out of the worker's configuration"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.runtime.printed import forgiving
+from tailrace.runtime.function_output import forgiving
 
 
 @pytest.mark.parametrize("unbuffered", [False, True])

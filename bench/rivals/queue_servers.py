@@ -16,13 +16,13 @@ SERVERS: dict[str, Callable[[Path], ServerNode]] = {
     **NODES,
     "redis-everysec": partial(RedisNode, settings=EVERYSEC),
 }
-#: Those that may lose what they took last, which tailrace must be told.
+#: Engines that may lose their last writes, which tailrace's configuration must say.
 RELAXED = ("redis-everysec",)
 
 
 @contextmanager
 def server(folder: Path, engine: str) -> Iterator[ServerNode]:
-    """A server of this engine, empty, for a run in `folder`, which is made."""
+    """An empty server of this engine, for a run in `folder`, which is made."""
     folder.mkdir()
     with running(SERVERS[engine], folder.with_name(f"{folder.name}-server")) as node:
         yield node

@@ -1,5 +1,5 @@
-"""The output of functions. That it cannot be written (who read it has gone, the disk is full) is no failure of the
-function: it is dropped, and how much was dropped is told as soon as something can be written again."""
+"""The output of functions, which never fails them. Output that cannot be written (its reader has gone, the disk is
+full) is dropped, and how much was dropped is told as soon as something can be written again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PrintedBytes(io.FileIO):
         self._why = ""
 
     def write(self, data: Any, /) -> int:
-        """Writes what can be written; what cannot is lost, and counts as written."""
+        """Writes as much as can be written; the rest is lost, and counts as written."""
         size = memoryview(data).nbytes
         try:
             if self._lost:
@@ -55,6 +55,6 @@ def forgiving(stream: TextIO) -> TextIO:
     return found
 
 
-def forgive() -> None:
-    """From now on what this process prints is written, or lost, but fails nobody."""
+def never_fail() -> None:
+    """Replaces this process's standard output and error by streams that lose output rather than fail."""
     sys.stdout, sys.stderr = forgiving(sys.stdout), forgiving(sys.stderr)

@@ -1,4 +1,4 @@
-"""Listeners at a port of this machine: which users they are, as its kernel says."""
+"""The users that listen at a port of this machine, as its kernel says."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-#: Where Linux lists all sockets. To read it takes it milliseconds, some of them with interrupts off: the last resort.
+#: Linux's lists of all sockets. Reading them takes milliseconds, some of them with interrupts off: the last resort.
 TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENING: Final = "0A"
-#: What an address of IPv4 begins with as one of IPv6.
+#: The beginning of an IPv4 address that is written as one of IPv6.
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 
-#: The same asked by netlink (sock_diag), of sockets that listen alone: linux/inet_diag.h.
+#: Constants of the question by netlink (sock_diag) about listening sockets alone: linux/inet_diag.h.
 _SOCK_DIAG, _BY_FAMILY, _DUMP, _DONE, _ERROR = 4, 20, 0x301, 3, 2
 _LISTEN: Final = 1 << 10
 _HEADER, _PORT_AT, _ADDRESS_AT, _USER_AT = 16, 4, 8, 64
@@ -31,7 +31,7 @@ class ListeningSocket(NamedTuple):
 
 
 def listeners(host: str, port: int) -> set[int] | None:
-    """The users who may get what is sent to a port of this machine; None: the system does not say."""
+    """Users who may receive bytes that are sent to a port of this machine; None: the system does not say."""
     found: list[ListeningSocket] | None
     try:
         found = asked(port)
@@ -41,8 +41,8 @@ def listeners(host: str, port: int) -> set[int] | None:
 
 
 def reached(host: str, found: Iterable[ListeningSocket]) -> set[int]:
-    """Whose of these sockets a connection to this host comes to: one that is bound to its very address, else one that
-    is bound to all. So another user at another address of the port says nothing."""
+    """Users of the sockets that a connection to this host reaches: one bound to its very address, else one bound to
+    all. So another user at another address of the port says nothing."""
     there: set[int] = set()
     known = [*found]
     for address in ("127.0.0.1", "::1") if host == "localhost" else (host.strip("[]"),):
@@ -53,12 +53,13 @@ def reached(host: str, found: Iterable[ListeningSocket]) -> set[int]:
 
 
 def _plain(address: bytes) -> bytes:
-    """One of IPv4 within IPv6 is that of IPv4."""
+    """The address, without the prefix of an IPv4 address that is written as one of IPv6."""
     return address.removeprefix(_MAPPED) if len(address) == 16 else address
 
 
 def asked(port: int) -> list[ListeningSocket]:
-    """By a question to the kernel. Raises OSError, and AttributeError where there is nothing of the kind."""
+    """Sockets that listen at a port, by a question to the kernel. Raises OSError, and AttributeError on other
+    systems."""
     found: list[ListeningSocket] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
         kernel.settimeout(_PATIENCE)
@@ -71,7 +72,7 @@ def asked(port: int) -> list[ListeningSocket]:
 
 
 def _take(answer: bytes, port: int, found: list[ListeningSocket]) -> bool:
-    """Adds those whom a piece of an answer tells; whether there is more to come."""
+    """Adds the sockets of a piece of an answer. True: there is more to come."""
     at = 0
     while at < len(answer):
         length, kind = struct.unpack_from("=IH", answer, at)
@@ -89,7 +90,7 @@ def _take(answer: bytes, port: int, found: list[ListeningSocket]) -> bool:
 
 
 def read(port: int, tables: Iterable[Path] = TABLES) -> list[ListeningSocket] | None:
-    """From the lists of all sockets; None: there are none."""
+    """Sockets that listen at a port, from the lists of all sockets; None: there are no such lists."""
     found: list[ListeningSocket] = []
     known = False
     for table in tables:

@@ -1,4 +1,4 @@
-"""The streams that a run's records are put into, by one interface: streams of the platform's own log, of Kafka or of
+"""The streams that a run puts its records into, by one interface: streams of the platform's own log, of Kafka or of
 Redis."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ PAGE, PAGE_BYTES = 1000, 1 << 20
 
 
 class FedPage(NamedTuple):
-    """Records as they are read: where each is, rising, and what it holds."""
+    """Records as they are read: their rising positions, and their payloads."""
 
     positions: Sequence[int]
     payloads: Sequence[bytes]
@@ -31,13 +31,13 @@ class Fed(Protocol):
         """Makes the streams; harmless when they are there."""
 
     async def append(self, stream: int, records: Sequence[Record]) -> Sequence[int]:
-        """Puts the records in, in this order; where each is."""
+        """Puts the records in, in this order. Returns their positions."""
 
     async def ends(self) -> dict[int, int]:
-        """Where the next record of each stream may be; one that nobody wrote to may be left out."""
+        """The next position of each stream; a stream that nobody wrote to may be left out."""
 
     async def page(self, stream: int, position: int) -> FedPage:
-        """The next records from a position on; empty: there are none."""
+        """Reads the next records from a position on; empty: there are none."""
 
     async def close(self) -> None:
         """Closes its connections."""

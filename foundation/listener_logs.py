@@ -1,9 +1,9 @@
-"""Others' mistakes at a listener, as its library logs them: bytes that it cannot read are one plain line, in place of a
-traceback, and an answer whose caller has gone meanwhile is none.
+"""Tames the logs of the libraries that listen, where a caller made the mistake: bytes that cannot be read give one
+plain line in place of a traceback, and an answer whose caller has gone gives none.
 
-aiohttp logs such bytes as an error of this process with all its frames, though it did nothing wrong: whoever sent them
-is told so. gRPC does the same for an answer that nobody waits for any more. (Bytes for gRPC's methods are read in
-`wire/malformed_messages.py`.) An error of a handler keeps its traceback, also when it is of the same kind.
+aiohttp logs such bytes as an error of this process with all its frames, though it did nothing wrong: the sender gets an
+answer that says so. gRPC does the same for an answer that nobody waits for any more. (`wire/malformed_messages.py`
+reads bytes for gRPC's methods.) An error of a handler keeps its traceback, also when it is of the same kind.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from typing import Final
 LONGEST: Final = 200
 
 
-def plainly() -> None:
-    """From now on what the libraries of listeners say of unreadable bytes is a line each, and nothing of callers that
-    have gone. Harmless twice."""
+def set_filters() -> None:
+    """Sets the filters on the loggers of those libraries. Harmless twice."""
     for name, rule in _RULES.items():
         logging.getLogger(name).addFilter(rule)
 
 
 def words(error: BaseException) -> str:
-    """The words of an error, on one line."""
+    """The text of an error, on one line."""
     text = " ".join(str(error).split())
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 def _of_http(record: logging.LogRecord) -> bool:
-    """Takes the traceback away from what aiohttp's parser could not read. (By its name: what only reads a log imports
-    neither library.)"""
+    """Takes the traceback away from a record about bytes that aiohttp's parser could not read. (It goes by the name of
+    the error's class: a process that only sets up logs imports neither library.)"""
     _, error, _ = record.exc_info or (None, None, None)
     if error is not None and any(kind.__name__ == "HttpProcessingError" for kind in type(error).__mro__):
         record.msg, record.args = f"bytes that cannot be read: {record.getMessage()}: {words(error)}", ()
@@ -40,8 +39,8 @@ def _of_http(record: logging.LogRecord) -> bool:
 
 
 def _of_calls(record: logging.LogRecord) -> bool:
-    """Drops what gRPC says of an answer that it could not send, for the call is over, by its caller or its deadline.
-    Only gRPC's core raises this, so no error of a handler is taken for one."""
+    """Drops gRPC's record about an answer that it could not send because the call is over, ended by its caller or its
+    deadline. Only gRPC's core raises this, so no error of a handler is taken for one."""
     _, error, _ = record.exc_info or (None, None, None)
     return type(error).__name__ != "ExecuteBatchError"
 

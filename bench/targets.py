@@ -1,4 +1,4 @@
-"""Targets that each scenario is held against: the targets on two cores."""
+"""The targets of each scenario, on a machine of two cores."""
 
 from __future__ import annotations
 

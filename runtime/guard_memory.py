@@ -1,8 +1,9 @@
 """The memory that a worker's guard, its supervisor and its executors share: a page for each executor.
 
-The supervisor writes who runs there (a mark, a process id), the executor the time to which its kernel timer is armed,
-the guard when it saw it die. Nobody sends anything: what was written last holds, whoever of them has died or stands
-still. An executor maps its own page alone. The guard imports this without the rest of the platform.
+The supervisor writes which executor runs there (a mark, a process id), the executor the time to which its kernel timer
+is armed, the guard the time at which it saw the executor die. Nobody sends anything: the last words written hold, even
+if their writer has died or stands still. An executor maps its own page alone. The guard imports this without the rest
+of the platform.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import struct
 
 #: Executors that one worker may have at a time.
 MOST = 4096
-#: Of one page. A multiple of what the system maps by.
+#: Bytes of a page: memory is mapped by multiples of this.
 PAGE = mmap.ALLOCATIONGRANULARITY
 
 _COUNT = struct.Struct("=Q")  # on the first page: pages that were ever used
@@ -25,18 +26,18 @@ _NONE = bytes(16)
 
 
 class WatchPage:
-    """An executor's page, as it itself sees it. The descriptor is not kept."""
+    """An executor's own page, as the executor sees it. The descriptor is not kept."""
 
     def __init__(self, fd: int, number: int) -> None:
         self._map = mmap.mmap(fd, PAGE, offset=PAGE * (number + 1))
 
     def tell_armed(self, deadline: float) -> None:
-        """The kernel timer is armed to this CLOCK_MONOTONIC time; 0: it is off."""
+        """Records the CLOCK_MONOTONIC time to which the kernel timer is armed; 0: it is off."""
         _TIME.pack_into(self._map, _DEADLINE_AT, deadline)
 
 
 class WatchPages:
-    """All pages. Invariant: a page whose mark is not zero is an executor's that may have left something behind."""
+    """All pages. Invariant: a page whose mark is not zero belongs to an executor that may have left processes."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -45,7 +46,7 @@ class WatchPages:
 
     @classmethod
     def create(cls) -> WatchPages:
-        """A fresh one. What is never used takes no memory."""
+        """Makes fresh memory. Pages that are never used take none."""
         if hasattr(os, "memfd_create"):
             fd = os.memfd_create("lease-guard")
         else:
@@ -58,15 +59,15 @@ class WatchPages:
 
     @property
     def count(self) -> int:
-        """Pages from this number on were never used."""
+        """Number of pages that were ever used, from the first one on."""
         number: int = _COUNT.unpack_from(self._map, 0)[0]
         return min(number, MOST)
 
     # -- the supervisor's --------------------------------------------------------------------------------------------
 
     def take(self) -> tuple[int, str]:
-        """A page for an executor that will be started: its number and a mark that nobody ever had. Raises OSError when
-        all are taken."""
+        """Takes a page for an executor that will be started: its number, and a mark that nobody ever had. Raises
+        OSError when all are taken."""
         count = self.count
         if not self._free and count >= MOST:
             raise OSError(f"a worker can have {MOST} executors at a time, and has them")
@@ -80,21 +81,21 @@ class WatchPages:
         return number, mark.hex()
 
     def started(self, number: int, pid: int) -> None:
-        """It runs."""
+        """Records the process id of an executor that runs now."""
         _PID.pack_into(self._map, self._at(number) + _PID_AT, pid)
 
     def free(self, number: int) -> None:
-        """Nothing of it is left."""
+        """Gives back the page of an executor of which nothing is left."""
         _MARK.pack_into(self._map, self._at(number), _NONE)
         self._free.append(number)
 
     def armed(self, number: int) -> float:
-        """What its kernel timer is armed to, or was when it died; 0: it was off."""
+        """The time to which an executor's kernel timer is armed, or was when it died; 0: it was off."""
         deadline: float = _TIME.unpack_from(self._map, self._at(number) + _DEADLINE_AT)[0]
         return deadline
 
     def died(self, number: int) -> float:
-        """When the guard saw it die; 0: it did not."""
+        """The time at which the guard saw an executor die; 0: it did not."""
         when: float = _TIME.unpack_from(self._map, self._at(number) + _DIED_AT)[0]
         return when
 
@@ -108,14 +109,14 @@ class WatchPages:
     # -- the guard's -------------------------------------------------------------------------------------------------
 
     def who(self, number: int) -> tuple[str, int, float]:
-        """Mark (empty: nobody), process id (0: not started yet) and deadline (0: none)."""
+        """Mark (empty: no executor), process id (0: not started yet) and deadline (0: none) of a page."""
         at = self._at(number)
         mark: bytes = _MARK.unpack_from(self._map, at)[0]
         pid: int = _PID.unpack_from(self._map, at + _PID_AT)[0]
         return "" if mark == _NONE else mark.hex(), pid, self.armed(number)
 
     def tell_died(self, number: int, when: float) -> None:
-        """It is dead since then, or a little earlier."""
+        """Records that an executor was dead at this time; it died then or a little earlier."""
         _TIME.pack_into(self._map, self._at(number) + _DIED_AT, when)
 
     @staticmethod

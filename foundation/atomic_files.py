@@ -1,4 +1,4 @@
-"""Files that belong together, put into a folder: none takes its place before all are written, so that a full disk
+"""Puts files that belong together into a folder: none takes its place before all are written, so that a full disk
 changes nothing."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NewFile(NamedTuple):
 
 
 def put(folder: Path, files: Mapping[str, NewFile]) -> None:
-    """Puts files into a folder, each whole, in the place of those that are there, in this order. Raises ConfigError."""
+    """Puts files into a folder, each whole, replacing those that are there, in this order. Raises ConfigError."""
     beside: dict[str, Path] = {}
     with told(folder):
         try:
@@ -36,7 +36,7 @@ def put(folder: Path, files: Mapping[str, NewFile]) -> None:
 
 
 def put_once(folder: Path, name: str, new: NewFile) -> bool:
-    """Puts a file there unless there is one. Answers whether it did. Raises ConfigError."""
+    """Puts a file there unless there is one. True: it did. Raises ConfigError."""
     beside = _beside(folder, name)
     with told(folder):
         try:
@@ -51,7 +51,7 @@ def put_once(folder: Path, name: str, new: NewFile) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Nobody else who asks for this file's lock has it meanwhile; the others wait."""
+    """Holds the lock of this file; others who ask for it wait."""
     with told(path), path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -59,7 +59,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def told(at: Path) -> Iterator[None]:
-    """What a disk or its rights refuse, as a message. Raises ConfigError."""
+    """Raises ConfigError in place of an error of the operating system, with its file."""
     try:
         yield
     except OSError as error:
@@ -76,7 +76,7 @@ def _write(path: Path, new: NewFile) -> None:
         file.write(new.content)
         file.flush()
         os.fsync(made)
-    path.chmod(new.mode)  # whatever the umask left of it
+    path.chmod(new.mode)  # the umask may have taken bits away
 
 
 def _take_away(paths: Iterable[Path]) -> None:

@@ -1,4 +1,4 @@
-"""The functions of the scenario `downstream`: three that call the same one."""
+"""The functions of the scenario `downstream`: three that call the same downstream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ..model.errors import Throttled
 from ..sdk.context import Context
 from ..sdk.function import Function, function
-from .taken import Downstream
+from .shared_downstream import Downstream
 
 #: The name of the downstream, how many functions call it, and how long a call takes, seconds.
 NAME, CALLERS, TAKES = "bench", 3, 0.02

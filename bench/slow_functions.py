@@ -1,4 +1,4 @@
-"""The bench's functions by name, each of which never ends by itself: what waits behind them keeps waiting."""
+"""Functions with the names of the bench's no-ops that never end by themselves: items behind them keep waiting."""
 
 from __future__ import annotations
 

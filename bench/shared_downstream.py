@@ -1,5 +1,5 @@
-"""A downstream for the scenario of that name: a token bucket that processes share through a file, and what each of its
-tenths of a second saw."""
+"""A downstream for the scenario of that name: a token bucket that processes share through a file, and its counts of
+calls in each tenth of a second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-#: Capacity a second, tokens, and when that was (monotonic); then when it began, and runs that were no first attempts.
+#: Capacity a second, tokens, the time of that (monotonic); then the time of its begin, and runs after a first attempt.
 _STATE = struct.Struct("ddddq")
 #: Calls that it took, and that it throttled, in a tenth of a second.
 _TENTH = struct.Struct("ii")
@@ -19,7 +19,7 @@ TENTHS, BURST = 3000, 0.1
 
 
 class Downstream:
-    """Takes so many calls a second of all processes that have it open. Invariant: whoever holds the file's lock alone
+    """Takes so many calls a second of all processes that have it open. Invariant: only the holder of the file's lock
     changes it."""
 
     def __init__(self, path: Path) -> None:
@@ -30,18 +30,18 @@ class Downstream:
         self._map = mmap.mmap(self._file.fileno(), size)
 
     def begin(self, capacity: float) -> None:
-        """It takes calls from now on."""
+        """Begins to take calls, so many a second."""
         now = time.monotonic()
         _STATE.pack_into(self._map, 0, capacity, capacity * BURST, now, now, 0)
 
     def change(self, capacity: float) -> None:
-        """It takes more or less from now on."""
+        """Changes the number of calls a second that it takes."""
         with closing(_Locked(self._file.fileno())):
             _, tokens, at, began, spent = _STATE.unpack_from(self._map)
             _STATE.pack_into(self._map, 0, capacity, min(tokens, capacity * BURST), at, began, spent)
 
     def call(self, attempt: int) -> bool:
-        """Whether it takes a call."""
+        """Counts a call, and says whether it is taken."""
         with closing(_Locked(self._file.fileno())):
             now = time.monotonic()
             capacity, tokens, at, began, spent = _STATE.unpack_from(self._map)
@@ -55,11 +55,11 @@ class Downstream:
 
     @property
     def spent(self) -> int:
-        """Runs that were no first attempts."""
+        """Number of runs that were no first attempts."""
         return int(_STATE.unpack_from(self._map)[4])
 
     def seen(self, first: float, last: float) -> list[tuple[int, int]]:
-        """Calls that it took and throttled, in the tenths of a second between these times (monotonic)."""
+        """Counts of calls taken and throttled, in the tenths of a second between these times (monotonic)."""
         began = _STATE.unpack_from(self._map)[3]
         tenths = range(max(0, int(10 * (first - began))), min(TENTHS, int(10 * (last - began))))
         return [_TENTH.unpack_from(self._map, _STATE.size + tenth * _TENTH.size) for tenth in tenths]

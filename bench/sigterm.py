@@ -1,4 +1,4 @@
-"""The end of a run before its time: told to by SIGTERM, it ends what it started, gives its disk back, and ends
+"""Ends a run before its time: on SIGTERM it ends the processes that it started, gives its disk back, and ends
 itself."""
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from ..foundation.loop import say_where_it_ends
 
 T = TypeVar("T")
 
-#: What a shell knows a program by that was ended by SIGTERM.
+#: The exit status by which a shell knows a program that SIGTERM ended.
 STATUS = 128 + signal.SIGTERM
 
 
 def until_told(run: Callable[[Coroutine[Any, Any, T]], T], work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns, run by `run` (as `asyncio.run` is). SIGTERM cancels it, as ^C does; when it has cleaned up,
-    SystemExit is raised. A second SIGTERM changes nothing."""
+    """Runs `work` by `run` (`asyncio.run` or the like), and returns its result. SIGTERM cancels it, as ^C does; when it
+    has cleaned up, SystemExit is raised. A second SIGTERM changes nothing."""
     told = False
     say_where_it_ends()
 

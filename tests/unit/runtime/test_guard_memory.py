@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tailrace.runtime import watch as watches
+from tailrace.runtime import guard_memory as watches
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
-from tailrace.runtime.watch import WatchPage, WatchPages
+from tailrace.runtime.guard_memory import WatchPage, WatchPages
 
 SETUP = ExecutorSetup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
 
