@@ -58,7 +58,7 @@ class What(IntEnum):
 
 
 class DiskOperation(NamedTuple):
-    """One thing that was done. `at`: the offset of a write, the new size of a truncation."""
+    """One operation on a file. `at`: the offset of a write, or the new size of a truncation."""
 
     what: What
     name: str
@@ -67,8 +67,8 @@ class DiskOperation(NamedTuple):
 
 
 class RecordedDisk:
-    """Notes what is done to the SQLite files right in a folder that are opened while this context lasts. One at a time.
-    Entering raises NoShim where that cannot be."""
+    """Recorder of the operations on SQLite files right in a folder that are opened while this context lasts. One at a
+    time. Entering raises NoShim where that cannot be."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -84,19 +84,19 @@ class RecordedDisk:
         _shim().recorder = None
 
     def opened(self, file: int, path: bytes | None) -> None:
-        """SQLite opened a file, or made an unnamed one."""
+        """Notes that SQLite opened a file, or made an unnamed one."""
         self._names.pop(file, None)
         if path and Path(path.decode()).parent == self.folder:
             self._names[file] = Path(path.decode()).name
 
     def did(self, file: int, what: What, at: int = 0, data: bytes = b"") -> None:
-        """SQLite did something to an open file, and it worked."""
+        """Notes an operation on an open file that worked."""
         if name := self._names.get(file):
             with self._lock:
                 self.deeds.append(DiskOperation(what, name, at, data))
 
     def deleted(self, path: bytes) -> None:
-        """SQLite deleted a file."""
+        """Notes that SQLite deleted a file."""
         if Path(path.decode()).parent == self.folder:
             with self._lock:
                 self.deeds.append(DiskOperation(What.DELETE, Path(path.decode()).name))
@@ -109,7 +109,8 @@ class RecordedDisk:
 
 
 def found(deeds: list[DiskOperation], chance: random.Random) -> dict[str, bytes]:
-    """The files that these deeds leave behind, of which only those before a sync are sure."""
+    """The content of each file after these deeds: what was synced is sure, each other sector is there or not by
+    chance."""
     sure: dict[str, bytearray] = {}
     since: dict[str, list[DiskOperation]] = {}
     for deed in deeds:
@@ -135,7 +136,7 @@ def found(deeds: list[DiskOperation], chance: random.Random) -> dict[str, bytes]
 
 
 def _sectors(deed: DiskOperation) -> Iterator[DiskOperation]:
-    """What a disk may have of a deed, piece by piece."""
+    """The pieces of a deed, each of which a disk may have or lack."""
     if deed.what is not What.WRITE:
         yield deed
         return
@@ -196,7 +197,7 @@ class _Shim:
         return answer
 
     def _noting(self, address: int) -> _Methods:
-        """The usual functions of a file, of which those that change it are noted."""
+        """A copy of a file's methods in which calls that change the file are noted."""
         if address in self._patched:
             return self._patched[address]
         methods = _Methods.from_buffer_copy(_Methods.from_address(address))
@@ -236,7 +237,7 @@ def _shim() -> _Shim:
 
 
 def _library() -> str:
-    """The library that Python's own module has loaded."""
+    """The path of the SQLite library that Python's own module has loaded."""
     sqlite3.connect(":memory:").close()
     try:
         for line in Path("/proc/self/maps").read_text().splitlines():

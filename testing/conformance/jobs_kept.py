@@ -1,4 +1,4 @@
-"""The laws of what trees keep until they are forgotten: its bytes are bounded, where items are added."""
+"""Laws of the bytes that trees keep until they are forgotten: they are bounded where items are added."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANY = KEPT // len(MUCH) + 1
 
 
 class JobsKeptLaws:
-    """Derive, and give a fixture `engine`."""
+    """Laws of the bytes that trees keep. An engine's test derives from them and gives a fixture `engine`."""
 
     @pytest.mark.parametrize("fails", [False, True])
     async def test_nothing_is_added_while_trees_keep_too_much(self, engine: JobsEngine, fails: bool) -> None:

@@ -46,7 +46,7 @@ class Model:
     start: int = 0
 
     def expected(self, position: int, limit: int, max_bytes: int) -> tuple[int, list[Record], bool]:
-        """Where a read begins, what is there within its limit, and whether something must come."""
+        """The first position of a read, the records within its limit, and whether any must come."""
         begin = max(position, self.start)
         there = self.records[begin : begin + limit]
         return begin, there, bool(there)
@@ -246,7 +246,7 @@ class LogLaws(StoreLaws[Log]):
 
 
 async def _play(store: StoreBench[Log], model: Model, step: tuple[str, object]) -> None:
-    """One step on both, and what must be equal then."""
+    """Takes one step on the store and on the model, and compares them."""
     log, (what, given_value) = store.engine, step
     if what == "append":
         assert isinstance(given_value, list)

@@ -40,7 +40,7 @@ async def own(state: StateStores, source: str = "s") -> Owner:
 
 
 async def park(state: StateStores, owner: Owner, source: str, parked: list[LedgerEntry]) -> list[LedgerEntry]:
-    """Writes rows as their owner does around an append."""
+    """Writes the rows of an append, before it and after it, as their owner does."""
     parking = [row._replace(place=LedgerPlace.PARKING) for row in parked]
     await state.ledger.write(source, "0", [(None, row) for row in parking], owner.epoch)
     await state.ledger.write(source, "0", list(zip(parking, parked, strict=True)), owner.epoch)

@@ -15,7 +15,8 @@ UNREACHED = 20.0
 
 
 class Bounded:
-    """The runs at once, against the quotas of the plan. `began` says when the scheduler's process began last."""
+    """Check of the runs at once against the quotas of the plan. `began` says when the scheduler's process began
+    last."""
 
     def __init__(self, plan: Plan, journal: Journal, began: Callable[[], float]) -> None:
         self._plan = plan

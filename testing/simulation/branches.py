@@ -10,7 +10,8 @@ from .inside import play
 
 
 async def branch(job: str, context: Context, step: Any = None, n: int = -1) -> Any:
-    """One run. `job`: its name behind the number of its tree; it is told a parent's result, or which item it is."""
+    """Plays one run of a tree's item. `job`: the number of its tree and the name of its job. `step`: the result or
+    event that it was made of; `n`: its own number, where it was added."""
     item = here().journal.trees.runs(context.id, job, step, n)
     await play(item.n, context)
     return item.result

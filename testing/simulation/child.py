@@ -56,7 +56,7 @@ def tell(plan: Plan, *, trace: bool = False, record: bool = False) -> StoryEnd:
 
 
 def chosen(plan: Plan, order: StoryOrder) -> Plan:
-    """A plan with only what an order wants of it."""
+    """The plan with only the faults and items that an order wants."""
     faults, items = order.faults, order.items
     return dataclasses.replace(
         plan,
@@ -88,7 +88,7 @@ def verdict(order: StoryOrder, seed: int) -> Verdict:
 
 
 def main() -> None:
-    """The process: an order as JSON in its first argument."""
+    """Runs the process, whose first argument is an order as JSON."""
     order = msgspec.json.decode(sys.argv[1], type=StoryOrder)
     gc.collect()
     gc.freeze()  # the program is not looked through again for each world's garbage: an eighth of the time

@@ -34,15 +34,15 @@ class Comparison:
 
     @property
     def differ(self) -> int:
-        """Worlds in which an item's runs ended otherwise."""
+        """Number of worlds in which an item's runs ended otherwise."""
         return self.counts["differ"]
 
     def facts(self) -> dict[str, Any]:
-        """For --json."""
+        """Figures of the comparison, for --json."""
         return {**{how: self.counts[how] for how in _WORDS}, "missing": self.missing, "first": self.first}
 
     def text(self) -> str:
-        """For people."""
+        """Text of the comparison, for people."""
         lines = [f"of {self.counts.total()} worlds that were recorded before:"]
         for how, words in _WORDS.items():
             if self.counts[how]:
@@ -54,7 +54,7 @@ class Comparison:
 
 
 def compared(before: Iterable[WorldRecord], after: Iterable[WorldRecord]) -> Comparison:
-    """Compares them by seed."""
+    """Compares the records of two runs by seed."""
     known = {record.seed: record for record in before}
     found = Comparison()
     for record in after:
@@ -69,7 +69,7 @@ def compared(before: Iterable[WorldRecord], after: Iterable[WorldRecord]) -> Com
 
 
 def read(file: Path) -> list[WorldRecord]:
-    """The records in a file. Raises UserError when it has none."""
+    """Reads the records in a file. Raises UserError when it has none."""
     try:
         return [msgspec.json.decode(line, type=WorldRecord) for line in file.read_bytes().splitlines() if line]
     except OSError as error:
@@ -79,7 +79,8 @@ def read(file: Path) -> list[WorldRecord]:
 
 
 def check(file: Path) -> None:
-    """Whether records can be put there, before many worlds are told for them. Raises UserError when they cannot."""
+    """Checks that records can be written to a file, before many worlds are told for them. Raises UserError when they
+    cannot."""
     try:
         file.open("ab").close()
     except OSError as error:
@@ -87,5 +88,5 @@ def check(file: Path) -> None:
 
 
 def write(file: Path, records: Iterable[WorldRecord]) -> None:
-    """Puts them there, a line each."""
+    """Writes records to a file, a line each."""
     file.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))

@@ -10,10 +10,10 @@ class Guest(Protocol):
     """A guest that brings items to the queue in ways of its own, and knows what must become of them."""
 
     def pending(self) -> Iterator[str]:
-        """What is not over, for people."""
+        """Lines for people about work of this guest that is not over."""
 
     def made(self) -> Set[str]:
-        """The ids of the queue's items that came by it."""
+        """Ids of the items of the queue that came by this guest."""
 
     def at_rest(self) -> None:
         """Tells the journal what is not as it should be when everything is over."""

@@ -15,7 +15,7 @@ from .kernel import Kernel
 
 
 def still_held(hosts: Iterable[Host]) -> Iterator[str]:
-    """What is left in windows, credit, lanes, slots and leases."""
+    """Lines about what is left in windows, credit, lanes, slots and leases."""
     for host in hosts:
         for process in host.processes:
             for what in _of_process(process):

@@ -70,7 +70,7 @@ class Prey:
     seconds: float = 0.0
 
     def add(self, turn: HuntLine) -> None:
-        """One turn more."""
+        """Adds the result of one more turn."""
         self.seeds += turn.seeds
         self.following = turn.first + turn.seeds
         self.found += turn.found
@@ -94,7 +94,7 @@ class HuntOptions:
 
 
 def main(options: HuntOptions) -> int:
-    """Runs it; 1 when something was wrong where no mistake was planted."""
+    """Runs the hunt. Returns 1 when something was wrong where no mistake was planted."""
     watched = sys.stderr.isatty() and not options.as_json
     prey = asyncio.run(hunt(options, _progress if watched else _silent))
     show(report(prey, options.first), _COLUMNS, options.as_json)
@@ -106,7 +106,8 @@ def main(options: HuntOptions) -> int:
 
 
 async def hunt(options: HuntOptions, progress: Callable[[int, int, int], None]) -> list[Prey]:
-    """All turns. `progress` is told how many mistakes are done with, of how many, and how many worlds were told."""
+    """Takes all turns. `progress` is told how many mistakes are done with, of how many, and how many worlds were
+    told."""
     tree = tree_of(Path(tailrace.__path__[0]))
     prey = {bug: Prey(bug, options.first) for bug in (NONE, *options.bugs)}
     for turn in _before(options.results, tree):
@@ -163,7 +164,7 @@ async def _turn(prey: Prey, options: HuntOptions, tree: str) -> HuntLine:
 
 
 def kind_of(line: str) -> str:
-    """Which promise a violation breaks: its words up to the colon, without their time."""
+    """The promise that a violation breaks: its words up to the colon, without their time."""
     text = line.partition(" ")[2]
     return text.partition(":")[0] if ":" in text else text.partition(" o")[0]
 
@@ -196,7 +197,7 @@ def report(prey: Iterable[Prey], first: int) -> list[dict[str, Any]]:
 
 
 def tree_of(root: Path) -> str:
-    """A name for the source as it is: of equal sources equal."""
+    """A name for the source as it is: equal sources have equal names."""
     digest = hashlib.blake2b(digest_size=8)
     for folder in _SOURCE:
         for file in sorted((root / folder).rglob("*.py")):
@@ -226,4 +227,4 @@ def _progress(done: int, total: int, worlds: int) -> None:
 
 
 def _silent(done: int, total: int, worlds: int) -> None:
-    """Nobody watches."""
+    """Shows nothing: nobody watches."""

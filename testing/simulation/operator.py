@@ -36,7 +36,7 @@ class Operator:
         self.stay: dict[int, set[str]] = {}
 
     async def main(self) -> None:
-        """The operator's process."""
+        """Runs the operator's process."""
         await together(*(self._redrive(place, each) for place, each in enumerate(self._plan.redrives)))
 
     async def _redrive(self, place: int, redrive: Redrive) -> None:
@@ -59,7 +59,7 @@ class Operator:
         host.world.say(host.name, f"redrive {place} is over, {len(stay)} letters may stay")
 
     async def _all_steps(self, client: GatewayClient, redrive: Redrive) -> set[str]:
-        """The ids of the letters that were refused."""
+        """Takes all steps of a redrive. Returns the ids of the letters that were refused."""
         host, after, refused = here(), 0, set[str]()
         while True:
             try:

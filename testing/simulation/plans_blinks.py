@@ -24,7 +24,7 @@ _HARMLESS = ("reset", "pause")
 
 
 def blinking(plan: Plan, strike: float, stores: str) -> Plan:
-    """The same plan, perhaps with no other faults than breaks before `strike`."""
+    """The plan, perhaps with no other faults than breaks before `strike`."""
     random = Random(f"blinks of {plan.seed}")
     if random.random() >= BLINKING or plan.front:
         return plan
@@ -45,7 +45,7 @@ def blinking(plan: Plan, strike: float, stores: str) -> Plan:
 
 
 def _break(random: Random, plan: Plan, at: float, seconds: float, stores: str) -> list[Fault]:
-    """One host that stands still, or one wire of the chain from a store to a worker."""
+    """A break: one host that stands still, or one wire that is cut in the chain from a store to a worker."""
     tailers = [f"tailer{number + 1}" for number in range(plan.tailers)] if plan.apart else [stores]
     schedulers = [f"scheduler{number + 1}" for number in range(plan.schedulers)]
     workers = [f"worker{number + 1}" for number in range(plan.workers)]
@@ -61,5 +61,5 @@ def _break(random: Random, plan: Plan, at: float, seconds: float, stores: str) -
 
 
 def _long(random: Random, item: Item) -> Item:
-    """The same item, which runs long when it runs first."""
+    """The item, which runs long when it runs first."""
     return replace(item, deeds=(Deed("ok", random.uniform(*RUNS)), *item.deeds[1:]), cancel=0.0)

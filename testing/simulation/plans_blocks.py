@@ -1,4 +1,4 @@
-"""Functions that block the event loop of their process, for less than it is ended for: what runs beside them waits, and
+"""Functions that block the event loop of their process, for less than it is ended for: other runs in it wait, and
 nothing is lost by it."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SECONDS = (1.0, 28.0)
 
 
 def blocking(plan: Plan) -> Plan:
-    """The same plan, perhaps with runs that block."""
+    """The plan, perhaps with runs that block."""
     random = Random(f"blocks of {plan.seed}")
     if random.random() >= BLOCKING or plan.timeout or plan.threads:
         return plan

@@ -20,7 +20,7 @@ MOST = 3
 
 
 def with_outbox(plan: Plan, strike: float, stores: str) -> Plan:
-    """The same plan, perhaps with an application. Not where files are put back: the outbox has forgotten by then what a
+    """The plan, perhaps with an application. Not where files are put back: the outbox has forgotten by then what a
     queue that is set back would have to be told again."""
     random = Random(f"outbox of {plan.seed}")
     if random.random() >= ORDERING or any(fault.kind == "restore" for fault in plan.faults):
@@ -45,7 +45,8 @@ def _order(random: Random, n: int, at: float) -> ShopOrder:
 
 
 def _befalls(random: Random, strike: float, relays: list[str], orders: list[ShopOrder]) -> Fault:
-    """The relay dies around a removal or somewhere in a batch, or cannot reach the application's database."""
+    """A fault of the relay: it dies around a removal or somewhere in a batch, or cannot reach the application's
+    database."""
     relay, at = random.choice(relays), random.uniform(1.0, strike)
     match random.choice(("removal", "removal", "batch", "away")):
         case "removal":

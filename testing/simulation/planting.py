@@ -31,7 +31,7 @@ def bug(make: Callable[[], Bug]) -> Callable[[], Bug]:
 
 
 def breaks(law: str, *, by: str) -> Callable[[Callable[[], Bug]], Callable[[], Bug]]:
-    """Registers one that breaks a rule of the leases, with the promise that finds it."""
+    """Registers a mistake that breaks a rule of the leases, with the promise that finds it."""
 
     def register(make: Callable[[], Bug]) -> Callable[[], Bug]:
         BREACHES[_in_words(make)] = Breach(law, by)

@@ -31,7 +31,7 @@ def _queued(n: int = 0, at: float = 1.0, deeds: tuple[Deed, ...] = LONG) -> Item
 
 
 def both(at: float, one: str, other: str, seconds: float) -> Fault:
-    """Two hosts are cut off from one another."""
+    """A fault that cuts two hosts off from one another."""
     return Fault(at, "both", one, other, seconds)
 
 

@@ -50,5 +50,5 @@ class SimOutbox(SqliteOutbox):
 
 
 def outbox_of(options: Any) -> SimOutbox:
-    """In the place of the one that opens files."""
+    """Makes a simulated outbox, in the place of the function that opens files."""
     return SimOutbox(Path(options.database.get_secret_value()), options.table)

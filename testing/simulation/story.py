@@ -141,7 +141,7 @@ class Story:
         self.faults.restored = self._restored
 
     def _guests(self) -> None:
-        """Has come what this world has beside what all have."""
+        """Adds the guests that this world has beside what all have."""
         if self.plan.limits:
             Bounded(self.plan, self.journal, lambda: self.hosts["scheduler1"].started)
         if self.plan.redrives:
@@ -159,7 +159,7 @@ class Story:
             self._grows()
 
     def _grows(self) -> None:
-        """Has a client of trees come into the world."""
+        """Adds a client of trees to the world."""
         grower = Grower(self.plan, f"{self.store}:store", lambda: self.hosts["grower"])
         self._add("grower", grower.main)
         trees = TreesAudit(self.plan, self.disk, self.journal, self.client, grower)
@@ -168,7 +168,7 @@ class Story:
         self.audit.guests.append(trees)
 
     def _redrives(self) -> None:
-        """Has an operator come into the world."""
+        """Adds an operator to the world."""
         operator = Operator(self.plan)
         self._add("operator", operator.main)
         redriving = Redriving(self.plan, self.disk, self.journal, operator)
@@ -183,7 +183,7 @@ class Story:
         return {name for name in self.hosts if name.startswith(("node", "store", "delay"))}
 
     def _behind(self, front: str, names: list[str]) -> list[str]:
-        """Has hosts stand behind an address, each with its own of the same kind."""
+        """Puts hosts behind one address, each with an address of its own for the same service."""
         kind = front.rpartition(":")[2]
         self.network.fronts[front] = [f"{name}:{kind}" for name in names]
         return names
@@ -210,7 +210,7 @@ class Story:
         self.copies.committed(file)
 
     def _restored(self, file: str, copied: float) -> None:
-        """A file of the stores was put back to what it was then."""
+        """Tells clients and audits that a file of the stores was put back to its content at `copied`."""
         if file == "queue":
             self.hosts["client"].call(self.client.bring_again, copied)
         elif file == "state":
@@ -221,7 +221,7 @@ class Story:
             self.copies.restored()
 
     def tell(self) -> StoryEnd:
-        """Runs it to its end."""
+        """Runs the story to its end."""
         plan, world = self.plan, self.world
         rest = 0.0
         with (

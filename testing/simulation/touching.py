@@ -51,8 +51,8 @@ class Touching:
         self._rivals = plan.apart and plan.tailers > 1  # who takes over what its owner is not heard to have
 
     def at_rest(self) -> None:
-        """Each run that was followed by another one asked for it, and if it failed that cost an attempt; or a fault
-        touched whoever had it."""
+        """Checks each run that was followed by another one: it asked for that, and spent an attempt if it failed, or a
+        fault touched a part that had it."""
         for story in self._journal.stories.values():
             for run, again in pairwise(story.executions):
                 heard = self._asked(run) and (not run.spent or again.attempt > run.attempt)
@@ -63,7 +63,8 @@ class Touching:
                     )
 
     def _asked(self, run: Execution) -> bool:
-        """Whether it ended by what a function said, or did to its process: that of one that ignored its time-out."""
+        """Whether a run ended by its function's own word, by what it did to its process, or since it ignored its
+        time-out."""
         how = run.died or run.how
         return how in ASKED and (how != OVERDUE or any(each.ended_all for each in self._in_process(run)))
 
@@ -84,7 +85,7 @@ class Touching:
         return long and (self._rivals or sum(fault.seconds for fault in faults) > ROOM)
 
     def _with(self, run: Execution) -> list[Execution]:
-        """It, and what died with it: the lease of one ends the process of all."""
+        """The run, and those that died with it: the lease of one ends the process of all."""
         if not (run.died or run.how).startswith("killed"):
             return [run]
         return [each for each in self._in_process(run) if (each.end or math.inf) >= run.start]

@@ -38,7 +38,7 @@ class KeyTurns:
         return [f"{_PREFIX}{each}" for each in range(position) if self._key(each) == key]
 
     def _begins(self, run: Execution) -> None:
-        """An item starts: everything of its key before it is over, and nothing after it runs."""
+        """Checks, as an item starts, that everything of its key before it is over, and nothing after it runs."""
         if not run.id.startswith(_PREFIX):
             return
         position = int(run.id.removeprefix(_PREFIX))
@@ -59,7 +59,7 @@ class KeyTurns:
                 self._journal.wrong(text)
 
     def at_rest(self) -> None:
-        """What each key's items did last is in their order."""
+        """Checks that the last runs of each key's items were in their order."""
         last: dict[str, tuple[str, float]] = {}
         self._load()
         for position, key in enumerate(self._keys):
