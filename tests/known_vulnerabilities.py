@@ -25,8 +25,8 @@ INSTALL, ANSWER = 180.0, 180.0
 
 
 class Audit(NamedTuple):
-    """Answers of the database for a lock: lines for people of what is known, how many packages it told of, and those
-    that it does not know."""
+    """The answers of the database for a lock: lines for people about vulnerabilities, the number of packages that it
+    knows, and the packages that it does not."""
 
     found: Sequence[str]
     told: int
@@ -70,7 +70,7 @@ def verdict(audits: Sequence[Audit | str], *, required: bool) -> tuple[bool, str
 
 
 def installed(folder: Path) -> str:
-    """Installs pip-audit in an environment of its own; why it could not be, empty: it is there."""
+    """Installs pip-audit in an environment of its own. Returns why it could not; empty: it is there."""
     lock = ROOT / "requirements-audit.lock"
     ready = folder / ".ready"
     if ready.exists() and ready.stat().st_mtime >= lock.stat().st_mtime:
@@ -88,7 +88,7 @@ def installed(folder: Path) -> str:
 
 
 def audited(folder: Path, lock: str) -> Audit | str:
-    """Asks the database for each package of a lock; why it could not be asked."""
+    """Asks the database for each package of a lock. Returns the answers, or why it could not be asked."""
     words = (
         "--disable-pip",
         "--require-hashes",
@@ -116,12 +116,12 @@ def run(seconds: float, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def last_line(text: str) -> str:
-    """What a tool said last, which is why it ended."""
+    """The last line of a tool's output, which says why it ended."""
     return (text.strip().splitlines() or ["it said nothing"])[-1][:300]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`--required`: that nothing could be looked up fails, too."""
+    """Runs the check. With `--required` it also fails where nothing could be looked up."""
     folder = ROOT / ".venv" / "audit"
     trouble = installed(folder)
     audits = [trouble] if trouble else [audited(folder, lock) for lock in LOCKS]

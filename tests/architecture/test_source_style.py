@@ -169,7 +169,7 @@ def test_nothing_is_pickled() -> None:
 
 
 def test_no_private_module_is_imported() -> None:
-    """A library may change those with any version. Generated code knows its own library's."""
+    """A library may change its private modules with any version. Generated code knows its own library's."""
     wrong = [
         f"{name_of(path)}: {name}"
         for path in shipped()
@@ -180,7 +180,8 @@ def test_no_private_module_is_imported() -> None:
 
 
 def test_ports_are_narrow() -> None:
-    """Whoever needs less than all of a wide port cannot say so: part it; an engine's protocol inherits the parts."""
+    """A part that needs less than all of a wide port cannot say so: split it; an engine's protocol inherits the
+    parts."""
     wide = {name for path in shipped() for name, methods in facts(path).ports.items() if methods > MOST_METHODS}
     assert wide == set()
 
@@ -263,7 +264,7 @@ def test_no_file_names_what_its_reader_does_not_have(pattern: str) -> None:
 
 
 def test_names_of_test_files_are_unique() -> None:
-    """The importlib mode would let one shadow the other in reports."""
+    """In the importlib mode one would hide the other in reports."""
     names = [
         path.name for path in tracked(".py") if name_of(path).startswith("tests/") and path.name.startswith("test_")
     ]

@@ -173,7 +173,7 @@ async def test_records_past_the_retention_are_swept_and_younger_ones_stay(tmp_pa
 
 
 def killed_while_appending(path: Path, lines: int) -> list[str]:
-    """What a process acknowledged that appends for ever and is killed after it said so many lines."""
+    """Starts a process that appends for ever, and kills it after so many lines. Returns all that it acknowledged."""
     process = subprocess.Popen([sys.executable, "-c", _APPEND, str(path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     said = [process.stdout.readline() for _ in range(lines)]

@@ -51,7 +51,7 @@ async def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 
 async def starts(journal: Path, count: int) -> list[float]:
-    """The moments (CLOCK_MONOTONIC) of that many starts."""
+    """Waits for `count` starts. Returns their moments (CLOCK_MONOTONIC)."""
     async with asyncio.timeout(60):
         while True:
             lines = [line.split() for line in journal.read_text().splitlines()] if journal.exists() else []

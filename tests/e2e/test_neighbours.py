@@ -167,7 +167,7 @@ async def test_what_the_platform_makes_is_its_users_alone(platform: Platform, fo
 
 
 async def test_who_may_read_the_run_directory_gets_in(platform: Platform, tmp_path: Path) -> None:
-    """As members of the group that access.yaml names: tests/unit/foundation/test_run_dir.py has the modes."""
+    """A member of the group that access.yaml names may: tests/unit/foundation/test_run_dir.py has the modes."""
     shared = Path(f"/tmp/tailrace-shared-{os.getpid()}")
     shared.mkdir(mode=0o755, exist_ok=True)
     card = shared / "card.json"

@@ -53,5 +53,5 @@ async def test_a_healthy_stream_writes_no_payload_byte(tmp_path: Path) -> None:
 
 
 async def settled(gateway: GatewayClient) -> int:
-    """How many files are done, or rest in the delay service."""
+    """Number of files that are done, or rest in the delay service."""
     return sum(each.settled + each.parked for each in (await gateway.overview()).tailers if each.name == "texts")

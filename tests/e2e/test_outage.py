@@ -139,7 +139,7 @@ async def unhealthy(gateway: GatewayClient) -> bool:
 
 
 async def done(gateway: GatewayClient, count: int) -> bool:
-    """Every item ended, those that came back by the delay service included."""
+    """Whether every item has ended, also those that came back by the delay service."""
     overview = await gateway.overview()
     ended = {each.name: each.settled for each in overview.tailers}
     tailer = await orders(gateway)

@@ -77,7 +77,7 @@ class Fleet:
         return self.processes[-1].pid
 
     async def homes(self) -> dict[str, int]:
-        """Of each source that is read the process that does."""
+        """The process that reads each source, by the name of the source."""
         overview = await self._operators.overview()
         return {
             each.name: int(each.process.rpartition(":")[2])
@@ -124,7 +124,7 @@ async def test_files_are_shared_by_the_processes_that_have_them(platform: Platfo
 
 
 async def feed(log: RemoteLog, enough: asyncio.Event) -> list[int]:
-    """Appends to all streams until it is enough; how many to each."""
+    """Appends to all streams until it is told to stop. Returns how many it appended to each."""
     counts = [0] * len(FILES)
     while not enough.is_set():
         for at, name in enumerate(FILES):

@@ -45,12 +45,12 @@ class Apart:
         await self.service.park([Parked("s", str(each), Kind("f"), b"x", now + each, now) for each in delays])
 
     async def entries(self) -> int:
-        """How many records were ever written into rungs."""
+        """Number of records that were ever written into rungs."""
         log = self.stores.delay_log
         return sum([(await log.bounds(name))[0].end for name in await log.streams() if name.startswith("delay.")])
 
     async def move(self) -> float | None:
-        """Moves all that may; returns in how many seconds the next may, None: nothing waits."""
+        """Makes every move that may be made. Returns the seconds until the next may; None: nothing waits."""
         rungs = self.mover._rungs
         while True:
             before = [rung.position for rung in rungs]
@@ -71,14 +71,14 @@ class Apart:
         self.there.advance(seconds)
 
     async def run(self) -> None:
-        """Until nothing waits any more."""
+        """Moves items until none waits any more."""
         while (sleep := await self.move()) is not None:
             self.pass_(max(LONGEST_TOGETHER, sleep))
 
 
 @asynccontextmanager
 async def apart(folder: Path, ahead: float) -> AsyncIterator[Apart]:
-    """The store's clock is so many seconds ahead."""
+    """Opens a delay service over stores whose clock is so many seconds ahead."""
     here, there = ManualClock(), ManualClock(monotonic=7.0)
     there.jump(ahead)
     async with EmbeddedStores(folder, StoresConfig(), there) as stores, serving(stores.engines()) as address:

@@ -109,7 +109,7 @@ def gone(operator: GatewayClient) -> Callable[[], Awaitable[bool]]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """A real file system where nodes of this test have their data."""
+    """A real file system on which nodes of this test have their data."""
     disk = SmallDisk(tmp_path / "data")
     if why := disk.mount():
         pytest.skip(why)

@@ -57,7 +57,7 @@ async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[lis
 
 
 async def _work(node: Node, trees: list[str], chance: random.Random, fails: float) -> None:
-    """Runs what is due; some items fail, some go back, and some claims are never heard of again."""
+    """Runs items that are due: some fail, some go back, and some claims are never heard of again."""
     cells = {Cell(f"{tree}:{name}", 2): 20 for tree in trees for name in "abcde"}
     while True:
         leased = await node.queue.lease(Demand(cells, frozenset(), 40), LEASE, 0.2)
@@ -81,7 +81,7 @@ async def _work(node: Node, trees: list[str], chance: random.Random, fails: floa
 
 
 async def _add(node: Node, tree: str, name: str, chance: random.Random) -> int:
-    """Adds until the job is sealed; how many items."""
+    """Adds items until the job is sealed. Returns how many."""
     added = 0
     for call in range(5000):
         await asyncio.sleep(0.03)
@@ -181,7 +181,7 @@ async def test_nothing_of_a_cancelled_tree_is_handed_out_though_who_cancelled_it
 
 
 class _HeldFold:
-    """The ground of an advance whose look at jobs is committed when it is let go."""
+    """The ground of an advance, whose look at jobs is committed when a test lets it go."""
 
     def __init__(self, node: Node, connection: psycopg.AsyncConnection[Any], schema: str) -> None:
         self._ground, self._connection, self._schema = node.jobs._ground, connection, schema
@@ -284,7 +284,7 @@ async def test_a_server_that_is_killed_again_and_again_loses_nothing_of_a_tree(
 
 
 async def _work_through(node: Node, chance: random.Random) -> None:
-    """The same work, by who waits for a server that is away."""
+    """Works through the jobs, and waits while the server is away."""
     while True:
         with suppress(TailraceError):
             await _work(node, ["t0"], chance, fails=0.0)
@@ -292,7 +292,7 @@ async def _work_through(node: Node, chance: random.Random) -> None:
 
 
 async def _answered(call: Callable[[], Awaitable[Any]]) -> Any:
-    """What a server answers, which may have been away a moment ago."""
+    """Repeats a call until the server answers, which may have been away a moment ago."""
     while True:
         with suppress(TailraceError):
             return await call()

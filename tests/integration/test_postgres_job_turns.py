@@ -23,7 +23,7 @@ MANY = 2 * advance.JOBS + 10
 
 @pytest.fixture
 async def jobs(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresJobs]:
-    """Jobs that nobody advances by itself."""
+    """Jobs that do not advance by themselves."""
     options = PostgresQueueOptions(url=postgres_server, schema=postgres_schema, connections=2, notify=False)
     queue = PostgresQueue(options, StoresConfig(durability="relaxed"), SYSTEM_CLOCK, wait=0.1)
     await queue.open()
@@ -39,7 +39,7 @@ async def _make(jobs: PostgresJobs, id: str, items: int) -> None:
 
 
 async def _write(jobs: PostgresJobs, statement: str, *arguments: str) -> None:
-    """What a node writes that dies before it advances a job."""
+    """Writes one statement, as a node does that dies before it advances a job."""
     await jobs._ground.rows(statement, arguments, "a test")
 
 

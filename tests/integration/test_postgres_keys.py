@@ -18,7 +18,7 @@ LEASE = 30.0
 
 
 async def waiting_for_a_lock(nodes: PostgresNodes, count: int) -> None:
-    """Until so many sessions of this test wait for a key."""
+    """Waits until `count` sessions of this test wait for a key."""
     async with asyncio.timeout(20):
         while True:
             [(found,)] = await nodes.run(

@@ -15,7 +15,7 @@ SUM = "SELECT 40 + %s::int"
 
 
 async def nothing(*_: Any) -> None:
-    """No look at a new connection."""
+    """Skips the look at a new connection."""
 
 
 @pytest.fixture

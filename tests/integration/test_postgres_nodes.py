@@ -129,7 +129,7 @@ async def test_what_is_stored_as_out_and_what_is_stored_and_claimed_are_handed_o
     fences: list[int] = []
 
     async def brought(items: list[NewItem]) -> list[bytes]:
-        """What a lease that waits is brought by a submission of these."""
+        """Payloads that a submission of these items brings to a lease that waits."""
         waits = asyncio.create_task(queue.lease(ANY, LEASE, 20.0))
         while not queue._poller.waiting:
             await asyncio.sleep(0.001)

@@ -17,7 +17,7 @@ TABLES = ("tasks", "entities")
 
 
 async def claimed(queue: OpenQueue) -> int:
-    """Claims and settles all that waits. How many claims it took."""
+    """Claims and settles all that waits. Returns how many claims it took."""
     claims = 0
     while (leased := await queue.lease(Demand({Cell("mail", 2): CLAIM}, frozenset(), CLAIM), 30.0, 0)) is not None:
         claims += 1
@@ -26,7 +26,7 @@ async def claimed(queue: OpenQueue) -> int:
 
 
 async def rows_read(nodes: PostgresNodes) -> dict[str, int]:
-    """How many rows of each table were read by an index, once the sessions that ended have told it."""
+    """Number of rows of each table that were read by an index, once the sessions that ended have told it."""
     before: dict[str, int] = {}
     while True:
         found = await nodes.run(

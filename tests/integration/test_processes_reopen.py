@@ -54,8 +54,8 @@ async def gateway_of(folder: Path) -> AsyncIterator[str]:
 
 
 async def runs(client: SchedulerClient) -> None:
-    """Until a workload runs. Nobody stands behind it who would hand it out again, as a tailer does, when its worker was
-    held up for one of these short leases."""
+    """Executes workloads until one runs: no tailer would hand it out again when its worker was held up for one of these
+    short leases."""
     async with asyncio.timeout(60):
         while True:
             try:

@@ -23,7 +23,8 @@ Ends = Callable[[], tuple[int, int]]
 
 
 async def on_postgres(server: Any, config: Path) -> Ends:
-    """With a schema that was made by command."""
+    """Makes a schema of PostgreSQL by command. Returns a function that asks the server how many workloads ended, and
+    how many live."""
     command = ["store", "migrate", "--config", str(config)]
     planned = await asyncio.to_thread(CliRunner().invoke, app, [*command, "--plan"])
     assert "would take step 1 (queue)" in planned.output

@@ -102,7 +102,7 @@ class Forking:
         return True
 
     def _leave(self, connection: socket.socket) -> None:
-        """Lets go of what is not the command's."""
+        """Lets go of all that is not the command's."""
         self._looks.close()
         os.close(self._lifeline)
         for ended in self._running:

@@ -62,7 +62,7 @@ def tailrace(
 
 
 def on_path(folder: Path) -> dict[str, str]:
-    """Has a shell find such a `tailrace`, by what this adds to its environment; its script rests in `folder`."""
+    """Has a shell find a `tailrace` of this kind, by the environment that it returns; its script is in `folder`."""
     folder.mkdir()
     script = folder / "tailrace"
     script.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-SEP", command.__file__])} "$@"\n')
@@ -76,7 +76,7 @@ def read_once(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _forking(*loaded_with: tuple[str, str]) -> str:
-    """Where the process listens that commands of this one are forked from; it ends with this one."""
+    """Starts the process that forks commands, which ends with this one. Returns the path at which it listens."""
     folder = tempfile.mkdtemp(prefix="tailrace-commands-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     place = str(Path(folder) / "place")

@@ -74,7 +74,7 @@ class JobsStory:
         assert [each.failed for each in again.jobs] == [1, 0, 0, 0]
 
     async def _over(self, stores: EmbeddedStores) -> bool | None:
-        """None: it was forgotten."""
+        """Whether the tree is over; None: it was forgotten."""
         found = await stores.jobs.show("job-1")
         if found is None:
             return None if "over" in self.told else False

@@ -33,7 +33,7 @@ class Fleet:
 
     @contextlib.contextmanager
     def as_(self, folder: Path | None) -> Iterator[None]:
-        """As who has the certificate in this folder; None: without any."""
+        """Acts with the certificate in this folder; None: without any."""
         with self._patch.context() as patch:
             if folder is None:
                 patch.delenv(VARIABLE, raising=False)

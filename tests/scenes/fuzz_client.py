@@ -56,7 +56,7 @@ def operator_calls(fuzz: Fuzz) -> bytes:
 
 
 async def told(channel: Any, method: Any, cases: list[bytes]) -> None:
-    """Calls a method with these bytes; whatever it answers is well."""
+    """Calls a method with these bytes; any answer is well."""
     path = f"/{method.containing_service.full_name}/{method.name}"
     with suppress(*ENDED):
         async with asyncio.timeout(PATIENCE):

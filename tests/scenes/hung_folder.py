@@ -1,5 +1,5 @@
-"""A folder whose file system has hung: whoever asks it anything waits until it is gone (a FUSE mount that nobody
-answers for, as a file server that is away)."""
+"""A folder whose file system has hung: every call on it waits until it is gone (a FUSE mount that nobody answers for,
+as a file server that is away)."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ class FakeWorker(Watched):
         self.dialer.notify()
 
     def wait(self, each: int, waits: bool = True) -> None:
-        """An item waits for other work, or goes on."""
+        """Has an item wait for other work, or go on."""
         self.waits[each] = waits
         self.dialer.notify()
 
@@ -275,7 +275,7 @@ def _named(hello: pb.Hello, name: str) -> pb.Hello:
 
 
 class Place:
-    """A scheduler, and whatever a test attaches to it; everything is closed at the end."""
+    """A scheduler, and the parts that a test attaches to it; everything is closed at the end."""
 
     def __init__(self) -> None:
         self.client: SchedulerClient

@@ -24,7 +24,7 @@ PATIENT = 60.0
 
 
 class Told:
-    """Lets a test wait until something is true: whoever changes something says so."""
+    """Lets a test wait until something is true: each change is told to it."""
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
@@ -54,7 +54,7 @@ class End(Told):
         self.refuses: Exception | None = None
 
     def say(self, count: int) -> None:
-        """Has so many more numbers said, in order."""
+        """Says so many more numbers, in order."""
         self.left.extend(range(self.said + 1, self.said + count + 1))
         self.said += count
         self.notify()
@@ -249,7 +249,7 @@ class Scene:
         await self.end.until(lambda: self.end.story)
 
     async def heard_all(self) -> None:
-        """Everything said by one end was heard by the other, once and in order."""
+        """Waits until everything said by one end was heard by the other, once and in order."""
         await self.far.until(lambda: len(self.far.heard) >= self.end.said)
         await self.end.until(lambda: len(self.end.heard) >= self.far.said)
         assert self.far.heard == list(range(1, self.end.said + 1))

@@ -44,7 +44,7 @@ class Collector:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def of(self, trace_id: str) -> list[Seen]:
-        """The spans of one trace, as they began."""
+        """The spans of one trace, in the order in which they began."""
         return sorted((each for each in self.spans if each.trace_id == trace_id), key=lambda each: each.start)
 
     def wait(self, there: Any, within: float = 30.0) -> bool:
@@ -53,7 +53,7 @@ class Collector:
             return self.changed.wait_for(there, within)
 
     def took(self, path: str, body: bytes) -> None:
-        """A request."""
+        """Records a request."""
         with self.changed:
             self.requests += 1
             if path == "/v1/traces":

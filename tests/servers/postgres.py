@@ -82,7 +82,7 @@ class LocalPostgres:
             return False
 
     def run(self, statement: str) -> list[tuple[object, ...]]:
-        """One statement, as the database's owner."""
+        """Runs one statement, as the database's owner."""
         with psycopg.connect(self.address, autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
@@ -94,7 +94,7 @@ class LocalPostgres:
 
 
 def _ordinary_user() -> str | None:
-    """PostgreSQL does not run as root."""
+    """The user that runs the server, since PostgreSQL does not run as root; None: this one."""
     if os.geteuid() != 0:
         return None
     return next(user for user in ("postgres", "nobody") if any(each.pw_name == user for each in pwd.getpwall()))
@@ -142,7 +142,7 @@ class MadeSchemas:
         asyncio.run(bring_up(PostgresOptions(url=self._url(self._template), schema=self.NAME), plan=False))
 
     def new(self) -> str:
-        """The URL of a new one; whoever asks drops it."""
+        """Makes a database. Returns its URL; the caller drops it."""
         name = f"t_{uuid.uuid4().hex}"
         self._execute(f"CREATE DATABASE {name} TEMPLATE {self._template} STRATEGY file_copy")
         return self._url(name)
@@ -163,7 +163,7 @@ class MadeSchemas:
 
 @pytest.fixture(scope="session")
 def made_schemas(postgres_server: str) -> Iterator[MadeSchemas]:
-    """Of the server that the tests of this process share."""
+    """Schemas on the server that the tests of this process share."""
     made = MadeSchemas(postgres_server)
     yield made
     made.close()

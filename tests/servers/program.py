@@ -47,7 +47,7 @@ class Program:
             time.sleep(0.01)
 
     def kill(self) -> None:
-        """SIGKILL: what it had not made durable is gone."""
+        """Kills the program with SIGKILL: all that it had not made durable is gone."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -55,12 +55,12 @@ class Program:
         self._end(signal.SIGTERM)
 
     def freeze(self) -> None:
-        """SIGSTOP: connections stay, nothing answers, until `thaw`."""
+        """Stops the program with SIGSTOP: connections stay, nothing answers, until `thaw`."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Lets the program go on, with SIGCONT."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 

@@ -47,7 +47,7 @@ EVERYBODY = [b'{"to":"one"}', b'{"to":"two"}', b'{"to":"three"}']
 
 
 def written_by_hand(place: Place, *changes: str) -> sqlite3.Connection:
-    """Three rows with a key, and one between each two of them that is changed so."""
+    """Writes three rows with a key, and one between each two of them that is changed so."""
     connection = sqlite3.connect(place.address)
     connection.execute("PRAGMA ignore_check_constraints = 1")
     tailrace.enqueue(connection, MAIL, arguments={"to": "one"}, key="ann")
@@ -61,7 +61,7 @@ def written_by_hand(place: Place, *changes: str) -> sqlite3.Connection:
 
 
 async def in_turn(place: Place) -> list[bytes]:
-    """What comes while each is done before the next."""
+    """Payloads that come when each arrival is done before the next."""
     came: list[bytes] = []
     while items := await place.arrived():
         came += [item["payload"] for item in items]

@@ -31,7 +31,7 @@ async def run(*arguments: str) -> tuple[int, str, str]:
 
 @contextlib.asynccontextmanager
 async def scheduler(gateway: GatewayServer, name: str) -> AsyncIterator[list[Snapshot]]:
-    """One that watches and confirms, with the snapshots that it applied. It has applied one."""
+    """A scheduler that watches and confirms, with the snapshots that it applied. It has applied one."""
     got: list[Snapshot] = []
     came = asyncio.Event()
 

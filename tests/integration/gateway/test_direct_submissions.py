@@ -26,7 +26,7 @@ def is_direct(client: tailrace.AsyncClient) -> bool:
 
 
 async def submitted_until_direct(client: tailrace.AsyncClient) -> list[str]:
-    """The ids of what it took."""
+    """Submits until a call goes the direct way. Returns the ids of all that it submitted."""
     ids = [(await client.submit("add", a=0)).id]
     while not is_direct(client):
         ids.append((await client.submit("add", a=0)).id)

@@ -20,7 +20,7 @@ PROGRESS = Progress(REPLAY, {"succeeded": 3, "delayed": 2, "dead": 1}, "2 in fli
 
 
 class Replays:
-    """Notes what it is asked."""
+    """Replays that note the calls they get."""
 
     def __init__(self) -> None:
         self.asked: list[object] = []

@@ -17,7 +17,7 @@ from tailrace.wire.gateway import GatewayClient
 
 
 class Tailers:
-    """Notes what it is asked."""
+    """Tailers that note the calls they get."""
 
     def __init__(self) -> None:
         self.asked: list[object] = []

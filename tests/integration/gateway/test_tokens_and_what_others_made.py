@@ -23,7 +23,7 @@ from tailrace.wire.v1 import gateway_pb2 as pb
 
 @pytest.fixture
 async def stores(stores: Any, tmp_path: Path) -> AsyncIterator[Any]:
-    """With schedules too."""
+    """Adds schedules to the stores."""
     file = SqliteFile(tmp_path / "schedules.db", SCHEMA, name="schedules")
     await file.open()
     yield replace(stores, schedules=SqliteSchedules(file))

@@ -42,7 +42,7 @@ async def scheduler(fleet: Fleet) -> AsyncIterator[SchedulerServer]:
 
 
 class Forgotten(Exception):
-    """A connection is over, and this side does not know why."""
+    """An end of a connection of which this side does not know the reason."""
 
 
 async def hello(

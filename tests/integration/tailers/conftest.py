@@ -136,7 +136,7 @@ class FakeScheduler:
         await self._server.stop(0)
 
     async def restart(self) -> None:
-        """Another scheduler process at the same address: it knows no session."""
+        """Starts another scheduler process at the same address: it knows no session."""
         await self.stop()
         self.sessions.clear()
         await self.start(self.address)

@@ -41,7 +41,7 @@ def every_way(flight, index):
 
 
 def well_again(tailer):
-    """The law of conftest.py is not for a tailer in which a bug was planted."""
+    """Mends the tailer: the law of conftest.py is not for one in which a bug was planted."""
     for part in tailer._pump._partitions.values():
         part.book.missing_count = part.book.doubled_count = 0
     tailer._pump._core.accounts.unaccounted = lambda *rest: 0

@@ -33,7 +33,7 @@ QUICK = {"clog": {"first_probe": 0.05, "last_probe": 0.2}}
 
 
 class Worker:
-    """Ends what it is given as `decide` says, at most `limit` at once."""
+    """A worker that ends items as `decide` says, at most `limit` at once."""
 
     def __init__(self, address: str, decide: Callable[[Flight, int], Ended | None], limit: int = 16) -> None:
         self.decide = decide

@@ -49,7 +49,7 @@ def user(name="owner", mechanism="PLAIN", password=None):
 
 
 async def refused(one, eventually, *words):
-    """It says why, and what to do; what the secret is it does not say."""
+    """Asserts that a tailer says why it is refused, and what to do, without its secret."""
     await eventually(lambda: all(word in one.overview().detail for word in words), 60)
     assert one.overview().state == "disconnected"
     assert "secret" not in one.overview().detail

@@ -83,7 +83,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 async def relayed(node: Node, business: Business) -> None:
-    """Carries over all that is there."""
+    """Carries over all rows that are there."""
     relay = pump(node, None, business.keys)
     idle = 0
     while idle < 2:  # it pauses also after what another one handed over

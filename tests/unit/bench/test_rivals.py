@@ -159,7 +159,7 @@ async def test_a_rival_that_does_nothing_is_not_waited_for(tmp_path: Path, monke
 
 
 async def _nothing() -> None:
-    """The broker knows."""
+    """Returns nothing: the broker knows."""
 
 
 def test_the_picture_tells_how_many_times_the_fastest_is_as_fast():

@@ -11,7 +11,7 @@ CONFIG = DelayConfig(max_items=1600)  # a sixteenth of it is trimmed at once
 
 
 class Trims(Log):
-    """Notes what is trimmed."""
+    """Streams that note their trims."""
 
     def __init__(self) -> None:
         self.before: list[int] = []

@@ -81,7 +81,7 @@ def test_the_image_is_made_of_the_package_and_nothing_else() -> None:
 
 
 def pins(lock: str) -> dict[str, str]:
-    """What a lock says of each distribution: its version and its hashes."""
+    """Pins of a lock by distribution: its version and its hashes."""
     blocks = re.split(r"\n(?=\S)", re.sub(r" \\\n\s+", " ", (ROOT / lock).read_text()))
     return {block.split("==")[0]: block.strip() for block in blocks if "==" in block}
 
@@ -166,7 +166,7 @@ def test_a_unit_runs_a_command_that_there_is_and_is_hardened(path: Path) -> None
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
 def test_systemd_takes_the_unit(path: Path, tmp_path: Path) -> None:
-    """Where systemd is; elsewhere its files are no use."""
+    """The check needs systemd; elsewhere its files are no use."""
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         return

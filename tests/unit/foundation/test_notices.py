@@ -84,7 +84,7 @@ def test_that_of_a_process_that_was_killed_counts_for_nothing_and_is_removed(run
 
 
 def test_what_was_left_behind_is_removed_by_the_next_one_that_tells(run_dir: RunDir) -> None:
-    """A part that dies again and again, of which nobody asks, fills no directory."""
+    """Otherwise parts that die again and again, and of which nobody asks, would fill the directory."""
     (run_dir.path / "scheduler.0123456789abcdef.notice").write_text(json.dumps(FACTS))
     (run_dir.path / "gateway.0123456789abcdef.notice").write_text("")  # it died before it wrote
     posted = Posted(run_dir, "gateway")

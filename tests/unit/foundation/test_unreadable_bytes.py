@@ -8,7 +8,7 @@ from tailrace.foundation.unreadable import LONGEST, plainly, words
 
 
 class ExecuteBatchError(Exception):
-    """By its name gRPC's own."""
+    """An error with the name of gRPC's own."""
 
 
 def test_an_answer_whose_caller_has_gone_is_nothing_to_log(caplog: pytest.LogCaptureFixture) -> None:

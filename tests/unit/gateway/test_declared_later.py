@@ -73,7 +73,7 @@ class Spool:
         return [FunctionSpec("mail")]
 
     async def remember(self, functions: Sequence[FunctionSpec]) -> None:
-        """It is not asked for again."""
+        """Remembers nothing: nobody asks for it again."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Versions of quotas: what changes nothing makes none."""
+"""Versions of quotas: a change that changes nothing makes none."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tailrace.testing.clock import ManualClock
 
 
 class Stepping(ManualClock):
-    """A clock that is another one at each look."""
+    """A clock that steps on at each look."""
 
     def __init__(self, step: float) -> None:
         super().__init__()

@@ -54,7 +54,7 @@ quotas = st.builds(
 
 
 def payers(quota: Quota, kind: Kind, all_quotas: dict[Any, Quota]) -> str | None:
-    """The obvious account: what of a quota an item of a kind pays; None: nothing of it. `per` tells tenants apart."""
+    """An obvious account: what of a quota an item of a kind pays; None: nothing of it. `per` tells tenants apart."""
     if quota.function and quota.function != kind.function:
         return None
     if quota.downstream and quota.downstream not in CALLS[kind.function]:
@@ -183,7 +183,7 @@ class Composed(RuleBasedStateMachine):
 
     @invariant()
     def nothing_idles_that_could_run(self) -> None:
-        """No slot and no limit is free while an item waits that has room everywhere."""
+        """Checks that no slot and no limit is free while an item waits that has room everywhere."""
         if not hasattr(self, "tailer"):
             return
         room = sum(pool.room for worker in self.workers for pool in worker.pools.values())
@@ -194,7 +194,7 @@ class Composed(RuleBasedStateMachine):
                     assert held, f"{flow.kind} waits with room everywhere"
 
     def teardown(self) -> None:
-        """Without limits, and once all that runs has ended, everything has run."""
+        """Checks that everything has run, without limits, and once all that runs has ended."""
         self.core.apply([], [], [], 3, self.now)
         self.quotas, self.starts = {}, []
         self.step()

@@ -236,7 +236,7 @@ reserves = st.builds(
 
 
 class Reserved(Composed):
-    """The same histories with reserves: limits hold, and nothing idles that could run."""
+    """Histories with reserves: limits hold, and nothing idles that could run."""
 
     @rule(quota=reserves)
     def reserve(self, quota: Quota) -> None:

@@ -23,7 +23,7 @@ steps = st.lists(
 
 
 def knowing(starts: list[list[float]], now: float) -> float:
-    """What a bucket holds now that was charged what is known by now, when each item started."""
+    """Amount that a bucket holds now that was charged, as each item started, what is known by now."""
     held, at = BURST, 0.0
     for started, amount in starts:
         held, at = min(BURST, held + (started - at) * RATE) - amount, started

@@ -38,7 +38,7 @@ def refused(*args: Any, **said: Any) -> str:
 
 
 def answered(steps: Steps[Any], *replies: Any) -> Any:
-    """What the steps come to when the gateway answers so."""
+    """Result of the steps when the gateway answers so."""
     left = iter(replies)
     next(steps)
     try:

@@ -19,7 +19,7 @@ GRACE = 2.0
 
 
 def runs(plan: Plan) -> dict[int, list[Execution]]:
-    """The runs of each item in a world in which nothing is wrong."""
+    """Runs of each item in a world in which nothing is wrong."""
     story = Story(plan)
     assert story.tell().wrong == []
     return {each.n: each.executions for each in story.journal.stories.values()}

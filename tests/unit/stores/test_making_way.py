@@ -23,7 +23,7 @@ SHARE = 0.5
 
 
 def busy(way: MakingWay, used: float, at: float = 100.0) -> MadeWay | None:
-    """What a claim of both leaves, 10 ms after the one before it, when the process used so much since."""
+    """The way that a claim of both makes, 10 ms after the one before it, when the process used so much since."""
     way.submitted([URGENT], 1, at)
     assert way.made([URGENT, LESS], at, lambda: 7.0) is None  # the first one rests for nothing
     return way.made([URGENT, LESS], at + 0.01, lambda: 7.0 + used)

@@ -93,7 +93,7 @@ class Store:
 
 
 async def polls(store: Store, poller: Poller) -> None:
-    """As the pump of a queue does: leases again and again, and waits a second for each."""
+    """Polls as the pump of a queue does: leases again and again, and waits a second for each."""
     while True:
         try:
             await poller.find(ANY, 1.0, store.look)

@@ -40,7 +40,7 @@ class Store:
         return [Submitted(str(number), False) for number in range(len(items))]
 
     def settle(self, *claims: tuple[int, int]) -> list[asyncio.Task[list[str]]]:
-        """Of each claim so many items."""
+        """Settles so many items of each claim."""
         adding = [self.settlements.add(Succeeded(fence, ["x"] * count)) for fence, count in claims]
         return [asyncio.create_task(each) for each in adding]
 

@@ -8,7 +8,7 @@ from tailrace.stores.log.recent import RECORD_BYTES, Recent
 
 
 def add(recent: Recent, partition: str, first: int, time: float, payload: bytes) -> int:
-    """Adds a batch of one record; what it takes."""
+    """Adds a batch of one record. Returns the bytes that it takes."""
     (row,) = rows("s", [Record(payload)])
     recent.add(partition, Batch(first, time, row.columns), row.size)
     return row.size + RECORD_BYTES

@@ -26,7 +26,8 @@ GOOD = {"redis_version": "7.0.15", "role": "master", "maxmemory_policy": "noevic
 
 
 class Pretended(FakeAsyncRedis):
-    """fakeredis knows neither INFO nor CONFIG, nor what a script says of itself in its first line."""
+    """A client of fakeredis, which knows neither INFO nor CONFIG, nor what a script says of itself in its first
+    line."""
 
     facts = GOOD
     server = RUN

@@ -26,7 +26,7 @@ def kinds() -> Kinds:
 
 
 def leased(kinds: Kinds, gates: ShutLanes) -> set[Kind]:
-    """What may be leased, as claims ask for it."""
+    """Kinds that may be leased, as claims ask for them."""
     lanes = [lane for lane, address in kinds.lanes.items() if not gates.shut(*address)]
     shut = {lane: gates.shut_kinds(kinds, lane) for lane in lanes}
     found = {number for number, lane in kinds.lane_of.items() if lane in shut and number not in shut[lane]}

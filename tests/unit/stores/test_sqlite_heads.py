@@ -15,7 +15,8 @@ KINDS = st.sampled_from(sorted(LANE_OF))
 
 
 class HeadsModel(RuleBasedStateMachine):
-    """The model. `waiting`: times of what waits of each kind; `served`: kinds that had a turn while a due one waits."""
+    """Random steps on the heads, and a model. `waiting`: times of what waits of each kind; `served`: kinds that had a
+    turn while a due one waits."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ async def taken(queue: SqliteQueue) -> Leased | None:
 
 
 async def out(folder: Path, clock: ManualClock, boot: str = "one") -> Leased:
-    """What a node handed out before it was killed."""
+    """A claim that a node handed out before it was killed."""
     async with opened(folder, clock, boot, killed=True) as queue:
         await queue.submit([NewItem(KIND, b"out")])
         leased = await taken(queue)

@@ -63,7 +63,7 @@ class World:
         self.core.read(self.part, batch)
 
     def pushed(self) -> list[HandOut]:
-        """What was decided to be pushed is handed out."""
+        """Hands out the items that the core decided to push."""
         pushes, self.core.decided.pushes = self.core.decided.pushes, []
         outs = []
         for items, counts, _ in pushes:

@@ -48,7 +48,7 @@ def answering(answer: Raise) -> Callable[[grpc.aio.Server], None]:
 
 
 async def asked(address: str, request: bytes = b"") -> bytes:
-    """Calls once. Raises what `error_of` says."""
+    """Calls once. Raises the error that `error_of` makes of the answer."""
     async with dial(address) as channel:
         try:
             answer: bytes = await channel.unary_unary(METHOD)(request, timeout=5)

@@ -49,7 +49,7 @@ class Stream:
         return self.left.pop(0) if self.left else None
 
     def cancel(self) -> None:
-        """Nothing goes on here."""
+        """Cancels nothing: nothing goes on here."""
 
 
 class End:
@@ -121,7 +121,7 @@ async def test_leases_that_do_not_fit_are_told_once(ours: float, told: bool, cap
 
 
 class Line:
-    """A connection that says hello, and then nothing until it is over."""
+    """A connection that brings a hello, and then nothing until it is over."""
 
     def __init__(self, hello: pb.Hello) -> None:
         self.said = [pb.WorkerFrame(hello=hello)]

@@ -13,7 +13,7 @@ from tailrace.tailers.supervisor import Tailers
 
 @pytest.fixture
 def quick_looks(monkeypatch):
-    """Nobody in these tests says that a row was written: so rows are looked at often."""
+    """Has rows looked at often: nobody in these tests says that a row was written."""
     monkeypatch.setattr(replaying, "ROWS_EVERY", 0.05)
     monkeypatch.setattr(replaying, "LOOK_EVERY", 0.02)
 

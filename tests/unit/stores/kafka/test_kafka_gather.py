@@ -74,4 +74,4 @@ async def test_a_call_made_while_it_closes_waits_and_gets_an_object_of_its_own()
 
 class Closes:
     def close(self) -> None:
-        """As a client."""
+        """Closes nothing."""

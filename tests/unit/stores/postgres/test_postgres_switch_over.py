@@ -38,7 +38,7 @@ async def test_who_is_refused_by_a_former_primary_dials_anew(monkeypatch: pytest
         return made[-1]
 
     async def prepare(*_: Any) -> None:
-        """No look at a new connection."""
+        """Skips the look at a new connection."""
 
     monkeypatch.setattr(PostgresServer, "_connect", connect)
     async with PostgresServer(PostgresOptions(), prepare) as server:

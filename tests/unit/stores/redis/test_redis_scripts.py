@@ -15,7 +15,7 @@ INFO = b"maxmemory_policy:%s\r\naof_enabled:1\r\n"
 
 
 class Pretended(FakeAsyncRedis):
-    """fakeredis knows neither INFO nor CONFIG."""
+    """A client of fakeredis, with the INFO and CONFIG that it does not know."""
 
     policy = b"noeviction"
 

@@ -50,7 +50,7 @@ class Connection:
         return False
 
     async def send_packed_command(self, command: Any, check_health: bool) -> None:
-        """It is answered."""
+        """Sends nothing: the answer is there."""
 
     async def read_response(self) -> bytes:
         await asyncio.sleep(0)  # others come meanwhile

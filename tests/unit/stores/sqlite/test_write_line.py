@@ -4,7 +4,7 @@ from tailrace.stores.sqlite.write_line import WriteLine
 
 
 def line(*waiting: str) -> WriteLine[str]:
-    """Heavy ones have a capital letter."""
+    """A line of writes, of which heavy ones have a capital letter."""
     found = WriteLine[str]()
     for each in waiting:
         found.add(each, heavy=each.isupper())
