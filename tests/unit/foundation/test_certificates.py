@@ -157,7 +157,7 @@ def test_an_authority_alone_is_who_has_a_token(fleet: Fleet, tmp_path: Path) -> 
 
 
 def test_files_as_cert_manager_mounts_them_are_taken_and_changed_at_once(fleet: Fleet, tmp_path: Path) -> None:
-    """Its mounts are links: the folder's files lead to a folder that is exchanged as a whole."""
+    """Mounted files are links into a folder that is exchanged as a whole."""
     mount = tmp_path / "mount"
     mount.mkdir()
     for number, name in enumerate(("first", "second")):
