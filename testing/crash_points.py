@@ -24,7 +24,7 @@ from ..assembly.embedded import EmbeddedStores
 from ..stores.sqlite import file as sqlite
 from .clock import ManualClock
 
-#: Of a commit.
+#: Side of a commit.
 SIDES = ("before", "after")
 #: Seconds that a story may take from a start to its end or its crash.
 PATIENCE = 20.0

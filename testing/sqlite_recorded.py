@@ -48,8 +48,8 @@ class _Methods(ctypes.Structure):
     ]
 
 
-class What(IntEnum):
-    """The deeds that are done to a file."""
+class OperationKind(IntEnum):
+    """Kinds of operations on a file."""
 
     WRITE = 0
     TRUNCATE = 1
@@ -60,7 +60,7 @@ class What(IntEnum):
 class DiskOperation(NamedTuple):
     """One operation on a file. `at`: the offset of a write, or the new size of a truncation."""
 
-    what: What
+    what: OperationKind
     name: str
     at: int = 0
     data: bytes = b""
@@ -89,7 +89,7 @@ class RecordedDisk:
         if path and Path(path.decode()).parent == self.folder:
             self._names[file] = Path(path.decode()).name
 
-    def did(self, file: int, what: What, at: int = 0, data: bytes = b"") -> None:
+    def did(self, file: int, what: OperationKind, at: int = 0, data: bytes = b"") -> None:
         """Notes an operation on an open file that worked."""
         if name := self._names.get(file):
             with self._lock:
@@ -99,7 +99,7 @@ class RecordedDisk:
         """Notes that SQLite deleted a file."""
         if Path(path.decode()).parent == self.folder:
             with self._lock:
-                self.deeds.append(DiskOperation(What.DELETE, Path(path.decode()).name))
+                self.deeds.append(DiskOperation(OperationKind.DELETE, Path(path.decode()).name))
 
     def cut(self, after: int, chance: random.Random, into: Path) -> None:
         """Writes the files as they would be found, had the power been cut after so many deeds."""
@@ -114,11 +114,11 @@ def found(deeds: list[DiskOperation], chance: random.Random) -> dict[str, bytes]
     sure: dict[str, bytearray] = {}
     since: dict[str, list[DiskOperation]] = {}
     for deed in deeds:
-        if deed.what is What.SYNC:
+        if deed.what is OperationKind.SYNC:
             content = sure.setdefault(deed.name, bytearray())
             for each in since.pop(deed.name, ()):
                 _apply(content, each)
-        elif deed.what is What.DELETE:  # SQLite syncs the folder where it matters
+        elif deed.what is OperationKind.DELETE:  # SQLite syncs the folder where it matters
             sure.pop(deed.name, None)
             since.pop(deed.name, None)
         else:
@@ -137,18 +137,18 @@ def found(deeds: list[DiskOperation], chance: random.Random) -> dict[str, bytes]
 
 def _sectors(deed: DiskOperation) -> Iterator[DiskOperation]:
     """The pieces of a deed, each of which a disk may have or lack."""
-    if deed.what is not What.WRITE:
+    if deed.what is not OperationKind.WRITE:
         yield deed
         return
     first, end = deed.at, deed.at + len(deed.data)
     while first < end:
         last = min(end, (first // SECTOR + 1) * SECTOR)
-        yield DiskOperation(What.WRITE, deed.name, first, deed.data[first - deed.at : last - deed.at])
+        yield DiskOperation(OperationKind.WRITE, deed.name, first, deed.data[first - deed.at : last - deed.at])
         first = last
 
 
 def _apply(content: bytearray, deed: DiskOperation) -> None:
-    if deed.what is What.TRUNCATE:
+    if deed.what is OperationKind.TRUNCATE:
         del content[deed.at :]
         return
     if len(content) < deed.at:
@@ -211,13 +211,13 @@ class _Shim:
 
         def on_write(file: int, data: int, size: int, at: int) -> int:
             text = ctypes.string_at(data, size)
-            return told(write(file, data, size, at), lambda to: to.did(file, What.WRITE, at, text))
+            return told(write(file, data, size, at), lambda to: to.did(file, OperationKind.WRITE, at, text))
 
         def on_truncate(file: int, size: int) -> int:
-            return told(truncate(file, size), lambda to: to.did(file, What.TRUNCATE, size))
+            return told(truncate(file, size), lambda to: to.did(file, OperationKind.TRUNCATE, size))
 
         def on_sync(file: int, flags: int) -> int:
-            return told(sync(file, flags), lambda to: to.did(file, What.SYNC))
+            return told(sync(file, flags), lambda to: to.did(file, OperationKind.SYNC))
 
         methods.close = self._pointer(_CLOSE(lambda file: told(close(file), lambda to: to.opened(file, None))))
         methods.write = self._pointer(_WRITE(on_write))

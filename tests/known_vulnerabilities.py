@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-#: What runs somewhere: in development with every extra, and in the image.
+#: Locks of all that runs somewhere: in development with every extra, and in the image.
 LOCKS = ("requirements.lock", "requirements-image.lock")
 #: Vulnerabilities that were looked at and do not reach tailrace, each with the reason: {"PYSEC-2026-1": "why"}.
 ACCEPTED: Mapping[str, str] = {}

@@ -17,9 +17,9 @@ import pytest
 USUAL = 1.0
 #: Minutes between two signs of life of a test that runs.
 SIGN = 1.0
-#: How many times as long as it says a test may take, and the least that each may, seconds: another machine is busy.
+#: Times as long as it says that a test may take, and the least that each may, seconds: another machine is busy.
 TIMES, SHORTEST = 2.0, 300.0
-#: What all of them together may take, minutes: as long as somebody would wait for (CONTRIBUTING.md says so).
+#: Minutes that all of them together may take: as long as somebody would wait for (CONTRIBUTING.md says so).
 BOUND = 135.0
 #: Minutes that all long tests of this run say, also when they are left out: `make test` refuses too many, so that
 #: `make test-long` need not.

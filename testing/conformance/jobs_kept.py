@@ -11,7 +11,7 @@ from .jobs_engine import KEPT, MOST, JobsEngine, fill, job, make, shown, take, t
 
 #: Seconds behind which an engine has looked at what is kept.
 LOOKED = 1.5
-#: What an item returns, or was given when it failed.
+#: The result of an item, or the payload of one that failed.
 MUCH = b'"' + b"x" * (MOST - 100) + b'"'
 MANY = KEPT // len(MUCH) + 1
 

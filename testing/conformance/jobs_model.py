@@ -22,7 +22,7 @@ from ...model.gathered import BEGIN, gathered_results
 from ...model.job import JobHolder, JobItem, ResultPage, TreeSpec
 from .jobs_engine import LEASE, MOST, JobsEngine, feedings, job, make
 
-#: What a run returns: a list of so many elements, for those jobs that take one apart. A few of them fit one payload.
+#: Results of runs: a list of so many elements, for those jobs that take one apart. A few of them fit one payload.
 ELEMENTS = 3
 RESULT = b"[1,2,3" + b" " * (MOST // 4) + b"]"
 SHAPES = {
@@ -34,7 +34,7 @@ SHAPES = {
     "deep": [job("a"), job("b", "a", each=True), job("c", "b"), job("d", "a", "c", gather=True)],
 }
 TREES = 4
-#: How a run ends. `plain`: nothing is said of a result; `none`: there is none; `odd`: it is no list.
+#: Ends of a run. `plain`: nothing is said of a result; `none`: there is none; `odd`: it is no list.
 OUTCOMES = ["success", "success", "success", "plain", "none", "odd", "fail", "back", "not yet"]
 
 

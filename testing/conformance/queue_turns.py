@@ -16,7 +16,7 @@ from .queue_engine import LEASE, MAIL, REPORT, QueueEngine, nothing, put, take, 
 
 #: Tenants that share a claim of a lane (TENANTS of the engines).
 TOGETHER = 16
-#: What `behind` is of an engine that takes turns only behind a flood.
+#: Value of `behind` for an engine that takes turns only behind a flood.
 DEPTH = 256
 FLOOD = MAIL._replace(tenant="flood")
 OTHER = MAIL._replace(tenant="other")

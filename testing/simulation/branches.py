@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...sdk.context import Context
+from .executor_inside import play
 from .host import here
-from .inside import play
 
 
 async def branch(job: str, context: Context, step: Any = None, n: int = -1) -> Any:

@@ -43,13 +43,13 @@ class Comparison:
 
     def text(self) -> str:
         """Text of the comparison, for people."""
-        lines = [f"of {self.counts.total()} worlds that were recorded before:"]
+        lines = [f"of the {self.counts.total()} worlds that the earlier run recorded:"]
         for how, words in _WORDS.items():
             if self.counts[how]:
                 lines.append(f"  {self.counts[how]} {words}")
                 lines += [f"    seed {seed}: {where}" for seed, where in self.first.get(how, ())]
         if self.missing:
-            lines.append(f"  {self.missing} more were not recorded")
+            lines.append(f"  the earlier run did not record {self.missing} more")
         return "\n".join(lines)
 
 
@@ -73,9 +73,9 @@ def read(file: Path) -> list[WorldRecord]:
     try:
         return [msgspec.json.decode(line, type=WorldRecord) for line in file.read_bytes().splitlines() if line]
     except OSError as error:
-        raise UserError(f"{file}: {error.strerror}; expected what `tailrace simulate --record` wrote") from error
+        raise UserError(f"{file}: {error.strerror}; expected a file that `tailrace simulate --record` wrote") from error
     except msgspec.DecodeError as error:
-        raise UserError(f"{file}: {error}; expected what `tailrace simulate --record` wrote") from error
+        raise UserError(f"{file}: {error}; expected a file that `tailrace simulate --record` wrote") from error
 
 
 def check(file: Path) -> None:

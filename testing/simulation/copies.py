@@ -30,7 +30,7 @@ _ROW = "SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position
 
 _entry = msgspec.json.Decoder(LedgerEntry).decode
 
-#: Where an item came from: the tailer, its partition, and the position there.
+#: Home of an item: its tailer, the partition, and the position there.
 Home = tuple[str, str, int]
 #: A stream of the delay service, and a position in it.
 Spot = tuple[str, int]

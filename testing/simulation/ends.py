@@ -12,7 +12,7 @@ from .plan import Deed
 
 _BY_KIND = {"ok": "ok", "fatal": "fatal", "later": "retry", "throttled": "throttled"}
 _BY_STOP = {Stop.NONE: "retry", Stop.TIMEOUT: "retry", Stop.CANCELLED: "cancelled"}
-#: How an item ends that never ran.
+#: Ends of items that never ran.
 _UNSTARTED = ("held", "cancelled", "expired")
 _WAITS, _RUNS = "waits", "runs"
 

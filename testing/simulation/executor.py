@@ -12,8 +12,8 @@ from ...runtime.frames import Done, Dying, ExecutorSetup, Failed, Frames, Notes,
 from ...runtime.rules.suspicion import ProcessDeath
 from ...sdk.function import Function
 from .exchange import NEXT
+from .executor_inside import SimBoard
 from .host import here
-from .inside import SimBoard
 from .kernel import PIPE, Kernel
 from .loop import SimLoop
 

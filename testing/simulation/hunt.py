@@ -26,7 +26,7 @@ from .run import told
 
 #: Seeds of one turn.
 TURN = 5
-#: What runs beside the mistakes: the platform as it is. What is wrong there is nobody's find.
+#: Name of no mistake: the platform as it is takes turns beside the mistakes. Its wrong worlds are nobody's finds.
 NONE = ""
 #: Folders of the source whose change makes another platform of it.
 _SOURCE = (
@@ -100,7 +100,7 @@ def main(options: HuntOptions) -> int:
     show(report(prey, options.first), _COLUMNS, options.as_json)
     for each in prey:
         if each.bug == NONE and each.found:
-            complain(f"without a mistake seeds {', '.join(map(str, each.found[:5]))} were wrong")
+            complain(f"seeds {', '.join(map(str, each.found[:5]))} were wrong, with no mistake planted")
             return 1
     return 0
 

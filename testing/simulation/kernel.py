@@ -1,8 +1,8 @@
 """An executor process as the kernel of its machine sees it: its event loop, its timer, whether it is frozen, its death.
 
-What is real: everything that runs in it (`inside.py`), and `runtime.deadman.Deadman`, which decides when the timer
-rings. The timer itself is the kernel's: it rings whether or not the supervisor runs, and kills a process that is frozen
-when it wakes, before it does anything.
+Real are all that runs in it (`executor_inside.py`) and `runtime.deadman.Deadman`, which decides when the timer rings.
+The timer itself is the kernel's: it rings whether or not the supervisor runs, and kills a process that is frozen when
+it wakes, before it does anything.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ...runtime.deadman import Deadman, Relative
 from ...runtime.frames import Timer, encode
 from ...sdk.function import Function
 from .exchange import NEXT
+from .executor_inside import Inside
 from .host import Host
-from .inside import Inside
 from .loop import SimLoop
 from .world import SPINNING, Spinning
 

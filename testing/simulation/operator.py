@@ -15,7 +15,7 @@ from .plan import Plan, Redrive
 
 #: Seconds in which a step must be answered, between two tries, and before what was refused is tried once more.
 TIMEOUT, AGAIN, LATER = 10.0, 0.5, 6.0
-#: What is raised when a step was not answered: it may have been heard.
+#: Errors of a step that was not answered: it may have been heard.
 _NotHeard = (Unavailable, Overloaded)
 #: Times that an operator tries what was refused: a worker registers its function within seconds.
 TRIES = 4

@@ -42,9 +42,9 @@ from ...tailers.supervisor import SCHEDULES, Tailers
 from ...wire.delay import DelayClient
 from .branches import branch
 from .executor import SimExecutor
+from .executor_inside import play, play_plainly
 from .grower import BRANCH
 from .host import here
-from .inside import play, play_plainly
 from .overtime import GRACE as GRACE_AFTER_TIMEOUT
 from .plan import Fault, LimitApplied, Plan
 from .sqlite_disk import Disk, InlineFile
@@ -58,7 +58,7 @@ ATTEMPTS = 5
 FUNCTION, STREAM, QUEUE = "work", "orders", "queue"
 #: The stream of what runs by the clock.
 TIMED = str(SCHEDULES["name"])
-#: How far the stream's tailer looks for what is urgent, items: less than a story has.
+#: Items that the stream's tailer looks ahead for urgent ones: less than a story has.
 LOOK_AHEAD = 8
 #: The addresses that several processes of a kind stand behind.
 SCHEDULERS, GATEWAYS, DELAY_SERVICES = "schedulers:1", "gateways:8786", "delays:delay"
@@ -88,7 +88,7 @@ def _declared(timeout: float, threads: bool = False) -> Function[..., Any]:
 
 #: The function of what trees have.
 _BRANCHES = function(name=BRANCH, retry=RETRY)(branch)
-#: As who submits knows it.
+#: The function of items, as clients that submit know it.
 work = _declared(0.0)
 
 

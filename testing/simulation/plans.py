@@ -41,7 +41,7 @@ URGENT, EXPIRING = 0.25, 0.3
 DETACHING, DETACHED_AFTER, LONG = 0.4, (0.5, 8.0), 0.4
 #: The share of worlds whose stores are put back from a backup.
 PUT_BACK = 0.1
-#: How much a clock may drift.
+#: Rate by which a clock may drift.
 RHO = 0.01
 #: How far the wall clock of the stores may jump ahead, seconds: beyond every lease; and back, and that of any other
 #: host: a due time may be another host's, and what is due later must still end in time.

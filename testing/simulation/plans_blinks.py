@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from .plan import DETACH_AFTER, Deed, Fault, Item, Plan
-from .touching import HEALS, ROOM
+from .unexplained_runs import HEALS, ROOM
 
 #: The share of worlds with nothing but that: not where another scheduler may answer, since what runs stays at its own.
 BLINKING = 0.12
@@ -17,9 +17,9 @@ TOGETHER, ONE, LEAST = ROOM - 0.3, HEALS - 0.2, 0.3
 LONG_BREAK, ENDING = 0.5, 0.6
 #: So many items run long, at most: more would take too long where one runs at a time. For how long they do, seconds.
 LONG, RUNS = 6, (12.0, 35.0)
-#: How many times as long all of it may take: what was cut short by faults runs to its end here.
+#: Times as long that a story may take: runs that faults would have cut short last to their end here.
 LONGER = 1.5
-#: What stays of the other faults: it restarts nothing.
+#: Kinds of the other faults that stay: they restart nothing.
 _HARMLESS = ("reset", "pause")
 
 

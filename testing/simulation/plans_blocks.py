@@ -11,7 +11,7 @@ from .plan import Deed, Plan
 
 #: The share of worlds with such runs: not where runs would be told that their time is over. How many of them, at most.
 BLOCKING, MOST = 0.12, 3
-#: For how long, seconds: beyond every lease of a worker, and less than `loop_block_limit`.
+#: Seconds of a block: beyond every lease of a worker, and less than `loop_block_limit`.
 SECONDS = (1.0, 28.0)
 
 

@@ -46,7 +46,7 @@ REDRIVEN, REDRIVES = 0.4, (1, 3)
 MORE, AT_A_SEAL = 4, 0.4
 #: The share of trees to which nothing is added.
 EMPTY = 0.1
-#: What restarts nothing, and what wires of a blinking world do.
+#: Faults that restart nothing, and faults of wires in a blinking world.
 _BLINKS = ("reset", "pause", "cut", "both", "freeze")
 #: More of the time in which all must be over: of each tree, for its depth.
 LONGER = 150.0

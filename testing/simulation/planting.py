@@ -18,9 +18,9 @@ class Breach(NamedTuple):
     by: str
 
 
-#: By name, in words: what makes the mistake for as long as it lasts.
+#: Mistakes by their names, in words: a context that plants one for as long as it lasts.
 BUGS: dict[str, Callable[[], Bug]] = {}
-#: By the same name, of those that break a rule of the leases.
+#: Breaches by the same names: of mistakes that break a rule of the leases.
 BREACHES: dict[str, Breach] = {}
 
 

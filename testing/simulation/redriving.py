@@ -21,7 +21,7 @@ _LETTERS = "SELECT number, id, died_at FROM dead_letters"
 _ATTEMPTS = "SELECT id, attempts, first_seen FROM dead_letters"
 _KEY = "SELECT key FROM dedupe WHERE id = ?"
 _WORKLOAD = "SELECT id FROM dedupe WHERE key = ?"
-#: Of an item of a tree its life before, or behind, that of a workload.
+#: Queries for the life of a tree's item before a workload, and for the one behind it.
 _BEFORE = "SELECT former FROM job_redrives WHERE item = ?"
 _BEHIND = "SELECT item FROM job_redrives WHERE former = ?"
 _PAST = "SELECT past FROM redriven WHERE id = ?"

@@ -20,7 +20,7 @@ from .sqlite_disk import Disk
 from .world import World
 
 _OWNERS = "SELECT source, partition, version, epoch, lease FROM ownership"
-#: Who has which item in which hand-out: its id and the fence.
+#: A right: an item in one hand-out, by its id and the fence.
 Right = tuple[str, int]
 
 

@@ -151,7 +151,7 @@ async def told(order: StoryOrder, take: Callable[[Verdict], None]) -> None:
             process.kill()
         code = await process.wait()
     if code:
-        raise RuntimeError(f"a process of the simulation ended with code {code}; what it said is above")
+        raise RuntimeError(f"a process of the simulation ended with code {code}; its output is above")
 
 
 async def _traced(options: SimulateOptions, seed: int) -> int:

@@ -38,7 +38,7 @@ def both(at: float, one: str, other: str, seconds: float) -> Fault:
 #: A worker that is cut off goes on until its lease is over, and not a moment longer.
 CUT_OFF = plan_of_faults([ordered()], [both(3.0, "worker1", "scheduler1", 80.0)])
 
-#: The same, with clocks as far apart as they may be, and the cut at different times of a heartbeat.
+#: Worlds like the former, with clocks as far apart as they may be, and the cut at different times of a heartbeat.
 DRIFTING = [
     plan_of_faults(
         [ordered()],

@@ -10,16 +10,16 @@ from functools import partial
 from ...gateway import spooling
 from ...tailers.sources import outbox as outbox_source
 from .audit import StoreAudit
-from .bounded import Bounded
 from .chance import seeded
 from .client import WorldClient
 from .clock import MachineClock
 from .copies import Copies
 from .faults import Faults
 from .grower import Grower
-from .holding import still_held
 from .host import Host, current
 from .journal import Execution, Journal
+from .key_order import KeyOrder
+from .leftovers import still_held
 from .network import SimNetwork
 from .operator import Operator
 from .overtime import Overtime
@@ -39,6 +39,7 @@ from .parts import (
 )
 from .plan import Item, Plan, ShopOrder, Timed
 from .planting import instead
+from .quota_check import QuotaCheck
 from .recording import WorldRecord, WorldRecording
 from .redriving import Redriving
 from .rights import Rights
@@ -48,9 +49,8 @@ from .sqlite_disk import Disk
 from .sqlite_shop import outbox_of
 from .starts import StartsAudit
 from .timetables import Timetables
-from .touching import Touching
 from .trees_audit import TreesAudit, in_small_steps
-from .turns import KeyTurns
+from .unexplained_runs import UnexplainedRuns
 from .world import Event, Spinning, World
 from .writes import Writes
 
@@ -121,7 +121,7 @@ class Story:
         self.client = WorldClient(plan, f"{self.store}:store")
         self._add("client", self.client.main)
         self.audit = StoreAudit(plan, self.disk, self.journal, self.client)
-        self.turns = KeyTurns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
+        self.key_order = KeyOrder(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
         over, settled = self.audit.ended, self.audit.settled
         self.timetables = Timetables(plan, self.disk, self.journal, self.client, over, settled)
         self.rights = Rights(self.world, self.journal, self.disk, SIZES)
@@ -130,7 +130,7 @@ class Story:
         self.starts = StartsAudit(plan, self.disk, self.journal)
         self.writes = Writes(self.disk, self.journal, self.audit.ended, self.rights.claimed)
         self.copies = Copies(self.disk, self.journal, self.audit.ended)
-        self.touching = Touching(plan, self.journal, self.rights.path, self._stores())
+        self.unexplained = UnexplainedRuns(plan, self.journal, self.rights.path, self._stores())
         self._guests_hear: list[Callable[[str], None]] = []  # of each commit of the stores, before all others
         self._guests()
         for host in self.hosts.values():
@@ -143,7 +143,7 @@ class Story:
     def _guests(self) -> None:
         """Adds the guests that this world has beside what all have."""
         if self.plan.limits:
-            Bounded(self.plan, self.journal, lambda: self.hosts["scheduler1"].started)
+            QuotaCheck(self.plan, self.journal, lambda: self.hosts["scheduler1"].started)
         if self.plan.redrives:
             self._redrives()
         if self.plan.orders:
@@ -240,10 +240,10 @@ class Story:
                     world.run(world.now + AFTER)
                     self.audit.at_rest()
                     self.audit.sums(self.hosts.values())
-                    if self.turns is not None:
-                        self.turns.at_rest()
+                    if self.key_order is not None:
+                        self.key_order.at_rest()
                     self.timetables.at_rest()
-                    self.touching.at_rest()
+                    self.unexplained.at_rest()
                     self.copies.at_rest()
                     for line in still_held(self.hosts.values()):
                         self.journal.wrong(f"left over: {line}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Set
 
 from ...model.job import TreeRetry
 from .grower import Grower
-from .grown import DONE, FAILED, SUCCEEDED, Grown, ItemRow
+from .tree_rows import DONE, FAILED, SUCCEEDED, Grown, ItemRow
 
 NumberOf = Callable[[str], int | None]
 

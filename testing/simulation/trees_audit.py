@@ -14,12 +14,12 @@ from ...stores.jobs.sqlite import advance as advance_
 from ...stores.jobs.sqlite import look
 from .client import WorldClient
 from .grower import Grower
-from .grown import CANCELLED, DIED, DONE, FAILED, OVER, PENDING, SUCCEEDED, Grown, ItemRow, JobRow, grown_in
 from .journal import Execution, Journal
 from .plan import Plan
 from .plan_trees import TOLD, BranchItem
 from .planting import instead
 from .sqlite_disk import Disk
+from .tree_rows import CANCELLED, DIED, DONE, FAILED, OVER, PENDING, SUCCEEDED, Grown, ItemRow, JobRow, grown_in
 from .trees_asked import asked
 
 #: Rows that one step takes in these worlds, and steps of one transaction: so few that something comes between.

@@ -12,7 +12,7 @@ import tailrace
 ROOT = Path(tailrace.__path__[0])
 #: The rooms whose classes are looked at.
 ROOMS = ("tailers",)
-#: Those in which aliases of types are told apart, too.
+#: Rooms in which aliases of types are told apart, too.
 ALIASED = ("stores", "tailers")
 
 

@@ -43,7 +43,7 @@ from tailrace.testing.conformance.schedules import ScheduleLaws
 from tailrace.testing.conformance.segments import SegmentLaws
 from tailrace.testing.conformance.usage import UsageLaws
 
-#: What needs three masters.
+#: Mark of tests that need three masters.
 LONG = pytest.mark.long(minutes=0.01)
 _FORGET = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('UNLINK', key) end"
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-#: What must not have happened once.
+#: Figures that must be zero.
 ZERO = (
     "lost", "overlaps", "early", "duplicates_unexplained", "fences", "dead_unexpected", "strange", "damaged",
     "committed_past_unfinished", "committed_backwards", "not_committed_in_the_end", "more_duplicates_than_in_flight",

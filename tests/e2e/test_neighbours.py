@@ -181,7 +181,7 @@ async def test_who_may_read_the_run_directory_gets_in(platform: Platform, tmp_pa
         shared.rmdir()
 
 
-#: Who took the ports of a platform that is down: it says what it is called, and never answers.
+#: A program that took the ports of a platform that is down: it says what it is called, and never answers.
 SQUATTER = (
     "from concurrent.futures import ThreadPoolExecutor"
     + AS_NOBODY

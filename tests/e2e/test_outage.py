@@ -37,7 +37,7 @@ async def charge(ctx: tailrace.Context, poison: bool = False) -> None:
 '''
 ITEMS = 5000
 PAYLOAD = b"{}" + b" " * 98
-#: How many items an outage copies at most: docs/operating.md.
+#: Items that an outage copies at most: docs/operating.md.
 BOUND = 45
 
 

@@ -23,7 +23,7 @@ from tailrace.testing.clock import ManualClock
 
 from ..scenes.served_stores import serving
 
-#: What the default ladder makes of each delay, seconds, and so how often it is written into a rung.
+#: By delay, in seconds: hops on the default ladder, which is how often an item is written into a rung.
 DELAYS = {0.3: 1, 1.0: 1, 7.0: 3, 10.0: 2, 61.0: 2, 310.0: 3}
 #: More writes than any of these stories needs: a storm ends here.
 STORM = 200

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from scenes import command
 
-#: What is read once, while the program is loaded: there is a process for each value of it.
+#: Variables that are read once, while the program is loaded: there is a process for each value of it.
 READ_ONCE = ("TAILRACE_PRIORITIES", "GRPC_EXPERIMENTS")
 
 

@@ -34,7 +34,7 @@ from tailrace.bench.process import free_ports
 #: The account of every Azurite and its key, which is no secret: it is in the emulator's manual.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-#: Of the requests that are signed here.
+#: API version of the requests that are signed here.
 API_VERSION = "2021-12-02"
 
 AZURE = "TAILRACE_TEST_AZURE"

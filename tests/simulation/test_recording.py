@@ -58,7 +58,7 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str | None) -> 
     file = tmp_path / "before.jsonl"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(UserError, match=r"before\.jsonl: .*; expected what `tailrace simulate --record` wrote"):
+    with pytest.raises(UserError, match=r"before\.jsonl: .*; expected a file that `tailrace simulate --record` wrote"):
         read(file)
 
 

@@ -20,7 +20,7 @@ from tailrace.stores.queue.sqlite import queue as sqlite_queue
 from tailrace.stores.sqlite.file import SqliteFile
 
 NOT_UTF8, WITH_NUL = "CAST(x'61ff62' AS TEXT)", "'a' || char(0) || 'b'"
-#: What one column is set to, and words of the reason.
+#: A value of one column, and words of the reason.
 HOSTILE = [
     ("due_at = 9e999", "due_at is inf"),
     ("due_at = -9e999", "due_at is -inf"),

@@ -263,7 +263,7 @@ async def test_a_relay_runs_pauses_and_drains_as_a_tailer(node: Node, business: 
 
 
 NOT_UTF8 = "CAST(x'61ff' AS TEXT)"
-#: By engine: what one column of a row is set to, which its table takes, and words of the reason.
+#: By engine: values of one column that its table takes, with words of the reason.
 HOSTILE = {
     "sqlite": [
         (f"key = {NOT_UTF8}", "key is not valid UTF-8"),

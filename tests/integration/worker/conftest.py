@@ -29,8 +29,8 @@ from tailrace.wire.v1 import scheduler_pb2 as pb
 
 FUNCTIONS = str(Path(__file__).with_name("worker_functions.py"))
 POOLS = str(Path(__file__).with_name("worker_pools.py"))
-#: Of tests with programs that functions start: its kill margin of 0.4 s is what they allow a machine that is busy with
-#: others of them.
+#: Heartbeat of tests with programs that functions start: its kill margin of 0.4 s is what they allow a machine that is
+#: busy with others of them.
 HEARTBEAT = 1.0
 SIZES = LeaseSizes.of_heartbeat(HEARTBEAT)
 PLACES = {"pid_alone": "isolated", "stuck_alone": "isolated", "spends_alone": "isolated", "pid_special": "special"}

@@ -83,6 +83,16 @@ def test_what_comes_back_of_one_run_counts_where_another_one_comes_back() -> Non
     assert limit.holds(4.0) == 90.0
 
 
+def test_what_comes_back_to_a_full_bucket_runs_over() -> None:
+    # Given a run that lasted until the bucket was full again
+    limit = UnitLimit("l", "d", UnitRate("tokens", RATE, BURST), 0.0)
+    since = limit.take(50.0, 0.0)
+    assert limit.holds(10.0) == BURST
+    # When it turns out to have used nothing, Then there is no more than the burst
+    limit.put_right(50.0, 0.0, since, 10.0)
+    assert limit.holds(10.0) == BURST
+
+
 def test_heights_beyond_the_bound_count_as_the_higher_neighbour() -> None:
     limit = UnitLimit("l", "d", UnitRate("tokens", RATE, 1000.0), 0.0)
     first = limit.take(1.0, 0.0)

@@ -1,4 +1,4 @@
-"""Holdings of the parts of a platform, asked of themselves when everything is over: there are none."""
+"""Leftovers in the parts of a platform: once everything is over they hold nothing."""
 
 from __future__ import annotations
 

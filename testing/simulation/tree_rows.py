@@ -1,4 +1,4 @@
-"""Trees of jobs as their rows say that they stand, read from outside of every host."""
+"""Rows of trees of jobs, read from outside of every host."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Touching: whether a fault explains that something ran again, one of a process, a wire or a store that had that very
-item. A connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3), unless the next
-one may lead to another scheduler; nor do wires that are cut, and hosts that stand still, for less than leases leave
-room for (L2)."""
+"""Unexplained runs: an item ran again, though its run did not ask for that, and no fault touched a process, a wire or a
+store that had it. A connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3),
+unless the next one may lead to another scheduler; nor do wires that are cut, and hosts that stand still, for less than
+leases leave room for (L2)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Touched(NamedTuple):
     sessions: set[frozenset[str]]
 
 
-class Touching:
-    """The faults, and which hand-outs they touch. `path` says who had a hand-out; `stores` are the hosts on which
-    everything rests."""
+class UnexplainedRuns:
+    """Check that each further run of an item is explained. `path` says who had a hand-out; `stores` are the hosts on
+    which everything rests."""
 
     def __init__(self, plan: Plan, journal: Journal, path: Path, stores: set[str]) -> None:
         self._plan = plan

@@ -1,5 +1,5 @@
-"""Order as the world sees it: of the stream's items with a key one runs at a time, and the last run of each came after
-that of every earlier one."""
+"""Order of the stream's items with a key, as the world sees it: one of a key runs at a time, and the last run of each
+comes after that of every earlier one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .sqlite_disk import Disk
 _PREFIX = f"{STREAM}/0/"
 
 
-class KeyTurns:
-    """The turns of keys in a stream in order. `over` says of an id whether it was done or buried at some time."""
+class KeyOrder:
+    """Check of the order of keys in a stream in order. `over` says of an id whether it was done or buried at some
+    time."""
 
     def __init__(self, disk: Disk, journal: Journal, over: Callable[[str], bool]) -> None:
         self._disk = disk

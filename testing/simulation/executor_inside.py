@@ -24,16 +24,16 @@ from ...runtime.rules.attempt import Stop
 from ...runtime.rules.overdue import Overdue
 from ...sdk.context import Context
 from ...sdk.function import Function
-from .baton import BatonCondition, Thread, this
 from .ends import Ends, deserved
 from .host import Host
 from .journal import Execution
 from .loop import SimLoop
 from .plan import Deed
+from .threads import BatonCondition, Thread, this
 
 #: Seconds that a function takes to end when it is told to.
 ENDING = 0.01
-#: How much faster than true time a clock may run that measures a pause.
+#: Factor by which a clock that measures a pause may be faster than true time.
 RHO = 0.01
 #: Seconds that a failed item waits at least when it did not ask for a time of its own (parts.DELAYS).
 LEAST_PAUSE = 2.0
