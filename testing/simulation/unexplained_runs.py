@@ -59,7 +59,7 @@ class UnexplainedRuns:
                 if not heard and not self._explained(run, again):
                     self._journal.wrong(
                         f"unexplained: {run.id} ran in {run.where} from {run.start:.3f} ({run.how}) and again from"
-                        f" {again.start:.3f}, and nothing befell whoever had it"
+                        f" {again.start:.3f}, and no fault touched a part that had it"
                     )
 
     def _asked(self, run: Execution) -> bool:
