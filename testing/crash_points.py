@@ -61,10 +61,10 @@ class CrashStory(Protocol):
         answer."""
 
     async def check(self, stores: Any) -> None:
-        """Asserts what holds at every moment, right after a start."""
+        """Asserts the laws of every moment, right after a start."""
 
     async def end(self, stores: Any) -> None:
-        """Asserts what holds once everything is done."""
+        """Asserts the laws of the end, once everything is done."""
 
 
 class CrashPoints:
@@ -99,7 +99,7 @@ class CrashPoints:
         points = self
 
         class CrashingFile(sqlite.SqliteFile):
-            """A file whose writer may die around a commit. Nothing is synced: what dies is a process, not a machine."""
+            """A file whose writer may die around a commit. Nothing is synced: a process dies, not a machine."""
 
             def __init__(self, path: Path, schema: str, *, name: str, synchronous: str = "OFF") -> None:
                 super().__init__(path, schema, name=name, synchronous="OFF")

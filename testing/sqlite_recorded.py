@@ -1,4 +1,4 @@
-"""A disk whose power may be cut at any moment, for whatever writes SQLite files in this process.
+"""A disk whose power may be cut at any moment, for all SQLite files that this process writes.
 
 SQLite does its input and output through a VFS, a table of C functions. Here a copy of the usual one becomes the
 default: it passes everything on and notes each write, truncation, sync and deletion. From the notes a folder is made as
@@ -102,14 +102,14 @@ class RecordedDisk:
                 self.deeds.append(DiskOperation(OperationKind.DELETE, Path(path.decode()).name))
 
     def cut(self, after: int, chance: random.Random, into: Path) -> None:
-        """Writes the files as they would be found, had the power been cut after so many deeds."""
+        """Writes the files as they would be found, had the power been cut after so many operations."""
         into.mkdir()
         for name, content in found(self.deeds[:after], chance).items():
             (into / name).write_bytes(content)
 
 
 def found(deeds: list[DiskOperation], chance: random.Random) -> dict[str, bytes]:
-    """The content of each file after these deeds: what was synced is sure, each other sector is there or not by
+    """The content of each file after these operations: synced bytes are sure, each other sector is there or not by
     chance."""
     sure: dict[str, bytearray] = {}
     since: dict[str, list[DiskOperation]] = {}
@@ -158,7 +158,7 @@ def _apply(content: bytearray, deed: DiskOperation) -> None:
 
 class _Shim:
     """The VFS in front of the usual one. It is the default from its making to the end of the process: files that were
-    opened through it may outlive whoever asked for it."""
+    opened through it may outlive the caller that asked for it."""
 
     def __init__(self) -> None:
         self.recorder: RecordedDisk | None = None

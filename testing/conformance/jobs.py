@@ -1,4 +1,4 @@
-"""The laws of jobs: what every engine of them keeps."""
+"""The laws of jobs, for every engine of them."""
 
 from __future__ import annotations
 

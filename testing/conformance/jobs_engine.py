@@ -83,7 +83,7 @@ async def fill(engine: JobsEngine, tree: TreeSpec, *payloads: bytes, call: str =
 
 
 async def take(engine: JobsEngine, tree: TreeSpec, names: Sequence[str] = ()) -> Leased | None:
-    """Claims what is due of a tree's jobs, or of those named."""
+    """Claims the due items of a tree's jobs, or of the jobs named."""
     wanted = names or [each.name for each in tree.jobs]
     demand = Demand({Cell(f"{tree.id}:{name}", 2): 1000 for name in wanted}, frozenset(), 1000)
     return await engine.queue.lease(demand, LEASE, 0)
@@ -93,7 +93,7 @@ async def work(
     engine: JobsEngine, tree: TreeSpec, run: Callable[[str, bytes], bytes | None], rounds: int = 50
 ) -> list[tuple[str, bytes]]:
     """Runs everything of a tree: `run` is given a job's name and a payload, and returns the result, or None to fail.
-    Returns what was run, in order."""
+    Returns the runs in order, by job and payload."""
     ran: list[tuple[str, bytes]] = []
     for _ in range(rounds):
         leased = await take(engine, tree)

@@ -37,7 +37,8 @@ def draw_change(data: st.DataObject, known: dict[int, LedgerEntry], owner: bool)
 
 
 class LedgerModel(StoreLaws[Ledger]):
-    """Owners and copies that write what they may, from rows as they are and as they were."""
+    """Random steps on a ledger and on the dictionary: owners and copies write from rows as they are and as they
+    were."""
 
     @MODEL
     @given(data=st.data())

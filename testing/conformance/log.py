@@ -39,7 +39,8 @@ reopens = st.tuples(st.just("reopen"), st.none())
 
 @dataclass
 class Model:
-    """A log of one partition: everything ever appended, and what is forgotten of it."""
+    """The model of a log of one partition: everything ever appended, and the number of records forgotten at its
+    head."""
 
     records: list[Record] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
@@ -53,7 +54,8 @@ class Model:
 
 
 class LogLaws(StoreLaws[Log]):
-    """Positions are dense, order is kept, what is read is what was appended, and the head can be forgotten."""
+    """Laws of logs: positions are dense, order is kept, reads return what was appended, and the head can be
+    forgotten."""
 
     async def test_a_created_stream_is_empty_in_every_partition(self, store: StoreBench[Log]) -> None:
         await store.engine.create("s", 3)

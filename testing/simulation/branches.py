@@ -1,4 +1,4 @@
-"""The function that trees of jobs are grown with: a run does as the plan says of its item, and returns what it says."""
+"""The function of items of job trees: a run does its item's deed from the plan, and returns its item's result."""
 
 from __future__ import annotations
 

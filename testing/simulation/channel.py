@@ -56,7 +56,7 @@ class Channel:
         await self.close()
 
     async def close(self) -> None:
-        """Gives up what is open."""
+        """Gives up the calls that are open."""
         for call in self._calls:
             if isinstance(call, StreamCall):
                 call.cancel()
@@ -81,7 +81,7 @@ class Server:
         self.handlers.update({f"/{service}/{name}": handler for name, handler in handlers.items()})
 
     async def stop(self, grace: float | None) -> None:
-        """Takes nothing new, and ends what is under way after `grace` seconds."""
+        """Takes no new calls, and ends those under way after `grace` seconds."""
         self.closed = True
         if self._net.servers.get(self._address) is self:
             del self._net.servers[self._address]

@@ -22,8 +22,8 @@ from .story import Story, StoryEnd
 class StoryOrder(msgspec.Struct):
     """The order of stories to tell: `seeds`, and of each plan only some faults and items, by index (None: all). `bug`
     is planted meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON. `finds`: no
-    more seeds are told after so many that were wrong (0: all are). `record`: each verdict comes with what tailers
-    did."""
+    more seeds are told after this many wrong ones (0: all are). `record`: each verdict comes with a record of its
+    tailers."""
 
     seeds: list[int]
     faults: list[int] | None = None
@@ -36,7 +36,7 @@ class StoryOrder(msgspec.Struct):
 
 
 class Verdict(msgspec.Struct):
-    """The verdict on one story. `faults` and `items`: what was left of a failing plan after shrinking, by index."""
+    """The verdict on one story. `faults` and `items`: indices of those left in a failing plan after shrinking."""
 
     seed: int
     hash: str

@@ -25,8 +25,8 @@ _WORDS = {
 
 @dataclass(slots=True)
 class Comparison:
-    """The comparison of two runs. `counts`: how alike → so many worlds; `first`: how alike → some seeds, and where they
-    differ first. `missing`: seeds that the earlier run did not have."""
+    """The comparison of two runs. `counts`: number of worlds by how alike they are; `first`: some seeds by how alike
+    they are, with the place where they differ first. `missing`: seeds that the earlier run did not have."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Comparison:
                 lines.append(f"  {self.counts[how]} {words}")
                 lines += [f"    seed {seed}: {where}" for seed, where in self.first.get(how, ())]
         if self.missing:
-            lines.append(f"  the earlier run did not record {self.missing} more")
+            lines.append(f"  {self.missing} more that the earlier run did not record")
         return "\n".join(lines)
 
 

@@ -163,7 +163,7 @@ class Copies:
     # ---- otherwise
 
     def restored(self) -> None:
-        """Reads again what waits: the files were put back to an older copy."""
+        """Reads the copies again that wait: the files were put back to an older copy."""
         self._ends, self._homes, self._waiting, self._passed, self._marks = {}, {}, {}, {}, []
         for source, partition, position, ahead in self._disk.rows("state", _MARKS):
             bits = frozenset(position + index for index, bit in enumerate(decode_ahead(ahead)) if bit)

@@ -22,7 +22,7 @@ START = 0.3
 
 
 class SimExecutor(ExecutorProcess):
-    """A supervisor's hold on a simulated process: what ExecutorProcess is to a real one."""
+    """A supervisor's hold on a simulated process: the counterpart of ExecutorProcess."""
 
     _loop: SimLoop
 

@@ -372,7 +372,7 @@ class Inside:
         self.running.clear()
 
     def dispose(self) -> None:
-        """Frees what its engine held, when the world has ended."""
+        """Frees everything that its engine held, when the world has ended."""
         self._over = True
         for thread in self._threads:
             thread.end()

@@ -1,5 +1,5 @@
-"""A client that makes trees of jobs, fills and seals them, and asks what an operator asks; each call again until it was
-answered. What runs add themselves goes through it too: a run waits until that was answered."""
+"""A client that makes trees of jobs, fills and seals them, and makes an operator's requests; each call again until it
+is answered. Additions by runs go through it too: a run waits until they are answered."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _FENCES = "SELECT id, fence FROM tasks"
 
 
 class GrowerAnswer(NamedTuple):
-    """A call that was answered: when it was first made and when that was, true seconds; whether it was done, by
-    what words it was refused, and what it was answered."""
+    """A call that was answered: when it was first made and when it was answered, true seconds; whether it was done, the
+    words of a refusal, and the answer."""
 
     began: float
     at: float

@@ -188,7 +188,7 @@ class Host:
         return [f"{each.get('message')}: {each.get('exception')!r}" for each in found]
 
     def dispose(self) -> None:
-        """Frees what its processes held, when the world has ended."""
+        """Frees everything that its processes held, when the world has ended."""
         for loop in self._former:
             loop.dispose()
         for process in self.ever:

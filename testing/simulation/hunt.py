@@ -46,8 +46,8 @@ _SOURCE = (
 
 
 class HuntLine(msgspec.Struct):
-    """One line of the file: so many seeds from `first` on were told of a mistake. `found` are those where something was
-    wrong, `what` the first thing that was, and `seconds` what they took."""
+    """One line of the file: so many seeds from `first` on were told of a mistake. `found` are the seeds where something
+    was wrong, `what` is the first violation, and `seconds` how long they took."""
 
     tree: str
     bug: str
@@ -80,8 +80,8 @@ class Prey:
 
 @dataclass(frozen=True, slots=True)
 class HuntOptions:
-    """The options of the command: these `bugs`, each until it was found so many times or in so many seeds from `first`
-    on; no more turns begin after so many seconds (0: without end)."""
+    """The options of the command: these `bugs`, each until it was found `finds` times or in `seeds` seeds from `first`
+    on; no more turns begin after `seconds` seconds (0: without end)."""
 
     bugs: list[str]
     seeds: int = 10_000
@@ -173,7 +173,7 @@ _COLUMNS = ("mistake", "first_after", "found", "seeds", "seeds_per_find", "by")
 
 
 def report(prey: Iterable[Prey], first: int) -> list[dict[str, Any]]:
-    """A row per mistake: those that are found soonest first, those never found last."""
+    """A row per mistake: first the mistakes that are found soonest, last those never found."""
     known = list(prey)
     control = {seed for each in known if each.bug == NONE for seed in each.found}
     rows = []

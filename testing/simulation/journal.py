@@ -1,4 +1,5 @@
-"""The journal of what truly ran, when, and where: kept by the world, outside of every host, by true time."""
+"""The journal of all runs as they truly were, when and where: kept by the world, outside of every host, by true
+time."""
 
 from __future__ import annotations
 
@@ -150,7 +151,8 @@ class Journal:
         return any(run.how == "ok" for id in ids for run in self.stories[id].executions) or any(map(self.is_over, ids))
 
     def heard(self, id: str) -> bool:
-        """Whether the stores know how the last run ended. What nobody heard was lost: it may run again at once."""
+        """Whether the stores know how the last run ended. An end that nobody heard was lost: the workload may run again
+        at once."""
         return self.failures is None or self.failures(id) > self.stories[id].known
 
     def thawed(self, run: Execution) -> None:

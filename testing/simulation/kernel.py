@@ -156,7 +156,7 @@ class Kernel:
         self.world.at(max(self._said_at + NEXT, self.world.now + REAP), self._reaped, code)
 
     def dispose(self) -> None:
-        """Frees what it held, when the world has ended."""
+        """Frees everything that it held, when the world has ended."""
         self.alive = False
         self.inside.dispose()
         self.loop.dispose()

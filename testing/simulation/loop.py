@@ -24,8 +24,7 @@ class SimFuture(asyncio.Future[Any]):
 
 
 class SimHandle:
-    """A callback to be run: as asyncio.Handle, without what is there for debugging. A world makes a hundred
-    thousand."""
+    """A callback to be run, as asyncio.Handle without its means for debugging: a world makes a hundred thousand."""
 
     __slots__ = ("args", "callback", "context", "gone")
 
@@ -209,16 +208,17 @@ class SimLoop(asyncio.BaseEventLoop):
         return more
 
     def kill(self) -> None:
-        """Ends it as SIGKILL would: what its tasks were doing stays undone, and is kept from being cleaned up."""
+        """Ends the loop as SIGKILL would: its tasks stay undone, and are kept from being cleaned up."""
         self.dead = True
         self._kept = [task for task in self._seen if not task.done()]
 
     def keep(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
-        """Adds tasks that were not made by `create_task` to those that are thrown away in the end."""
+        """Adds tasks that were not made by `create_task`, so that they are thrown away in the end, too."""
         self._seen += tasks
 
     def dispose(self) -> None:
-        """Throws away what is left, after the world has ended: closes coroutines, ignoring what they say."""
+        """Throws away all tasks and callbacks that are left, after the world has ended: closes coroutines, ignoring
+        their errors."""
         self.dead = True
         for task in [task for task in self._seen if not task.done()]:
             task._log_destroy_pending = False  # type: ignore[attr-defined]

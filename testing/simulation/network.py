@@ -1,4 +1,4 @@
-"""The network between simulated hosts: what calls go where, how long messages take, which directions are cut.
+"""The network between simulated hosts: the ways of calls, the delays of messages, the directions that are cut.
 
 It stands where gRPC does: `dial` and `serve` of wire/channel.py hand out its channels and servers, so every client,
 servicer, stub and serialiser is the real one, and hosts share nothing but bytes.
@@ -39,9 +39,9 @@ class Weather:
 
 
 class SimNetwork:
-    """The network: what is served where, and what is under way. `fronts` are addresses that several servers stand
-    behind: each call and each connection goes to one of them that listens, or to the host that it is `steered` to.
-    Invariant: a direction (a, b) in `cuts` carries nothing before the time that stands there."""
+    """The network: its servers, and the exchanges under way. `fronts` are addresses that several servers stand behind:
+    each call and each connection goes to one of them that listens, or to the host that it is `steered` to. Invariant: a
+    direction (a, b) in `cuts` carries nothing before the time that stands there."""
 
     def __init__(self, world: World) -> None:
         self.world = world

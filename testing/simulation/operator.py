@@ -22,7 +22,7 @@ TRIES = 4
 
 
 class Operator:
-    """An operator, with what it asked and was told.
+    """An operator, with its requests and the answers.
 
     moved   each answer: the letter's id and its workload's
     meant   of each request: the numbers and ids of the letters that there were when it was made

@@ -1,5 +1,5 @@
-"""The plan of a world: its hosts, its items and what each does when it runs, its faults. Plain data made from a seed,
-so that a story can be told again with less in it."""
+"""The plan of a world: its hosts, its items and their deeds, its faults. Plain data made from a seed, so that a story
+can be told again with less in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The trees of a plan: their jobs, every item that there can be of them, and what is asked of them when."""
+"""The trees of a plan: their jobs, every item that there can be of them, and the requests about them with their
+times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A seed → a plan: how many hosts, what the items do, what goes wrong when."""
+"""Plans made from seeds: how many hosts there are, what the items do, and which faults come when."""
 
 from __future__ import annotations
 

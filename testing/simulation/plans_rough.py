@@ -93,7 +93,7 @@ def _cancelled(random: Random, item: Item) -> Item:
 
 
 def _zombie(random: Random, plan: Plan, strike: float, stores: str) -> list[Fault]:
-    """Faults that deliver the last words of a tailer late; it often dies of what kept them."""
+    """Faults that deliver the last words of a tailer late; often it dies then."""
     tailer = f"tailer{random.randint(1, plan.tailers)}"
     at, window = random.uniform(1.0, strike), random.uniform(*LAST_WORDS)
     faults = [Fault(at, "zombie", tailer, stores, random.uniform(*LATE), amount=window)]

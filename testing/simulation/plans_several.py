@@ -1,5 +1,5 @@
-"""Several processes of a kind behind one address: schedulers that a tailer finds by chance, gateways and delay services
-that a repeated call may find another of; and what goes wrong with those."""
+"""Several processes of a kind behind one address, with their faults: schedulers that a tailer finds by chance, gateways
+and delay services that a repeated call may find another of."""
 
 from __future__ import annotations
 

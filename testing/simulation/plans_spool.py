@@ -1,4 +1,4 @@
-"""Gateways that spool while their store is away, and what goes wrong as they do and as they bring it there."""
+"""Gateways that spool while their store is away, and faults as they do so and as they bring the workloads there."""
 
 from __future__ import annotations
 

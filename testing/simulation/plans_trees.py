@@ -1,5 +1,5 @@
-"""Trees of jobs: a client makes them, fills and seals them, an operator pauses, ends and repeats them, and what goes
-wrong just then."""
+"""Trees of jobs: a client makes them, fills and seals them, an operator pauses, ends and repeats them; and faults at
+that moment."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ Bug = contextlib.AbstractContextManager[Any]
 
 
 class Breach(NamedTuple):
-    """The rule of the leases that a mistake breaks (docs/leases.md), and as what it is found: a promise, by the first
-    words of a violation."""
+    """The rule of the leases that a mistake breaks (docs/leases.md), and the promise that finds it, by the first words
+    of a violation."""
 
     law: str
     by: str

@@ -1,5 +1,4 @@
-"""Recordings of what tailers were told and what they did, so that two versions of them can be compared over many
-worlds.
+"""Recordings of the messages to and from tailers, so that two versions of them can be compared over many worlds.
 
 Kept are not the messages but, of each kind of message, how many there were and a hash of them all, and how each item's
 runs ended. Two versions may be alike in three ways. `same`: each message was the same, in the same order among its

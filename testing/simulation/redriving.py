@@ -1,5 +1,5 @@
 """Redriven dead letters, and what became of them: each became one workload, which brings its past along; none was lost
-on its way, and what it was does not run beside it. Read from outside of every host."""
+on its way, and no letter's former workload runs beside the new one. Read from outside of every host."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Redriving:
     # ---- after each commit
 
     def committed(self, file: str) -> None:
-        """Notes letters that came, and checks what became of those that went."""
+        """Notes letters that came, and checks that those that went became workloads."""
         if file != "state":
             return
         letters = {number: Letter(id_, died_at) for number, id_, died_at in self._disk.rows("state", _LETTERS)}

@@ -25,7 +25,7 @@ Right = tuple[str, int]
 
 
 class SessionStream(Protocol):
-    """A stream between two hosts as the world sees it. `session` is what its first message called it, and once it is
+    """A stream between two hosts as the world sees it. `session` is the name in its first message, and once it is
     welcomed the session's name here."""
 
     client: Host

@@ -24,8 +24,8 @@ SHRINK = 3
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
-    """The options of the command. `seed`: this one alone; else `seeds` from `first` on. `record`: what tailers did goes
-    to this file; `against`: it is compared with that of an earlier run."""
+    """The options of the command. `seed`: this one alone; else `seeds` from `first` on. `record`: the file for a record
+    of the tailers' messages; `against`: the record of an earlier run to compare with."""
 
     seeds: int = 300
     first: int = 0

@@ -1,4 +1,5 @@
-"""Worlds made for one mistake each: what must go wrong, and when, for it to show. Without the mistake nothing is wrong.
+"""Worlds made for one mistake each: the faults that it takes to show, at their times. Without the mistake nothing is
+wrong.
 
 Unless a plan says otherwise worker2 is down for its first 15 seconds, so that the first items run in worker1. A
 worker says hello 0.3 seconds after it started and asks for its leases again every 5 seconds from then on.

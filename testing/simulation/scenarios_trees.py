@@ -36,7 +36,7 @@ class _Nursery:
 def tree(
     shape: str, roots: int, width: int = 2, deeds: dict[str, tuple[Deed, ...]] | None = None, **options: Any
 ) -> TreePlan:
-    """A tree that one call fills with so many items. Its end is told."""
+    """A tree that one call fills with `roots` items. Its end is told."""
     nursery = _Nursery(shape, width, deeds or {})
     call = RootCall(1.5, tuple(nursery.item("a") for _ in range(roots)))
     for each in nursery.tree.jobs:

@@ -24,7 +24,7 @@ _ID = "SELECT id FROM dedupe WHERE key = ?"
 
 
 class Shop:
-    """A Guest. `_over` are the numbers of the orders whose transactions are over; what was committed is in the
+    """A Guest. `_over` are the numbers of the orders whose transactions are over; the committed ones are in the
     database. Invariant: an order and its workload are there together, or neither is."""
 
     def __init__(self, plan: Plan, disk: Disk, journal: Journal) -> None:

@@ -20,7 +20,8 @@ _LEFT = "SELECT id, reason FROM left_spool WHERE became = ''"
 
 
 class SpooledAudit:
-    """A Guest, and what ids of a spool became. `disks` are those of the gateways, by name."""
+    """A Guest that checks spools, and the workloads that ids of a spool became. `disks` are those of the gateways, by
+    name."""
 
     def __init__(
         self, plan: Plan, disk: Disk, disks: Mapping[str, Disk], journal: Journal, client: WorldClient

@@ -53,8 +53,8 @@ class Disk:
         return connection
 
     def cut_power(self, name: str, chance: Callable[[int, int], int]) -> None:
-        """Commits what a database has begun, as a machine does whose power fails meanwhile. What was committed before
-        is there when it starts again; this one is there only if all of it was written."""
+        """Commits what a database has begun, as a machine does whose power fails meanwhile. Everything committed before
+        is there when it starts again; this commit is there only if all of it was written."""
         log = self._paths[name].with_name(f"{self._paths[name].name}-wal")
         connection = self._files[name]
         connection.execute("PRAGMA wal_autocheckpoint=0")  # of that the log itself is not written anew

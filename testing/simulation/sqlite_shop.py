@@ -1,4 +1,5 @@
-"""An application's own database with an outbox, on a simulated disk: what `SqliteOutbox` is to a file of somebody's."""
+"""An application's own database with an outbox, on a simulated disk: the counterpart of `SqliteOutbox` for a real
+file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Starts as the stores see them: nothing starts that is over, or that its checkpoint has passed, or that was handed out
-again since; and what was out when its owner died has its process for itself."""
+"""Starts as the stores see them: no run starts of an item that is over, or that its checkpoint has passed, or that was
+handed out again since; and an item that was out when its owner died has its process for itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One story told from its beginning to its end: a plan in, what went wrong out."""
+"""One story told from its beginning to its end: a plan goes in, violations come out."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ class StoryEnd:
 
 
 class Story:
-    """A world with its hosts, ready to begin. `hosts` are by name; `recording` hears what tailers do and are told."""
+    """A world with its hosts, ready to begin. `hosts` are by name; `recording` hears the messages to and from
+    tailers."""
 
     def __init__(self, plan: Plan, *, keep_trace: bool = False, recording: WorldRecording | None = None) -> None:
         self.plan = plan
@@ -141,7 +142,7 @@ class Story:
         self.faults.restored = self._restored
 
     def _guests(self) -> None:
-        """Adds the guests that this world has beside what all have."""
+        """Adds the guests that this world's plan asks for."""
         if self.plan.limits:
             QuotaCheck(self.plan, self.journal, lambda: self.hosts["scheduler1"].started)
         if self.plan.redrives:

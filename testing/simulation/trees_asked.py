@@ -1,5 +1,5 @@
-"""Trees of jobs against a plain model of what was asked for: each has what was added to it, once, and nothing else, and
-no call was answered as it should not have been."""
+"""Trees of jobs against a plain model of the calls that were made: each tree has the added items, once, and nothing
+else, and no call got an answer that it should not have got."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NumberOf = Callable[[str], int | None]
 
 
 def asked(grower: Grower, grown: Grown, former: Grown | None, number_of: NumberOf, deleted: Set[str]) -> Iterator[str]:
-    """Lines about what is wrong with a tree that is over. `former`: the one whose failed items it has, or itself."""
+    """Lines about errors of a tree that is over. `former`: the one whose failed items it has, or itself."""
     if grown.again:
         if former is not None:
             yield from _taken_along(grown, former)

@@ -1,5 +1,5 @@
 """Trees of jobs from outside of every host: after each commit of their queue no row disagrees with another, with the
-workloads or with what the plan makes of them; over, each tree has what was added, once, and what became of it."""
+workloads or with the plan; once over, each tree has the items that were added, once, and all that were made of them."""
 
 from __future__ import annotations
 

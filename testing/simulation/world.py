@@ -1,4 +1,4 @@
-"""The world: true time, what happens next, and the one source of chance. One thread drives every host."""
+"""The world: true time, the events to come, and the one source of chance. One thread drives every host."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class World:
         return self.turning
 
     def dispose(self) -> None:
-        """Ends the world: frees what its hosts held."""
+        """Ends the world: frees everything that its hosts held."""
         hook, sys.unraisablehook = sys.unraisablehook, lambda args: None
         try:
             for host in self.hosts:

@@ -46,7 +46,7 @@ class Writes:
     # ---- as they are asked
 
     def hear(self, stores: EmbeddedStores) -> None:
-        """Listens to what these stores are asked, and what they answer."""
+        """Listens to the calls of these stores, and to their answers."""
         queue: Any = stores.queue
         for verb, heard in (("lease", self._lease), ("renew", self._renew), ("settle", self._settle)):
             _through(queue, verb, heard)
@@ -126,7 +126,7 @@ class Writes:
     # ---- after each commit
 
     def committed(self, file: str) -> None:
-        """Checks that each row of the ledger went forward, none was made below what is passed, and none went before its
+        """Checks that each row of the ledger went forward, none was made below the checkpoint, and none went before its
         time."""
         if file != "state":
             return

@@ -45,7 +45,7 @@ def test_the_same_version_is_the_same_in_any_process_and_a_mistake_is_not(
     assert main(SimulateOptions(seeds=3, jobs=1, against=before)) == 0
     said = capsys.readouterr().out
     assert "2 the same in every message" in said
-    assert "1 more were not recorded" in said
+    assert "1 more that the earlier run did not record" in said
     # When another one is, whose tailers pass what has not ended, then what they did differs
     mistaken = SimulateOptions(seeds=1, jobs=1, bug="frontier is off by one", shrink=False, against=before)
     [other] = asyncio.run(simulate(mistaken, lambda done, total, wrong: None))

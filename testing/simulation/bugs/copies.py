@@ -1,4 +1,5 @@
-"""Mistakes in the streams that the platform keeps for itself: rungs, what is due, and their checkpoints."""
+"""Mistakes in the platform's own streams, the rungs of delays and the streams of due items, and in their
+checkpoints."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Mistakes that need not show by two runs at once: in each link of the chain of leases, in sizes, sessions and epochs,
-in rows of the ledger, in what is left over."""
+in rows of the ledger, in leftovers."""
 
 from __future__ import annotations
 
