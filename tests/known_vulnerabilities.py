@@ -1,4 +1,4 @@
-"""Known vulnerabilities of what the locks pin: `make check` asks their database, where that answers.
+"""Known vulnerabilities of the packages in the locks: `make check` asks their database, where that answers.
 
 What is found fails the check. A machine that cannot reach the database (no internet, or an index of its own) is told
 that nothing was looked up, and goes on: `make audit` fails there instead, for whoever has to know.
@@ -52,7 +52,7 @@ def read(report: Mapping[str, Any], lock: str) -> Audit:
 
 
 def verdict(audits: Sequence[Audit | str], *, required: bool) -> tuple[bool, str]:
-    """Whether the check holds and what is said of it; a text among the audits is why there is none."""
+    """Whether the check holds, and its text for people; a text among the audits says why there is none."""
     found = [line for audit in audits if isinstance(audit, Audit) for line in audit.found]
     if found:
         accept = "What does not reach tailrace goes into ACCEPTED in tests/known_vulnerabilities.py, with the reason."

@@ -1,4 +1,4 @@
-"""Classes over the source: names that are told apart, and what a subclass may change of another class."""
+"""Classes over the source: names that are told apart, and the changes of another class that a subclass may make."""
 
 from __future__ import annotations
 

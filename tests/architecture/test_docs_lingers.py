@@ -1,4 +1,4 @@
-"""The page of lingers says what the code does, and leaves none out."""
+"""The page of lingers agrees with the code, and leaves none out."""
 
 from __future__ import annotations
 

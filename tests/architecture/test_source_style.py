@@ -1,4 +1,4 @@
-"""Bans of the style, each with what to write instead; how long files may be; what must be documented."""
+"""Bans of the style, each with its replacement; bounds on the length of files; the parts that must be documented."""
 
 import ast
 import functools

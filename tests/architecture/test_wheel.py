@@ -1,4 +1,4 @@
-"""The wheel holds what the tree holds, without tests, examples, docs and what only a clone needs."""
+"""The wheel holds the tree, without tests, examples, docs and all else that only a clone needs."""
 
 import os
 import subprocess

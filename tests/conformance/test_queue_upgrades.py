@@ -1,4 +1,4 @@
-"""Queues that were written before tenants took turns: what waits in them, and what is out, takes turns once they are
+"""Queues that were written before tenants took turns: their items, waiting or handed out, take turns once they are
 opened."""
 
 from __future__ import annotations

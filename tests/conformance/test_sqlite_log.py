@@ -1,4 +1,4 @@
-"""The embedded log obeys the laws of logs, and keeps what it acknowledged when its process is killed."""
+"""The embedded log obeys the laws of logs, and keeps all acknowledged records when its process is killed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_what_is_at_hand_is_what_is_read_and_what_is_not_must_be_read(tmp_
 
 
 async def test_appends_beside_a_write_that_is_undone_leave_no_gap(tmp_path: Path) -> None:
-    """The writer knows where partitions end without asking; what was rolled back it does not know."""
+    """The writer knows the ends of partitions without asking; records that were rolled back are not in them."""
 
     def fails(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM batches")

@@ -16,7 +16,7 @@ ZERO = (
 
 
 def streams_broken(scenario: str, folder: Path, seconds: float, *options: str) -> dict[str, Any]:
-    """The figures of a run; a failure shows what was found."""
+    """The figures of a run; a failure shows its output."""
     data = folder / "run"
     command = [sys.executable, "-m", "tailrace.cli", "bench", "--scenario", scenario, *options]
     command += ["--json", "--data", str(data)]

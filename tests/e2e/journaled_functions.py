@@ -1,4 +1,4 @@
-"""Functions that write a journal of their own: what the tests believe, rather than the platform's counters.
+"""Functions that write a journal of their own, which the tests believe rather than the platform's counters.
 
 One line for each thing that happens, each a single O_APPEND write:
 `start|tick|end|fail <id> <fence> <attempt> <CLOCK_MONOTONIC> <pid>`.

@@ -1,5 +1,5 @@
-"""The wall clock is set while the whole platform is down: what was out runs again when its lease is over, not before
-and not years later."""
+"""The wall clock is set while the whole platform is down: items that were out run again when their leases are over, not
+before and not years later."""
 
 from __future__ import annotations
 

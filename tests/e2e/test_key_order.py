@@ -1,4 +1,4 @@
-"""`order: key` with every process real: what the functions wrote shows each key's order, whoever was killed."""
+"""`order: key` with every process real: the functions' journal shows each key's order, whichever process was killed."""
 
 from __future__ import annotations
 

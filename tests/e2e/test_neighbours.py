@@ -1,5 +1,5 @@
-"""Neighbours on one machine, and what they may do: the user that runs a platform, without any set-up; another user,
-nothing."""
+"""Neighbours on one machine, and their rights: the user that runs a platform has all without any set-up; another user
+has none."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def environment(platform: Platform, **more: str) -> dict[str, str]:
 
 
 async def ran(code: str, platform: Platform, *words: str, **more: str) -> tuple[int, str]:
-    """Runs code with words; its exit status and what it said."""
+    """Runs code with arguments. Returns its exit status and its output."""
     done = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-c", code, *words],

@@ -1,4 +1,5 @@
-"""Law 9, measured: a healthy stream leaves no payload byte in the platform's files; what fails rests there whole."""
+"""Law 9, measured: a healthy stream leaves no payload byte in the platform's files; an item that fails rests there
+whole."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def fill(folder: Path) -> set[str]:
 
 
 class Journal:
-    """The journal of what was run so far: by id its line, and what ended."""
+    """The journal so far: by id the line of each item, and the ids that ended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""A rate in tokens, with every process real: what the functions themselves say that they used stays within it."""
+"""A rate in tokens, with every process real: the use that the functions report stays within it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Priority and deadline inside a stream with every process real: what the functions wrote shows what started when."""
+"""Priority and deadline inside a stream with every process real: the functions' journal shows which items started
+when."""
 
 from __future__ import annotations
 

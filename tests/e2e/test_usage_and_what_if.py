@@ -1,4 +1,4 @@
-"""Usage, and what other quotas would do, on a platform of its own processes."""
+"""Usage, and the effect of other quotas, on a platform of its own processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tailrace store backup` beside a node that runs, `restore`, and what is put back in other ways."""
+"""`tailrace store backup` beside a node that runs, `restore`, and files that are put back in other ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Certificates of a running part: what is wrong with them is an alert, and metrics of others are for the fleet."""
+"""Certificates of a running part: their faults are alerts, and metrics beyond loopback are for certificates of the
+fleet."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The whole way of failed stream items, with a crash on each side of every durable write of it: the owner of a stream,
-the ledger, the delay service, its mover, and the tailer of what is due."""
+the ledger, the delay service, its mover, and the tailer of due items."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Several copies of the delay service over the same stores: all take parks, what is due moves once, and when one dies
-the others go on."""
+"""Several copies of the delay service over the same stores: all take parks, due items move once, and when one dies the
+others go on."""
 
 from __future__ import annotations
 

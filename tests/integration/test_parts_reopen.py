@@ -1,5 +1,5 @@
-"""Failures in a part that runs: an accident is tried again and told, and what fails beyond its own handling closes the
-part, which opens again; nothing ends unheard, and the end closes the stores whatever failed."""
+"""Failures in a part that runs: an accident is tried again and told, and a failure beyond its own handling closes the
+part, which opens again; nothing ends unheard, and the end closes the stores despite any failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The state on real PostgreSQL: what the schema refuses of any writer, several nodes at once, failovers and poolers."""
+"""The state on real PostgreSQL: writes that the schema refuses of anybody, several nodes at once, failovers and
+poolers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The power is cut at any moment of what a node's files go through: what was answered is there at the next start.
+"""The power is cut at any moment while a node writes its files: everything answered is there at the next start.
 
 The disk is a recorded one: what SQLite wrote and did not sync is there or not, sector by sector. The same with the
 whole platform and a real file system is `bench --scenario power_cut --engine sqlite`, which needs loop devices.
@@ -32,7 +32,7 @@ ROUNDS, CUTS = 12, 25
 
 
 class Answered(NamedTuple):
-    """An answer that a store gave after so many deeds of the disk."""
+    """An answer that a store gave after so many operations on the disk."""
 
     deeds: int
     what: str

@@ -1,5 +1,5 @@
-"""A scheduler and a worker as the command line runs them: what fails in them beyond its own handling makes them anew,
-at the address that others know."""
+"""A scheduler and a worker as the command line runs them: a failure beyond their own handling makes them anew, at the
+address that others know."""
 
 from __future__ import annotations
 

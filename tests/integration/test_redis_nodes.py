@@ -1,4 +1,4 @@
-"""The queue on a real Redis: several nodes, restarts, promotions and older copies, and what troubles are called."""
+"""The queue on a real Redis: several nodes, restarts, promotions and older copies, and the words for troubles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redis Streams on real servers: what each trouble is called and how it ends, and what retention takes."""
+"""Redis Streams on real servers: the words and the end of each trouble, and entries that retention takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A volume that is set back to a snapshot, stamp and all, is noticed by what is remembered outside it."""
+"""A volume that is set back to a snapshot, stamp and all, is noticed by marks that are remembered outside it."""
 
 from __future__ import annotations
 

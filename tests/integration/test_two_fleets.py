@@ -1,4 +1,4 @@
-"""Two fleets whose stores.yaml names one store on a server: the second one does not start, whatever else it has of its
+"""Two fleets whose stores.yaml names one store on a server: the second one does not start, though all else is its
 own."""
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Commands of `tailrace` for tests that give many: each is a process, forked from one that has the program loaded
-(command.py). What a user starts, from the first import on, is in tests/e2e/test_parts_as_installed.py and
-tests/architecture/test_wheel.py.
-"""
+(command.py). Commands as a user starts them, from the first import on, are in tests/e2e/test_parts_as_installed.py and
+tests/architecture/test_wheel.py."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ def tailrace(
     check: bool = False,
     within: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end, like `subprocess.run`, and returns what it said, as text. `within`: words before it,
-    which become it (`ip netns exec NAME`)."""
+    """Runs a command to its end, like `subprocess.run`, with its output as text. `within`: words before it, which
+    become it (`ip netns exec NAME`)."""
     environment, words = {**(os.environ if env is None else env)}, ["tailrace", *arguments]
     if within:
         alone = [*within, sys.executable, "-m", "tailrace.cli", *arguments]

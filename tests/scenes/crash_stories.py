@@ -1,4 +1,4 @@
-"""Stories that crashes are played over: the lives of a queue's items, of a log, and of who owns what."""
+"""Stories that crashes are played over: the lives of a queue's items, of a log, and of rows of ownership."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ Step = tuple[Callable[[], Awaitable[object]], Any]
 
 
 class RowsStory:
-    """A story of rows that are written step by step: after a crash there is what the last answered step left, or what
-    the one without an answer leaves, whole."""
+    """A story of rows that are written step by step: after a crash there are the rows of the last answered step, or
+    those of the step without an answer, whole."""
 
     def __init__(self, empty: Any = None) -> None:
         self.clock = ManualClock()

@@ -17,7 +17,7 @@ DAY = 86_400
 
 
 class Fleet:
-    """An authority in `folder`; `with_` takes one of its certificates for what is dialed and served meanwhile."""
+    """An authority in `folder`; `with_` uses one of its certificates for all connections and servers meanwhile."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "f1") -> None:
         self.folder = folder

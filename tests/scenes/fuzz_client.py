@@ -80,7 +80,7 @@ async def told(channel: Any, method: Any, cases: list[bytes]) -> None:
 
 
 async def spoken(address: str, data: bytes) -> None:
-    """Sends bytes to a socket, and reads what comes until it is hung up on."""
+    """Sends bytes to a socket, and reads until the other side hangs up."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     with suppress(OSError, asyncio.TimeoutError):

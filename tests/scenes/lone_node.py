@@ -1,4 +1,4 @@
-"""A node without a scheduler, and waiting for what its public face tells."""
+"""A node without a scheduler, and waits for answers of its public face."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects in memory or in a store, and what a source reads of them."""
+"""Objects in memory or in a store, and the items that a source reads of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live tailer of a log that is done, replays of it that operators order, and what ran of them."""
+"""A live tailer of a log that is done, replays of it that operators order, and the payloads that ran in them."""
 
 from __future__ import annotations
 

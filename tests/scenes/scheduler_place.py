@@ -1,4 +1,4 @@
-"""A scheduler's server over loopback, with tailers and workers that do what a test says."""
+"""A scheduler's server over loopback, with tailers and workers that act as a test says."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Streams:
 
 
 class FakeTailer(Watched):
-    """Pushes what a test says and grants what it is asked for, as long as `renews`."""
+    """A tailer that pushes as a test says and grants all requests, as long as `renews`."""
 
     def __init__(self, sessions: SchedulerSessions, name: str = "orders") -> None:
         super().__init__()

@@ -40,7 +40,8 @@ class Told:
 
 
 class End(Told):
-    """An endpoint that says numbers, one per frame, and writes down what it hears and what becomes of its session."""
+    """An endpoint that says numbers, one per frame, and writes down the numbers it hears and the fate of its
+    session."""
 
     def __init__(self, make: Callable[[int], Any]) -> None:
         super().__init__()
@@ -190,7 +191,7 @@ class Proxy(Told):
             self._writers.discard(sink)
 
     def cut(self) -> None:
-        """Breaks every connection, with whatever is on its way."""
+        """Breaks every connection, with everything on its way."""
         for writer in [*self._writers]:
             writer.transport.abort()
 

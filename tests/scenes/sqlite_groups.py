@@ -38,7 +38,7 @@ def texts(connection: sqlite3.Connection) -> list[str]:
 
 
 class Held:
-    """A write that keeps the writer busy until `release`, so that what comes meanwhile forms one group."""
+    """A write that keeps the writer busy until `release`, so that writes that come meanwhile form one group."""
 
     def __init__(self, file: SqliteFile, *, heavy: bool = False) -> None:
         self._began = threading.Event()

@@ -33,7 +33,8 @@ class Seen:
 
 @dataclass
 class Collector:
-    """Keeps what comes. `status`: what it answers; `hold`: while this is clear it answers nobody."""
+    """A collector that keeps everything it gets. `status`: its answer; `hold`: while this is clear it answers
+    nobody."""
 
     endpoint: str
     spans: list[Seen] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A Kafka broker that asks who is there: what makes it so, and what a test needs to come in, or to be refused.
+"""A Kafka broker that checks its callers: its settings, and the credentials with which a test comes in or is refused.
 
 | listener | security | who may come |
 |---|---|---|

@@ -1,6 +1,5 @@
 """PostgreSQL for tests: a server that the tests of one process share, and servers of a test's own, which may be killed
-and started again with what they had on disk.
-"""
+and started again with their data."""
 
 from __future__ import annotations
 
@@ -102,7 +101,7 @@ def _ordinary_user() -> str | None:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The URL of a real PostgreSQL that the tests of this process share: whoever uses it keeps to a schema of its own
+    """The URL of a real PostgreSQL that the tests of this process share: each test keeps to a schema of its own
     (`postgres_schema`)."""
     if address := os.environ.get(ADDRESS):
         print(f"\nPostgreSQL: {address.rpartition('@')[2]}, from {ADDRESS}")
@@ -180,7 +179,7 @@ def made_postgres(made_schemas: MadeSchemas) -> Iterator[str]:
 @pytest.fixture
 def own_postgres() -> Iterator[Callable[..., LocalPostgres]]:
     """Starts servers for one test alone, with these lines of configuration: to be killed, filled and locked. Without
-    any it is one as users have it: what it answered is on its disk."""
+    any it is one as users have it: every answered write is on its disk."""
     servers: list[LocalPostgres] = []
 
     def start(*settings: str) -> LocalPostgres:

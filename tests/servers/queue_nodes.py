@@ -1,4 +1,4 @@
-"""Nodes of one queue on a server, under a clock of the test's own, and what stands beside our code."""
+"""Nodes of one queue on a server, under a clock of the test's own, and access to the server beside our code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of what tailers did in a world are kept, and compared with what another version of them does."""
+"""Records of tailers' messages in a world are kept, and compared with those of another version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submissions of one machine without gRPC: what is answered is the same, and whoever cannot go that way goes on."""
+"""Submissions of one machine without gRPC: the answers are the same, and a client that cannot go that way uses gRPC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acts of operators: kept with who, from where, what, why, what was before, and how it ended."""
+"""Acts of operators: kept with their author, origin, action and reason, the state before, and the end."""
 
 from __future__ import annotations
 

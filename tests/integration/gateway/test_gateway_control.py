@@ -1,4 +1,4 @@
-"""Gates, quotas, the function registry, who watches them; overview, health."""
+"""Gates, quotas, the function registry and its watchers; overview, health."""
 
 from __future__ import annotations
 

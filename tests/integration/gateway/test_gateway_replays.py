@@ -1,4 +1,4 @@
-"""Replays through a gateway: what is asked arrives as it was meant, and what is said comes back whole."""
+"""Replays through a gateway: requests arrive as they were meant, and answers come back whole."""
 
 from __future__ import annotations
 

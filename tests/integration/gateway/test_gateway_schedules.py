@@ -1,4 +1,5 @@
-"""Schedules through a gateway: kept as they were meant, changed by one at a time, and made what a file says."""
+"""Schedules through a gateway: kept as they were meant, changed by one caller at a time, and made to agree with a
+file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pausing, resuming and moving tailers through a gateway: what is asked arrives as it was meant."""
+"""Pausing, resuming and moving tailers through a gateway: requests arrive as they were meant."""
 
 from __future__ import annotations
 

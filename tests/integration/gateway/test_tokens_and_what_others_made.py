@@ -1,4 +1,4 @@
-"""Tokens against what others made: its name or its id is no way around the rights to it."""
+"""Tokens against objects that others made: an object's name or its id is no way around the rights to it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Adoption with `order: key`: a tailer that takes a stream over runs nothing of a key beside or before what runs of
-it."""
+"""Adoption with `order: key`: a tailer that takes a stream over runs no item of a key beside or before one that still
+runs."""
 
 from __future__ import annotations
 

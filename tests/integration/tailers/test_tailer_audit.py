@@ -1,4 +1,5 @@
-"""The running audit of a stream: it adds up while everything happens, and names what a planted bug loses or doubles.
+"""The running audit of a stream: it adds up while everything happens, and names the positions that a planted bug loses
+or doubles.
 
 (That it adds up at the end of every other test of a stream is checked where these are set up, in conftest.py.)
 """

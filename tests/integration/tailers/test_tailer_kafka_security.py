@@ -1,5 +1,5 @@
-"""TLS, SASL and ACLs with both clients: who may comes in; who may not is told so, with what to do, is tried again with
-back-off, and goes on by itself when that is mended, with nothing lost."""
+"""TLS, SASL and ACLs with both clients: a tailer with the rights comes in; one without is told so, with what to do, is
+tried again with back-off, and goes on by itself when that is mended, with nothing lost."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ async def position(stores, partition="0"):
 
 
 class Watcher:
-    """Sees every hand-out and every end; `faults` says what was not in the order of the source, or overlapped."""
+    """A watcher of every hand-out and every end; `faults` lists those that were out of the order of the source, or
+    overlapped."""
 
     def __init__(self, ends):
         self.ends = ends

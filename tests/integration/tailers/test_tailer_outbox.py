@@ -1,4 +1,4 @@
-"""Outboxes in SQLite and PostgreSQL: every committed row becomes one item, whatever dies when."""
+"""Outboxes in SQLite and PostgreSQL: every committed row becomes one item, whichever process dies when."""
 
 from __future__ import annotations
 

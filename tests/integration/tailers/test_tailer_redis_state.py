@@ -1,4 +1,4 @@
-"""Two nodes with their state on one Redis: one takes a stream over from the other, and tells what that one kept."""
+"""Two nodes with their state on one Redis: one takes a stream over from the other, with everything that it kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A store that stalls for longer than a lease: what is out, or over, is not handed out again as soon as it answers."""
+"""A store that stalls for longer than a lease: items that are out, or over, are not handed out again as soon as it
+answers."""
 
 import asyncio
 import contextlib

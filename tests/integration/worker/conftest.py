@@ -1,4 +1,4 @@
-"""A scheduler's serving half, small enough to read: it assigns what a test says and keeps what the worker answers."""
+"""A scheduler's serving half, small enough to read: it assigns as a test says and keeps the worker's answers."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ async def start() -> AsyncIterator[Start]:
 
 
 class Ticks:
-    """The ticks of what a function started: when it last did something, and whether it still runs."""
+    """The ticks of a program that a function started: when it last did something, and whether it still runs."""
 
     def __init__(self, journal: Any) -> None:
         self._name = journal.name

@@ -1,4 +1,5 @@
-"""Children of functions end with their executor, at the latest when the lease does, whoever else is dead or frozen."""
+"""Children of functions end with their executor, at the latest when the lease does, though other processes are dead or
+frozen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that die: what ran in them is a suspect, what waited is handed back, and nobody else is harmed."""
+"""Processes that die: a run in one is a suspect, an item that waited is handed back, and nobody else is harmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part that is kept running is started again, whatever fails: its start, or who is told of it."""
+"""A part that is kept running is started again, though its start fails, or the receiver of its news does."""
 
 from __future__ import annotations
 

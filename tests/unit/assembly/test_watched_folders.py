@@ -1,4 +1,5 @@
-"""Folders of tailers' files that are watched: what comes, changes and goes is in force, as the kubelet brings it."""
+"""Folders of tailers' files that are watched: files that come, change and go are in force, as the kubelet brings
+them."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class Volume:
 
 
 class World:
-    """Folders of tailers that are looked at when a test says so, and what was made of them."""
+    """Folders of tailers that are looked at when a test says so, and the tailers that were made of them."""
 
     def __init__(self, *folders: Path, config: Path | None = None) -> None:
         self.made: list[dict[str, str]] = []

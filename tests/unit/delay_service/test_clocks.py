@@ -1,6 +1,5 @@
-"""Two clocks that may say anything of each other: the one that dates what enters a rung, and the mover's own. Whatever
-they say, nothing leaves early by the mover's clock, nothing is later than its bound and their skew, and hops stay few.
-"""
+"""Two clocks that may differ by any amount: the one that dates records in a rung, and the mover's own. Even so nothing
+leaves early by the mover's clock, nothing is later than its bound and their skew, and hops stay few."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ class Dated(Log):
 
 
 class World:
-    """Rungs over such a log, and what left them: how late each item was, by the mover's clock."""
+    """Rungs over such a log, and the items that left them: how late each was, by the mover's clock."""
 
     def __init__(self, ahead: float, says: bool = True, batch: int = 1024) -> None:
         self.here, self.there = ManualClock(), ManualClock(monotonic=3.0)

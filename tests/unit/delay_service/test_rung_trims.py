@@ -1,4 +1,4 @@
-"""Trims of a rung, which forget what it moved on: seldom while it moves, at once when it rests."""
+"""Trims of a rung, which forget the records that it moved on: seldom while it moves, at once when it rests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Files for installing: image, containers, systemd units and the chart name what there is, and are bounded and safe."""
+"""Files for installing: image, containers, systemd units and the chart name only things that exist, and are bounded and
+safe."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ PARTS = {name: each for name, each in COMPOSE["services"].items() if name not in
 
 
 def parsed(words: Sequence[str]) -> Any:
-    """A line of words as the command line reads it, without doing anything. Raises what a mistake in it raises."""
+    """Parses a line of words as the command line does, without doing anything. Raises the error of a mistake in it."""
     command: Any = typer.main.get_command(app)
     rest = list(words)
     while hasattr(command, "resolve_command"):

@@ -1,4 +1,4 @@
-"""Certificates of a process: what is taken from a folder, what is refused, and with which words."""
+"""Certificates of a process: files that are taken from a folder, and files that are refused, with the words for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Notices in the run directory: who listens where, for as long as it lives; nothing that somebody left or laid out."""
+"""Notices in the run directory: addresses of parts, for as long as they live; no file that somebody left or laid out
+counts."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ def test_the_group_may_read_it(tmp_path: Path) -> None:
 
 
 def held(path: Path, content: bytes) -> int:
-    """A file that this process holds, whatever is in it."""
+    """A file that this process holds, with any content."""
     made = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(made, fcntl.LOCK_EX)
     os.write(made, content)

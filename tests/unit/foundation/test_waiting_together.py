@@ -1,4 +1,4 @@
-"""Work that goes on together: one failure ends all, and what waits for it is as it was before."""
+"""Work that goes on together: one failure ends all, and the task that waits for it is as it was before."""
 
 from __future__ import annotations
 

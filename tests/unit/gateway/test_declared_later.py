@@ -1,4 +1,4 @@
-"""Files as they were at a start whose store was away are not applied over what they say by the time it is back."""
+"""Files as they were at a start whose store was away are not applied over their content by the time it is back."""
 
 from __future__ import annotations
 

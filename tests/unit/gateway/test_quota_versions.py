@@ -13,7 +13,7 @@ from tailrace.sdk import found_gateway
 
 
 class AskedClient:
-    """A gateway's client that keeps what it is asked to apply."""
+    """A gateway's client that keeps the changes it is asked to apply."""
 
     def __init__(self) -> None:
         self.applied: list[QuotaChange] = []

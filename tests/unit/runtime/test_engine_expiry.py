@@ -1,4 +1,4 @@
-"""Expiry in an executor: an item is late or it is not, whatever the clock says a moment later."""
+"""Expiry in an executor: an item is late or it is not, even if the clock says otherwise a moment later."""
 
 from __future__ import annotations
 

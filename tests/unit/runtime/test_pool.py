@@ -1,5 +1,5 @@
-"""A pool of suspects: few processes start at a time, and stay warm for those that follow. A pool of many: who replaces
-an executor that died, and how soon."""
+"""A pool of suspects: few processes start at a time, and stay warm for later items. A pool of many: which process
+replaces an executor that died, and how soon."""
 
 from __future__ import annotations
 

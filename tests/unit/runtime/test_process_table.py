@@ -1,4 +1,4 @@
-"""The kernel's list of processes, and that an end hits whom it is meant for."""
+"""The kernel's list of processes, and ends that hit the right one."""
 
 from __future__ import annotations
 

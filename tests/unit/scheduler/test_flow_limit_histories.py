@@ -1,4 +1,5 @@
-"""Histories of limits that compose (docs/flow-control.md), against a slow and obvious account of what is out."""
+"""Histories of limits that compose (docs/flow-control.md), against a slow and obvious account of the items that are
+out."""
 
 from __future__ import annotations
 

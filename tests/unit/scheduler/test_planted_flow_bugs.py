@@ -53,7 +53,7 @@ LOOK = settings(
 
 
 def history(machine: type[RuleBasedStateMachine]) -> Callable[[], None]:
-    """Some hundred histories of a machine, the same ones each time."""
+    """Runs some hundred histories of a machine, the same ones each time."""
 
     def run() -> None:
         run_state_machine_as_test(
@@ -65,7 +65,7 @@ def history(machine: type[RuleBasedStateMachine]) -> Callable[[], None]:
 
 
 def examples(test: Any, strategies: Sequence[Any]) -> Callable[[], None]:
-    """A test of hypothesis with what it was given, each time with the same three hundred examples."""
+    """Runs a test of hypothesis on its strategies, each time with the same three hundred examples."""
     found: Callable[[], None] = settings(LOOK, max_examples=300)(given(*strategies)(test.hypothesis.inner_test))
     return found
 

@@ -1,5 +1,5 @@
-"""Protection of downstreams under random histories of the whole core: against an account of what is out (FL3, FL12 to
-FL16)."""
+"""Protection of downstreams under random histories of the whole core: against an account of the items that are out
+(FL3, FL12 to FL16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reserves and opportunistic functions in the whole core: who is sure of what, and what is lent (FL18)."""
+"""Reserves and opportunistic functions in the whole core: sure shares, and shares that are lent (FL18)."""
 
 from __future__ import annotations
 

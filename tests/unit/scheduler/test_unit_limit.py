@@ -1,4 +1,4 @@
-"""The bucket of a rate in a unit, against one that knew from the start what each run would use."""
+"""The bucket of a rate in a unit, against one that knew from the start the use of each run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ steps = st.lists(
 
 
 def knowing(starts: list[list[float]], now: float) -> float:
-    """Amount that a bucket holds now that was charged, as each item started, what is known by now."""
+    """Amount that a bucket holds now that was charged the known use of each item as it started."""
     held, at = BURST, 0.0
     for started, amount in starts:
         held, at = min(BURST, held + (started - at) * RATE) - amount, started

@@ -1,4 +1,4 @@
-"""Histories of rates in units of one's own (FL20), against a slow and obvious account of what was used."""
+"""Histories of rates in units of one's own (FL20), against a slow and obvious account of the use."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ said_units = st.dictionaries(st.sampled_from(["tokens", "rows", "other"]), amoun
 
 @dataclass
 class Start:
-    """One start at one unit limit: what it was estimated at, and what is known since."""
+    """One start at one unit limit: its estimate, and its use as known since."""
 
     at: float
     estimate: float

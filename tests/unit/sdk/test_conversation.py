@@ -1,4 +1,4 @@
-"""The core under both clients: what it asks, when it tries again, and what it makes of the answers. No network."""
+"""The core under both clients: its requests, its repeats, and its reading of the answers. No network."""
 
 from __future__ import annotations
 

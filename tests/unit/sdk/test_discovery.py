@@ -1,4 +1,4 @@
-"""Discovery of the gateway: argument, environment, file, what runs on this machine; in this order."""
+"""Discovery of the gateway: by argument, environment, file, or a part that runs on this machine; in this order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scheduling by a client: what `schedule` means, and what it says to the gateway. No network."""
+"""Scheduling by a client: the meaning of `schedule`, and its requests to the gateway. No network."""
 
 from __future__ import annotations
 

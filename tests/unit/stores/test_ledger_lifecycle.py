@@ -1,4 +1,4 @@
-"""The table of a ledger row's moves, whole, and what no write takes back."""
+"""The table of a ledger row's moves, whole, and facts that no write takes back."""
 
 from __future__ import annotations
 

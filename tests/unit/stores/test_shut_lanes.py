@@ -1,4 +1,4 @@
-"""Lanes and kinds that the closed cells of a demand shut in a queue: exactly what they cover."""
+"""Lanes and kinds that the closed cells of a demand shut in a queue: exactly those that the cells cover."""
 
 from __future__ import annotations
 

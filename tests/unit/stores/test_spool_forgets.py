@@ -1,4 +1,4 @@
-"""A spool forgets what became of an id, and not while the workload may still wait."""
+"""A spool forgets the workload that an id became, but not while that may still wait."""
 
 from __future__ import annotations
 

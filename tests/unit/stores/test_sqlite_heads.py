@@ -1,4 +1,4 @@
-"""Turns of tenants in SQLite's memory, against a model of them: whatever comes, becomes due, is taken or is closed."""
+"""Turns of tenants in SQLite's memory, against a model of them, as items come, become due, are taken or are closed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ KINDS = st.sampled_from(sorted(LANE_OF))
 
 
 class HeadsModel(RuleBasedStateMachine):
-    """Random steps on the heads, and a model. `waiting`: times of what waits of each kind; `served`: kinds that had a
-    turn while a due one waits."""
+    """Random steps on the heads, and a model. `waiting`: times of the waiting items of each kind; `served`: kinds that
+    had a turn while a due one waits."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""The queue on SQLite, after many collections and tenants were used once: what a claim and a look cost, counted."""
+"""The queue on SQLite, after many collections and tenants were used once: the cost of a claim and of a look,
+counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order: one at a time per key, in the order of the source, whatever ends how; other keys never wait."""
+"""Order: one at a time per key, in the order of the source, however items end; other keys never wait."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The core of a stream tailer: told what happens, it says what is to be done. No loop, no clock, no store."""
+"""The core of a stream tailer: events go in, decisions come out. No loop, no clock, no store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Kind:
 
 
 class World:
-    """A core, and a shell that only notes what it decided."""
+    """A core, and a shell that only notes its decisions."""
 
     def __init__(self, *, rereads: bool = True, credit: int = 10, **config: Any) -> None:
         named = {"name": "t", "function": "resize", "source": {"kind": "log", "stream": "orders"}, **config}

@@ -1,4 +1,4 @@
-"""An authority that is taken out of ca.crt: what its certificates have open ends, and no more is taken from them."""
+"""An authority that is taken out of ca.crt: connections by its certificates end, and no more are taken."""
 
 from __future__ import annotations
 

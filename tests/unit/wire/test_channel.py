@@ -34,7 +34,7 @@ Raise = Callable[[bytes], bytes]
 
 
 def answering(answer: Raise) -> Callable[[grpc.aio.Server], None]:
-    """A service of raw bytes; what `answer` raises of the error tree goes to the caller."""
+    """A service of raw bytes; an error of the error tree that `answer` raises goes to the caller."""
 
     async def call(request: bytes, context: Any) -> bytes:
         try:
@@ -59,7 +59,7 @@ async def asked(address: str, request: bytes = b"") -> bytes:
 
 @pytest.fixture
 async def failing() -> AsyncIterator[Callable[[TailraceError], Any]]:
-    """Raises an error on the other side and returns what arrives here."""
+    """Raises an error on the other side and returns the error that arrives here."""
     raised: list[TailraceError] = []
 
     def answer(_: bytes) -> bytes:

@@ -20,7 +20,7 @@ def frame(number: int) -> pb.TailerFrame:
 
 
 class Side:
-    """One end: it says the numbers 1, 2, 3 … and notes what it was told."""
+    """One end: it says the numbers 1, 2, 3 … and notes the numbers that it hears."""
 
     def __init__(self) -> None:
         self.link = Link()

@@ -1,4 +1,4 @@
-"""TLS between parts: who gets in by which certificate, and what everybody else is told."""
+"""TLS between parts: callers that get in, by which certificate, and the words for everybody else."""
 
 from __future__ import annotations
 

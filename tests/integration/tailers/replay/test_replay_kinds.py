@@ -1,5 +1,5 @@
-"""Every kind of source that can read again is replayed: what was settled runs once more, from its start to the live
-checkpoint, under the name of the replay; and what the kind does not know of times or places is said."""
+"""Replays of every kind of source that can read again: all settled items run once more, from the source's start to the
+live checkpoint, under the name of the replay; a kind that does not know times or places says so."""
 
 from __future__ import annotations
 

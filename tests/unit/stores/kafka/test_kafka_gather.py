@@ -1,4 +1,4 @@
-"""Blocking calls in a thread: whoever asked may go away, and what comes of the call is nobody's business then."""
+"""Blocking calls in a thread: the caller may go away, and the result of its call is nobody's business then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A primary that was made read-only keeps its connections open: who is refused there dials anew."""
+"""A primary that was made read-only keeps its connections open: a client that is refused there dials anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The scripts of the log in Redis, run by fakeredis: what positions they give, what they read, what a trim leaves."""
+"""The scripts of the log in Redis, run by fakeredis: the positions that they give, their reads, and the rest after a
+trim."""
 
 from __future__ import annotations
 

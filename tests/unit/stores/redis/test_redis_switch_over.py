@@ -1,4 +1,5 @@
-"""A master that was demoted keeps its connections open: who is refused there dials anew, by the server's name."""
+"""A master that was demoted keeps its connections open: a client that is refused there dials anew, by the server's
+name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A full disk, a folder or a file that is not what it should be: an error names it, and nothing is lost."""
+"""A full disk, or a folder or file that is damaged or of a wrong kind: an error names it, and nothing is lost."""
 
 from __future__ import annotations
 
