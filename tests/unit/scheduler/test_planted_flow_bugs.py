@@ -297,7 +297,7 @@ MISTAKES = {
         "put_right",
         "self._fall(used - estimate, now)",
         "pass",
-        history(unit_histories.Measured),
+        unit_stories.test_what_a_run_used_puts_the_limit_right_both_ways,
     ),
     "an estimate that was too high is not put right": Mistake(
         unit_limit.UnitLimit,
@@ -339,10 +339,14 @@ MISTAKES = {
         "release",
         "if limits.measuring and not sent:",
         "if limits.measuring:",
-        history(unit_histories.Measured),
+        unit_stories.test_whoever_said_nothing_or_was_lost_keeps_its_estimate_and_whoever_never_ran_does_not,
     ),
     "a run that used more pays only once it is asked for": Mistake(
-        limits.Limits, "used", "really, since)", "min(amount, really), since)", history(unit_histories.Measured)
+        limits.Limits,
+        "used",
+        "really, since)",
+        "min(amount, really), since)",
+        unit_stories.test_what_a_run_used_puts_the_limit_right_both_ways,
     ),
     "an item starts with less than it is estimated to use": Mistake(
         unit_limit.UnitLimit, "enough", "held >= min(amount, self.burst)", "held >= 0", history(unit_histories.Measured)
